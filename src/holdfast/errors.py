@@ -1,0 +1,91 @@
+"""Every exception that Holdfast raises on purpose.
+
+    HoldfastError
+    ├── FilterError         text that is no filter, or a filter beyond a limit     (a ValueError)
+    ├── EventError          attributes that no event can carry                     (a ValueError)
+    └── IndexIdError
+        ├── DuplicateId     an id that the index holds already                     (a ValueError)
+        └── UnknownId       an id that the index does not hold                     (a KeyError)
+
+A caller's mistake gets a precise exception with its fields; nothing here is raised for a bug of our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+CARET_CONTEXT_CHARACTERS = 60
+
+
+class HoldfastError(Exception):
+    """The root: catch this to catch everything that Holdfast raises on purpose."""
+
+
+class FilterError(HoldfastError, ValueError):
+    """A text that is no filter. Says what is wrong, where, and what was expected instead."""
+
+    def __init__(self, problem: str, text: str, offset: int, expected: str = "") -> None:
+        super().__init__(problem, text, offset, expected)
+        self.problem = problem
+        self.text = text
+        self.offset = offset
+        self.expected = expected
+        self.line = text.count("\n", 0, offset) + 1
+        self.column = offset - (text.rfind("\n", 0, offset) + 1) + 1
+
+    def __str__(self) -> str:
+        lines = [f"{self.problem} (line {self.line}, column {self.column})"]
+        if self.expected:
+            lines.append(f"  expected: {self.expected}")
+        shown, caret = self._excerpt()
+        if shown:
+            lines += [f"  {shown}", f"  {' ' * caret}^"]
+        return "\n".join(lines)
+
+    def _excerpt(self) -> tuple[str, int]:
+        """The neighbourhood of the mistake and the caret's place in it; a 1 MB text is not repeated."""
+        start = self.offset - (self.column - 1)
+        end = self.text.find("\n", self.offset)
+        end = len(self.text) if end < 0 else end
+        left = max(start, self.offset - CARET_CONTEXT_CHARACTERS)
+        right = min(end, self.offset + CARET_CONTEXT_CHARACTERS)
+        before = ("…" if left > start else "") + _printable(self.text[left : self.offset])
+        after = _printable(self.text[self.offset : right]) + ("…" if right < end else "")
+        return before + after, len(before)
+
+
+class EventError(HoldfastError, ValueError):
+    """Attributes that no event can carry. `attribute` names the offender, `row` its place in a batch."""
+
+    def __init__(self, problem: str, attribute: str = "", row: int | None = None) -> None:
+        super().__init__(problem, attribute, row)
+        self.problem = problem
+        self.attribute = attribute
+        self.row = row
+
+    def __str__(self) -> str:
+        return self.problem if self.row is None else f"{self.problem} (event {self.row} of the batch)"
+
+
+class IndexIdError(HoldfastError):
+    """An id that does not fit what the index holds."""
+
+    def __init__(self, problem: str, id: Hashable) -> None:
+        super().__init__(problem, id)
+        self.problem = problem
+        self.id = id
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+class DuplicateId(IndexIdError, ValueError):  # noqa: N818 - a noun that says what was met
+    """The index holds a filter under this id already; remove it first."""
+
+
+class UnknownId(IndexIdError, KeyError):  # noqa: N818
+    """The index holds no filter under this id."""
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "�" for c in text)

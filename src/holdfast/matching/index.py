@@ -1,0 +1,131 @@
+"""`FilterIndex`: which of many filters match an event, without looking at them all."""
+
+from __future__ import annotations
+
+import warnings
+from array import array
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, Final, Generic, Literal, TypeVar, cast
+
+from holdfast.matching.engine import Engine, Event, plain_event
+from holdfast.matching.explanation import Explanation, explain
+from holdfast.matching.plan import plan
+from holdfast.matching.portable import PortableEngine
+from holdfast.matching.witness import witness
+from holdfast.model.canonical import NEVER
+from holdfast.model.filter import Filter
+
+EngineName = Literal["compiled", "portable"]
+Id = TypeVar("Id", bound=Hashable)
+
+
+def _portable() -> Engine:
+    return PortableEngine()
+
+
+ENGINES: Final[dict[str, Callable[[], Engine]]] = {"portable": _portable}
+ENGINE: EngineName
+
+try:
+    from holdfast.matching._kernel import Kernel
+except ImportError:
+    ENGINE = "portable"
+    warnings.warn(
+        "Holdfast's compiled kernel is missing, so filters are matched by the portable engine, which is far slower. "
+        "Installing from source with a C compiler at hand builds the kernel.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+else:
+    ENGINE = "compiled"
+    ENGINES["compiled"] = lambda: Kernel(plain_event)
+
+
+class FilterIndex(Generic[Id]):
+    """A set of filters under ids, and the question which of them match an event.
+
+    >>> index = FilterIndex()
+    >>> index.add("cheap", Filter("price < 10"))
+    >>> index.add("ibm", Filter("symbol = 'IBM'"))
+    >>> index.match({"symbol": "IBM", "price": 9.5})
+    ['cheap', 'ibm']
+
+    Ids are any hashable values; results name each id once, in the order of addition. Filters may be added and
+    removed at any time between two matches.
+    """
+
+    __slots__ = ("_engine",)
+
+    def __init__(self, *, engine: EngineName | None = None) -> None:
+        name = engine or ENGINE
+        if name not in ENGINES:
+            raise ValueError(f"no engine {name!r} here; there is: {', '.join(sorted(ENGINES))}")
+        self._engine = ENGINES[name]()
+
+    def add(self, id: Id, filter: Filter) -> None:
+        """Adds a filter. An id that is present already raises DuplicateId; nothing changes then."""
+        if not isinstance(filter, Filter):
+            raise TypeError(f"an index holds Filter objects, not {type(filter).__name__}")
+        self._engine.add(id, filter, plan(filter))
+
+    def remove(self, id: Id) -> None:
+        """Removes the filter under this id, or raises UnknownId."""
+        self._engine.remove(id)
+
+    def match(self, attributes: Mapping[str, Any], topic: str = "") -> list[Id]:
+        """The ids of all filters that match an event. Refuses attributes that no event can carry (EventError)."""
+        return cast("list[Id]", self._engine.match(attributes, topic))
+
+    def match_batch(self, events: Iterable[Event]) -> list[list[Id]]:
+        """`match` for many events: dicts of attributes, or pairs (attributes, topic)."""
+        return cast("list[list[Id]]", self._engine.match_batch(events))
+
+    def match_columns(self, batch: Any) -> tuple[array[int], list[Id]]:
+        """`match` for every row of an Arrow record batch: two columns of equal length, event rows and ids.
+
+        Takes anything with `__arrow_c_array__` (pyarrow, polars, nanoarrow, …). A column is an attribute, a
+        null is a missing one, the column `topic` is the topic; columns that no filter reads are ignored.
+        """
+        return cast("tuple[array[int], list[Id]]", self._engine.match_columns(batch))
+
+    def explain(self, attributes: Mapping[str, Any], id: Id, topic: str = "") -> Explanation:
+        """Why the filter under `id` matches this event, or the first predicate that failed, with the value seen."""
+        return explain(self._engine.filter(id), attributes, topic)
+
+    def filter(self, id: Id) -> Filter:
+        """The filter under this id."""
+        return self._engine.filter(id)
+
+    def items(self) -> list[tuple[Id, Filter]]:
+        """All ids and filters, in the order of addition."""
+        return cast("list[tuple[Id, Filter]]", self._engine.items())
+
+    def covering(self, filter: Filter) -> list[Id]:
+        """The ids of the filters that cover `filter`: whatever matches it matches them."""
+        if filter.canonical_form == NEVER:
+            return [id for id, _ in self.items()]
+        event = witness(filter)
+        candidates = self.items() if event is None else [(id, self.filter(id)) for id in self.match(*event)]
+        return [id for id, candidate in candidates if candidate.covers(filter)]
+
+    def covered_by(self, filter: Filter) -> list[Id]:
+        """The ids of the filters that `filter` covers. Compares with every filter."""
+        return [id for id, candidate in self.items() if filter.covers(candidate)]
+
+    def intersecting(self, filter: Filter) -> list[Id]:
+        """The ids of the filters that some event may match together with `filter`. Compares with every filter."""
+        return [id for id, candidate in self.items() if filter.intersects(candidate)]
+
+    def counters(self) -> dict[str, int]:
+        """What the index holds and how much work it did: rows, clusters, rows scanned, filters asked."""
+        return self._engine.counters()
+
+    def __len__(self) -> int:
+        return len(self._engine)
+
+    def __contains__(self, id: object) -> bool:
+        try:
+            self._engine.filter(cast("Id", id))
+        except KeyError:
+            return False
+        return True

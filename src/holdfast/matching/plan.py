@@ -1,0 +1,260 @@
+"""From a filter to what an index stores: conjunctions of boxes, finite sets, prefixes and tests.
+
+A filter's canonical form is spread into conjunctions (at most CONJUNCTIONS_MAX; what would need more is left to
+the filter itself). Each part of a conjunction becomes the cheapest thing that says it exactly:
+
+- a *box*: one slot of the event lies between two doubles. A range of numbers, a boolean, presence, absence;
+- a *finite set*: the attribute equals one of these numbers or strings. One value is an equality;
+- a *prefix* of a string, to find candidates by; the exact test comes along;
+- a *test*: any other set of values of one attribute, or a LIKE without `_`;
+- else the filter is asked: `ask_filter`.
+
+Numbers need care: a box is of doubles, the language compares exactly. Below 2^53 every integer is a double, and
+an open bound is closed by taking the next double. From 2^53 on a box is rounded outwards and marked *near*: at
+its edge the filter has the last word.
+
+To add a structure to the index: describe here which part it can take, and serve it in both engines
+(`_kernel/access.c` and `portable.py`).
+"""
+
+from __future__ import annotations
+
+from math import inf, isfinite, nextafter
+from typing import Any, NamedTuple, TypeAlias
+
+from holdfast.model import domain as d
+from holdfast.model.canonical import NEVER, Canonical, Every, Membership, Opaque, Pattern, Some, all_of, canonical_of
+from holdfast.model.covering import needed_names
+from holdfast.model.domain import Cut, Domain
+from holdfast.model.filter import Filter
+
+CONJUNCTIONS_MAX = 256
+SETS_MAX = 64
+EXACT_BELOW = 2.0**53
+
+NUMBER, STRING, BOOLEAN, PRESENCE, KEY = range(5)
+KEY_BYTES = 6
+DOMAIN_TEST, LIKE_TEST = 0, 1
+
+Box: TypeAlias = tuple[str, int, float, float]
+Test: TypeAlias = tuple[Any, ...]
+
+
+class Conjunction(NamedTuple):
+    """What must all hold. The kernel reads it as a plain tuple, in this order."""
+
+    boxes: tuple[Box, ...]
+    sets: tuple[tuple[str, int, tuple[Any, ...], Test | None], ...]
+    prefixes: tuple[tuple[str, bytes], ...]
+    tests: tuple[Test, ...]
+    near: tuple[tuple[str, float, float], ...]
+    ask_filter: bool
+
+
+def plan(filter: Filter) -> tuple[Conjunction, ...]:
+    """The conjunctions of which at least one must hold; none for a contradiction."""
+    # Not filter.canonical_form: that would be kept, and a million filters are to stay small.
+    alternatives = spread(canonical_of(filter.root))
+    if len(alternatives) == 1:
+        return (_conjunction(*alternatives[0]),)
+    return tuple(
+        _conjunction(list(merged.parts) if isinstance(merged, Every) else [merged], complete)
+        for parts, complete in alternatives
+        if (merged := all_of(parts)) != NEVER
+    )
+
+
+# ---- spreading Every and Some
+
+
+def spread(form: Canonical) -> list[tuple[list[Canonical], bool]]:
+    """The alternatives as lists of parts, each with whether it says all that the filter says."""
+    if isinstance(form, Some):
+        alternatives = [one for part in form.parts for one in spread(part)]
+        return alternatives if len(alternatives) <= CONJUNCTIONS_MAX else [([], False)]
+    if not isinstance(form, Every):
+        return [([form], True)]
+    result: list[tuple[list[Canonical], bool]] = [([], True)]
+    for part in form.parts:
+        if not isinstance(part, Some):
+            for parts, _ in result:
+                parts.append(part)
+    for part in form.parts:
+        if isinstance(part, Some):
+            choices = spread(part)
+            if len(result) * len(choices) > CONJUNCTIONS_MAX:
+                result = [(parts, False) for parts, _ in result]
+                continue
+            result = [
+                ([*parts, *chosen], complete and chosen_complete)
+                for parts, complete in result
+                for chosen, chosen_complete in choices
+            ]
+    return result
+
+
+# ---- one conjunction
+
+
+class _Parts:
+    """The pieces of one conjunction while it is put together."""
+
+    def __init__(self) -> None:
+        self.boxes: list[Box] = []
+        self.sets: list[tuple[str, int, tuple[Any, ...], Test | None]] = []
+        self.prefixes: list[tuple[str, bytes]] = []
+        self.tests: list[Test] = []
+        self.near: list[tuple[str, float, float]] = []
+        self.ask_filter = False
+
+
+def _conjunction(parts: list[Canonical], complete: bool) -> Conjunction:
+    out = _Parts()
+    out.ask_filter = not complete
+    for part in parts:
+        if isinstance(part, Membership):
+            _take_domain(part.name, part.domain, out)
+        elif isinstance(part, Pattern):
+            _take_pattern(part, out)
+        elif isinstance(part, Opaque):
+            out.ask_filter = True
+            out.boxes += [(name, PRESENCE, 1.0, 1.0) for name in needed_names(part.node)]
+    return Conjunction(
+        tuple(out.boxes), tuple(out.sets), tuple(out.prefixes), tuple(out.tests), tuple(out.near), out.ask_filter
+    )
+
+
+def _take_domain(name: str, domain: Domain, out: _Parts) -> None:
+    kinds = bool(domain.numbers) + bool(domain.strings) + bool(domain.booleans) + domain.missing
+    if kinds == 1:
+        if domain.numbers:
+            _take_numbers(name, domain, out)
+        elif domain.strings:
+            _take_strings(name, domain, out)
+        elif domain.booleans:
+            out.boxes.append(
+                (name, BOOLEAN, float(domain.booleans == d.TRUE_BIT), float(domain.booleans > d.FALSE_BIT))
+            )
+        else:
+            out.boxes.append((name, PRESENCE, 0.0, 0.0))
+        return
+    if not domain.missing:
+        out.boxes.append((name, PRESENCE, 1.0, 1.0))
+    if domain != d.PRESENT:
+        _take_test(name, domain, out)
+
+
+def _take_numbers(name: str, domain: Domain, out: _Parts) -> None:
+    if len(domain.numbers) == 1:
+        low, high, exact = number_box(*domain.numbers[0])
+        if exact and low == high:
+            out.sets.append((name, NUMBER, (low,), None))
+            return
+        out.boxes.append((name, NUMBER, low, high))
+        if not exact:
+            out.near.append((name, low, high))
+        return
+    points = d.number_points(domain.numbers)
+    if points and len(out.sets) < SETS_MAX and all(abs(point) < EXACT_BELOW for point in points):
+        out.sets.append((name, NUMBER, tuple(map(float, points)), _domain_test(name, domain)))
+        return
+    low, _, _ = number_box(*domain.numbers[0])
+    _, high, _ = number_box(*domain.numbers[-1])
+    out.boxes.append((name, NUMBER, low, high))
+    _take_test(name, domain, out)
+
+
+def number_box(low: Cut, high: Cut) -> tuple[float, float, bool]:
+    """The smallest closed range of doubles that holds what lies between two cuts, and whether it is exact."""
+    low_bound, low_is_open = low
+    high_bound, high_is_open = high[0], not high[1]
+    exact = True
+    if not isfinite(low_bound):
+        lowest = -inf
+    elif -EXACT_BELOW < low_bound < EXACT_BELOW:
+        lowest = nextafter(low_bound, inf) if low_is_open else float(low_bound)
+    else:
+        exact = False
+        lowest = float(low_bound)
+        if lowest > low_bound:
+            lowest = nextafter(lowest, -inf)
+    if not isfinite(high_bound):
+        highest = inf
+    elif -EXACT_BELOW < high_bound < EXACT_BELOW:
+        highest = nextafter(high_bound, -inf) if high_is_open else float(high_bound)
+    else:
+        exact = False
+        highest = float(high_bound)
+        if highest < high_bound:
+            highest = nextafter(highest, inf)
+    return lowest, highest, exact
+
+
+def _take_strings(name: str, domain: Domain, out: _Parts) -> None:
+    points = d.string_points(domain.strings)
+    if points is not None and (len(points) == 1 or len(out.sets) < SETS_MAX):
+        test = _domain_test(name, domain) if len(points) > 1 else None
+        out.sets.append((name, STRING, tuple(map(utf8, points)), test))
+        return
+    low, high = domain.strings[0][0], domain.strings[-1][1]
+    start = utf8(low[1])
+    end = None if high == d.STRING_TOP else utf8(high[1])
+    out.boxes.append((name, KEY, key_of(start), inf if end is None else key_of(end)))
+    prefix = _common_prefix(low[1], high)
+    if prefix:
+        out.prefixes.append((name, utf8(prefix)))
+    _take_test(name, domain, out)
+
+
+def _common_prefix(low: str, high: Cut) -> str:
+    """The longest prefix that all strings between the cuts share."""
+    size = 0
+    while size < min(len(low), len(high[1])) and low[size] == high[1][size]:
+        size += 1
+    # One character more where the upper cut is just the end of that prefix, as it is for LIKE 'abc%'.
+    longer = low[: size + 1]
+    return longer if high <= d.prefix_end(longer) else low[:size]
+
+
+def _take_pattern(part: Pattern, out: _Parts) -> None:
+    if part.pattern.is_plain:
+        segments = tuple(utf8(segment.text) for segment in part.pattern.segments)
+        out.tests.append((LIKE_TEST, part.name, part.negated, segments))
+    else:
+        out.ask_filter = True
+
+
+def _take_test(name: str, domain: Domain, out: _Parts) -> None:
+    test = _domain_test(name, domain)
+    if test is None:
+        out.ask_filter = True
+    else:
+        out.tests.append(test)
+
+
+def _domain_test(name: str, domain: Domain) -> Test | None:
+    """The set as a test, or None where its numbers are not exact as doubles."""
+    numbers: list[float] = []
+    for interval in domain.numbers:
+        low, high, exact = number_box(*interval)
+        if not exact:
+            return None
+        numbers += (low, high)
+    points: list[bytes] = []
+    ranges: list[bytes | None] = []
+    for (_, start), high_cut in domain.strings:
+        if high_cut == (0, start + "\0"):
+            points.append(utf8(start))
+        else:
+            ranges += (utf8(start), None if high_cut == d.STRING_TOP else utf8(high_cut[1]))
+    return (DOMAIN_TEST, name, tuple(numbers), tuple(points), tuple(ranges), domain.booleans, domain.missing)
+
+
+def utf8(text: str) -> bytes:
+    """UTF-8 keeps the order of code points; the end of a prefix may be a surrogate, which orders as it should."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def key_of(text: bytes) -> float:
+    """The first bytes as a number: in the order of strings, ties possible."""
+    return float(int.from_bytes(text[:KEY_BYTES].ljust(KEY_BYTES, b"\0"), "big"))

@@ -1,0 +1,113 @@
+"""Covering and intersection of filters (D2-B3, X-A1), on their canonical forms.
+
+Both are safe in one direction always: `covers` says True only if it is so, `intersects` says False only if it is
+so. They are exact for conjunctions of comparisons, IN, BETWEEN, IS NULL and prefix LIKE, since each attribute's
+part is then one exact set. Work is bounded: `covers` looks at each pair of parts once, `intersects` expands
+at most EXPANSIONS_MAX alternatives and then gives the safe answer.
+"""
+
+from __future__ import annotations
+
+from holdfast.model import domain as d
+from holdfast.model.canonical import Canonical, Every, Membership, Opaque, Pattern, Some, all_of
+from holdfast.model.domain import Domain
+from holdfast.model.syntax import And, Attribute, Between, IsNull, Node, Not, Or, children
+
+EXPANSIONS_MAX = 64
+
+
+def covers(wide: Canonical, narrow: Canonical) -> bool:
+    """True only if whatever satisfies `narrow` satisfies `wide`."""
+    return _covers(wide, narrow, {})
+
+
+def _covers(wide: Canonical, narrow: Canonical, known: dict[tuple[int, int], bool]) -> bool:
+    # Both trees live as long as the question, so the identities of their parts are safe keys.
+    key = (id(wide), id(narrow))
+    if key not in known:
+        known[key] = _decide_covers(wide, narrow, known)
+    return known[key]
+
+
+def _decide_covers(wide: Canonical, narrow: Canonical, known: dict[tuple[int, int], bool]) -> bool:
+    if isinstance(narrow, Some):
+        return all(_covers(wide, part, known) for part in narrow.parts)
+    if isinstance(wide, Every):
+        return all(_covers(part, narrow, known) for part in wide.parts)
+    if isinstance(wide, Some) and any(_covers(part, narrow, known) for part in wide.parts):
+        return True
+    if isinstance(narrow, Every):
+        return any(_covers(wide, part, known) for part in narrow.parts)
+    if isinstance(wide, Membership):
+        return _implied_domain(narrow, wide.name).is_within(wide.domain)
+    if isinstance(wide, Pattern):
+        return _pattern_covers(wide, narrow)
+    return isinstance(wide, Opaque) and isinstance(narrow, Opaque) and _same(wide, narrow)
+
+
+def _same(a: Opaque, b: Opaque) -> bool:
+    return a.text == b.text and a.negated == b.negated
+
+
+def _implied_domain(leaf: Canonical, name: str) -> Domain:
+    """A set that holds every value that attribute `name` can have where `leaf` is TRUE."""
+    match leaf:
+        case Membership(name=own, domain=domain) if own == name:
+            return domain
+        case Pattern(name=own, pattern=pattern, negated=negated) if own == name:
+            return d.PRESENT if negated else d.starting_with(pattern.prefix)
+        case Opaque(node=node) if name in needed_names(node):
+            return d.PRESENT
+        case _:
+            return d.ANYTHING
+
+
+def _pattern_covers(wide: Pattern, narrow: Canonical) -> bool:
+    if isinstance(narrow, Pattern):
+        return wide == narrow
+    if not isinstance(narrow, Membership) or narrow.name != wide.name or narrow.domain.missing:
+        return False
+    strings = narrow.domain.strings
+    points = d.string_points(strings)
+    if wide.negated:
+        possible = d.intersection(strings, d.starting_with(wide.pattern.prefix).strings)
+        return not possible or (points is not None and not any(map(wide.pattern.matches, points)))
+    if narrow.domain.numbers or narrow.domain.booleans:
+        return False
+    return points is not None and all(map(wide.pattern.matches, points))
+
+
+def needed_names(node: Node) -> tuple[str, ...]:
+    """Attributes without which a comparison of expressions is UNKNOWN. Conditions inside may do without."""
+    names: dict[str, None] = {}
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Attribute):
+            names[node.name] = None
+        elif not isinstance(node, And | Or | Not | IsNull | Between):
+            pending.extend(children(node))
+    return tuple(names)
+
+
+def intersects(a: Canonical, b: Canonical) -> bool:
+    """False only if nothing satisfies both."""
+    return _satisfiable(all_of([a, b]), [EXPANSIONS_MAX])
+
+
+def _satisfiable(form: Canonical, budget: list[int]) -> bool:
+    if isinstance(form, Some):
+        return any(_satisfiable(part, budget) for part in form.parts)
+    if not isinstance(form, Every):
+        return True
+    choice = next((part for part in form.parts if isinstance(part, Some)), None)
+    if choice is None:
+        return True
+    rest = [part for part in form.parts if part is not choice]
+    for alternative in choice.parts:
+        if budget[0] <= 0:
+            return True
+        budget[0] -= 1
+        if _satisfiable(all_of([alternative, *rest]), budget):
+            return True
+    return False

@@ -1,0 +1,76 @@
+"""Options, profiles and fixtures of the whole test suite."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.leftover_processes import LeftoverProcess, leftover_processes, mark_session
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# The same examples in every run: a failure is found by everyone or by no one.
+settings.register_profile("default", derandomize=True, deadline=None, database=None)
+# New examples in every run, and many; a failure prints the blob that reproduces it.
+settings.register_profile(
+    "long",
+    derandomize=False,
+    deadline=None,
+    max_examples=20_000,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+SESSION = pytest.StashKey[str]()
+LEFT_BEHIND = pytest.StashKey[list[LeftoverProcess]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="run the campaigns too, with new random examples")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("long" if config.getoption("--long") else "default")
+    config.stash[SESSION] = mark_session()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--long"):
+        return
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason="a campaign; --long runs it"))
+
+
+@pytest.fixture(scope="session")
+def data_file() -> Callable[[str], Path]:
+    """Finds a data file in HOLDFAST_DATA (default ../shared/data) by its name, or skips the test."""
+    folder = Path(os.environ.get("HOLDFAST_DATA") or ROOT.parent / "shared" / "data")
+
+    def find(name: str) -> Path:
+        path = folder / name
+        if not path.is_file():
+            pytest.skip(f"the data file {name} is absent (HOLDFAST_DATA names its folder)")
+        return path
+
+    return find
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    left_behind = leftover_processes(session.config.stash[SESSION], grace_s=2.0)
+    session.config.stash[LEFT_BEHIND] = left_behind
+    for process in left_behind:
+        process.kill()
+    if left_behind and session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    left_behind = config.stash.get(LEFT_BEHIND, [])
+    if left_behind:
+        terminalreporter.section("processes left behind by the tests (now killed)", red=True)
+        for process in left_behind:
+            terminalreporter.line(f"{process.process}: {process.command}")

@@ -1,0 +1,195 @@
+"""The wheel installs and runs outside the repository, with the compiled kernel and without it."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from dataclasses import dataclass
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.repository import PACKAGE, ROOT, repository_files
+
+MEGABYTE = 1_000_000
+
+# Prints where Holdfast came from, which engine serves, what it answered, and all warnings of the program.
+PROGRAM = """
+import json, warnings
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import holdfast
+    import holdfast.matching
+
+    answers = []
+    for _ in range(2):
+        f = holdfast.Filter("price > 100")
+        index = holdfast.FilterIndex()
+        index.add(1, f)
+        answers.append([index.match({"price": 101.5}), index.match({"price": 99})])
+
+print(json.dumps({
+    "file": holdfast.__file__,
+    "engine": holdfast.matching.ENGINE,
+    "answers": answers,
+    "warnings": [[issubclass(w.category, RuntimeWarning), str(w.message)] for w in caught],
+}))
+"""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A wheel that was built and installed, and the folder of its dependencies."""
+
+    wheel: Path
+    target: Path
+    dependencies: Path
+
+    def run(self, program: str, folder: Path) -> str:
+        """The output of a program that sees the standard library, the wheel and its dependencies alone."""
+        path = os.pathsep.join([str(self.target), str(self.dependencies)])
+        environment = {**_clean_environment(), "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+        # -S leaves out the site packages, and with them the editable installation of this repository.
+        return _run([sys.executable, "-S", "-c", program], folder, environment)
+
+
+def _run(command: list[str], folder: Path, environment: dict[str, str]) -> str:
+    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, f"{shlex.join(command)}\n{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+def _clean_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "PYTHON"))}
+
+
+def _build_and_install(folder: Path, **environment: str) -> Installed:
+    copy = folder / "repository"
+    for path in repository_files():
+        destination = copy / path.relative_to(ROOT)
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, destination)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    wheels, target = folder / "wheels", folder / "target"
+    build = ["wheel", ".", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(wheels)]
+    _run([*pip, *build], copy, {**_clean_environment(), **environment})
+    [wheel] = wheels.iterdir()
+    install = ["install", "--no-deps", "--no-index", "--no-compile", "--target", str(target), str(wheel)]
+    _run([*pip, *install], folder, _clean_environment())
+    [metadata] = target.glob("holdfast-*.dist-info")
+    dependencies = folder / "dependencies"
+    dependencies.mkdir()
+    _copy_dependencies(Distribution.at(metadata), dependencies)
+    return Installed(wheel, target, dependencies)
+
+
+def _copy_dependencies(of: Distribution, folder: Path) -> None:
+    """Copy what a distribution needs, and what that needs in turn, from this environment; no extras."""
+    for text in of.requires or []:
+        requirement = Requirement(text)
+        if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        needed = distribution(requirement.name)
+        assert needed.version in requirement.specifier
+        for file in needed.files or []:
+            if ".." in file.parts or "__pycache__" in file.parts:
+                continue
+            destination = folder / file
+            if destination.exists():
+                continue
+            destination.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(str(file.locate()), destination)
+        _copy_dependencies(needed, folder)
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _has_compiler() -> bool:
+    command = os.environ.get("CC") or str(sysconfig.get_config_var("CC") or "cc")
+    return shutil.which(shlex.split(command)[0]) is not None
+
+
+needs_compiler = pytest.mark.skipif(not _has_compiler(), reason="needs a C compiler")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    return _build_and_install(tmp_path_factory.mktemp("compiled"))
+
+
+@pytest.fixture(scope="module")
+def installed_without_compiler(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    return _build_and_install(tmp_path_factory.mktemp("portable"), CC="/nonexistent/cc")
+
+
+@needs_compiler
+def test_the_wheel_runs_outside_the_repository_on_the_compiled_kernel(installed: Installed, tmp_path: Path) -> None:
+    seen = json.loads(installed.run(PROGRAM, tmp_path))
+    assert Path(seen["file"]).is_relative_to(installed.target)
+    assert seen["engine"] == "compiled"
+    assert seen["answers"] == [[[1], []]] * 2
+    assert seen["warnings"] == []
+
+
+def test_a_wheel_built_without_a_compiler_serves_and_warns_once(
+    installed_without_compiler: Installed, tmp_path: Path
+) -> None:
+    seen = json.loads(installed_without_compiler.run(PROGRAM, tmp_path))
+    assert Path(seen["file"]).is_relative_to(installed_without_compiler.target)
+    assert seen["engine"] == "portable"
+    assert seen["answers"] == [[[1], []]] * 2
+    [[is_runtime_warning, message]] = seen["warnings"]
+    assert is_runtime_warning
+    assert "compiled kernel" in message
+
+
+def test_the_wheel_holds_types_and_licence_but_no_c_source(installed: Installed) -> None:
+    files = [path for path in installed.target.rglob("*") if path.is_file()]
+    names = [path.relative_to(installed.target).as_posix() for path in files]
+    assert "holdfast/py.typed" in names
+    assert [name for name in names if name.endswith("/LICENSE")] != []
+    assert [name for name in names if name.endswith((".c", ".h", ".o"))] == []
+    assert [name for name in names if not re.match(r"holdfast(-[^/]+\.dist-info)?/", name)] == []
+
+
+def test_holdfast_and_its_dependencies_install_in_under_150_megabytes(installed: Installed) -> None:
+    assert _size(installed.target) + _size(installed.dependencies) < 150 * MEGABYTE
+
+
+def test_importing_holdfast_leaves_the_heavy_libraries_alone(tmp_path: Path) -> None:
+    # Run in the full environment: an import that is tried and fails would not show in a bare one.
+    program = "import holdfast, json, sys; print(json.dumps(list(sys.modules)))"
+    output = _run([sys.executable, "-W", "ignore", "-c", program], tmp_path, _clean_environment())
+    assert {"pyarrow", "numpy", "pandas", "pyspark"} & set(json.loads(output)) == set()
+
+
+def test_importing_holdfast_takes_under_half_a_second(installed: Installed, tmp_path: Path) -> None:
+    program = "import time; begin = time.perf_counter(); import holdfast; print(time.perf_counter() - begin)"
+    assert min(float(installed.run(program, tmp_path)) for _ in range(3)) < 0.5
+
+
+def test_the_build_names_every_c_file() -> None:
+    [extension] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["ext-modules"]
+    folder = PACKAGE / "matching" / "_kernel"
+    present = [path.relative_to(ROOT).as_posix() for path in sorted(folder.glob("*.[ch]"))]
+    assert sorted([*extension["sources"], *extension["depends"]]) == present
+
+
+def test_every_pin_is_one_exact_version() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9a-z.]*", line)] == []
+
+
+def test_this_environment_is_the_pinned_one() -> None:
+    pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines())
+    assert {name: distribution(name).version for name in pins} == pins
