@@ -96,6 +96,8 @@ def canonical_of(node: Node, negated: bool = False) -> Canonical:
             return _member(name, d.compared_with(operator, value), negated)
         case Comparison(operator=operator, left=Literal(value=value), right=Attribute(name=name)):
             return _member(name, d.compared_with(FLIPPED[operator], value), negated)
+        case Between(operand=Attribute(name=name), low=Literal(value=low_value), high=Literal(value=high_value)):
+            return _member(name, d.between(low_value, high_value), negated)
         case Between(operand=operand, low=low, high=high):
             bounds = And((Comparison(">=", operand, low), Comparison("<=", operand, high)))
             return canonical_of(bounds, negated)

@@ -114,6 +114,11 @@ def compared_with(comparison: str, constant: Value) -> Domain:
     return Domain(numbers=intervals)
 
 
+def between(low: Value, high: Value) -> Domain:
+    """The values x for which `x >= low AND x <= high` is TRUE."""
+    return compared_with(">=", low).meet(compared_with("<=", high))
+
+
 def _cuts(constant: int | float | str) -> tuple[Cut, Cut, Cut, Cut]:
     if isinstance(constant, str):
         return STRING_BOTTOM, (0, constant), (0, constant + "\0"), STRING_TOP

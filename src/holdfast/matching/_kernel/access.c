@@ -232,7 +232,8 @@ void access_guess(const kernel_index *self, access_choice *choice) {
             choice->share = 0.0;
             for (uint32_t i = 0; i < choice->bits_count; i++)
                 choice->share += share_of(cluster_find(self, ACCESS_POINT, choice->slot, 0, choice->bits[i]), info->point_rows);
-            if (choice->slot % SLOTS_PER_ATTRIBUTE == KIND_BOOLEAN) choice->share = clamp(choice->share, 0.5, 1.0);
+            /* A long list of values that nobody has used yet is still better than asking every event. */
+            choice->share = clamp(choice->share, choice->slot % SLOTS_PER_ATTRIBUTE == KIND_BOOLEAN ? 0.5 : 0.0, 0.9);
             break;
         case ACCESS_PREFIX: {
             const attribute *owner = self->attributes[choice->slot / SLOTS_PER_ATTRIBUTE];

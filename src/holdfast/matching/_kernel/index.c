@@ -408,7 +408,7 @@ void index_clear(kernel_index *self) {
     PyMem_RawFree(self->hits_spare);
     kernel_index kept = *self;
     memset((char *)self + sizeof(PyObject), 0, sizeof(*self) - sizeof(PyObject));
-    self->numbers = kept.numbers;
+    memcpy(self->numbers, kept.numbers, sizeof(self->numbers));
     self->explainer = kept.explainer;
     self->seed = kept.seed;
     self->free_ref = self->free_record = NONE;
@@ -432,7 +432,7 @@ static void sort_small(hit *hits, size_t count) {
 }
 
 /* Radix sort on the bits in which orders differ: linear, and most indexes need two or three passes. */
-static void sort_hits(kernel_index *self) {
+void sort_hits(kernel_index *self) {
     enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
     size_t count = self->hit_count;
     if (count <= 32) {

@@ -189,8 +189,9 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD
-    PyObject *numbers;   /* dict: id to number of the record */
-    PyObject *explainer; /* called with an event that was refused: raises the reason, or gives it in plain types */
+    PyObject *numbers[SHARDS]; /* dicts: id to number of the record; in shards, since a dict of a million takes 100 ms to grow */
+    Py_ssize_t length;
+    PyObject *explainer;       /* called with an event that was refused: raises the reason, or gives it in plain types */
     uint64_t seed, next_order;
 
     attribute **attributes;
@@ -281,6 +282,7 @@ verdict program_run(const kernel_index *self, const program *p);
 int index_add(kernel_index *self, PyObject *id, PyObject *filter, PyObject *conjunctions);
 void index_remove(kernel_index *self, uint32_t number);
 int index_match_event(kernel_index *self);
+void sort_hits(kernel_index *self);
 void index_clear(kernel_index *self);
 int use_attribute(kernel_index *self, record *owner, PyObject *name, uint32_t *number);
 int use_string(kernel_index *self, record *owner, uint32_t attribute, PyObject *bytes, uint32_t *number);

@@ -211,59 +211,77 @@ static PyObject *raise_id(PyObject *type, const char *format, PyObject *id) {
 
 static const char duplicate_text[] = "the index already holds a filter under the id %R; remove it first";
 
+/* The dict that an id belongs to; NULL if the id can't be hashed. May run the id's own code. */
+static PyObject *numbers_of(kernel_index *self, PyObject *id) {
+    Py_hash_t hash = PyObject_Hash(id);
+    return hash == -1 ? NULL : self->numbers[mix((uint64_t)hash, 0) >> SHARD_SHIFT];
+}
+
 static PyObject *kernel_add(kernel_index *self, PyObject *const *arguments, Py_ssize_t count) {
     if (count != 3 || !PyTuple_Check(arguments[2])) {
         PyErr_SetString(PyExc_TypeError, "add takes an id, a filter and a tuple of conjunctions");
         return NULL;
     }
     PyObject *id = arguments[0];
-    int present = PyDict_Contains(self->numbers, id);
+    PyObject *numbers = numbers_of(self, id);
+    int present = numbers ? PyDict_Contains(numbers, id) : -1;
     if (present) return present < 0 ? NULL : raise_id(duplicate_id, duplicate_text, id);
     int number = index_add(self, id, arguments[1], arguments[2]);
     if (number < 0) return NULL;
     PyObject *object = PyLong_FromLong(number);
     /* The id's own __eq__ may run here, and may have added the same id in the meantime. */
-    PyObject *known = object ? PyDict_SetDefault(self->numbers, id, object) : NULL;
+    PyObject *known = object ? PyDict_SetDefault(numbers, id, object) : NULL;
     bool is_new = known == object;
     Py_XDECREF(object);
-    if (known && is_new) Py_RETURN_NONE;
+    if (known && is_new) {
+        self->length++;
+        Py_RETURN_NONE;
+    }
     index_remove(self, (uint32_t)number);
     return known ? raise_id(duplicate_id, duplicate_text, id) : NULL;
 }
 
+static const char unknown_text[] = "the index holds no filter under the id %R";
+
 static PyObject *kernel_remove(kernel_index *self, PyObject *id) {
-    PyObject *number = PyObject_CallMethod(self->numbers, "pop", "OO", id, Py_None);
+    PyObject *numbers = numbers_of(self, id);
+    PyObject *number = numbers ? PyObject_CallMethod(numbers, "pop", "OO", id, Py_None) : NULL;
     if (!number) return NULL;
     if (number == Py_None) {
         Py_DECREF(number);
-        return raise_id(unknown_id, "the index holds no filter under the id %R", id);
+        return raise_id(unknown_id, unknown_text, id);
     }
+    self->length--;
     index_remove(self, (uint32_t)PyLong_AsLong(number));
     Py_DECREF(number);
     Py_RETURN_NONE;
 }
 
 static PyObject *kernel_filter(kernel_index *self, PyObject *id) {
-    PyObject *number = PyDict_GetItemWithError(self->numbers, id);
+    PyObject *numbers = numbers_of(self, id);
+    PyObject *number = numbers ? PyDict_GetItemWithError(numbers, id) : NULL;
     if (number) return Py_NewRef(self->records[PyLong_AsLong(number)].filter);
-    return PyErr_Occurred() ? NULL : raise_id(unknown_id, "the index holds no filter under the id %R", id);
+    return PyErr_Occurred() ? NULL : raise_id(unknown_id, unknown_text, id);
 }
 
-/* All (id, filter) pairs in the order of addition: dicts keep it, since an id's entry is made when it is added. */
+/* All (id, filter) pairs in the order of addition. */
 static PyObject *kernel_items(kernel_index *self, PyObject *unused) {
     (void)unused;
-    PyObject *ids = PyDict_Keys(self->numbers);
-    for (Py_ssize_t i = 0; ids && i < PyList_GET_SIZE(ids); i++) {
-        PyObject *id = PyList_GET_ITEM(ids, i);
-        PyObject *number = PyDict_GetItemWithError(self->numbers, id);
-        PyObject *pair = number ? PyTuple_Pack(2, id, self->records[PyLong_AsLong(number)].filter) : NULL;
-        if (pair) PyList_SetItem(ids, i, pair);
-        else {
-            if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "the index changed while it was listed");
-            Py_CLEAR(ids);
-        }
+    results all = {0};
+    self->hit_count = 0;
+    if (hits_reserve(self, self->record_count) < 0) return PyErr_NoMemory();
+    for (uint32_t i = 0; i < self->record_count; i++)
+        if (self->records[i].id) self->hits[self->hit_count++] = (hit){self->records[i].order, i, true};
+    sort_hits(self);
+    PyObject *list = NULL;
+    if (results_take(self, &all, 0, NULL) == 0) list = PyList_New((Py_ssize_t)all.count);
+    for (size_t i = 0; list && i < all.count; i++) {
+        PyObject *pair = PyTuple_Pack(2, all.items[i].id, all.items[i].filter);
+        if (pair) PyList_SET_ITEM(list, i, pair);
+        else Py_CLEAR(list);
     }
-    return ids;
+    results_free(&all);
+    return list;
 }
 
 static PyObject *kernel_counters(kernel_index *self, PyObject *unused) {
@@ -288,14 +306,17 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     /* The interpreter's own secret (PYTHONHASHSEED): hashes are seeded, results do not depend on them. */
     self->seed = (uint64_t)PyObject_Hash(matches_name) | 1;
     self->explainer = Py_NewRef(explainer);
-    self->numbers = PyDict_New();
-    if (!self->numbers) Py_CLEAR(self);
+    for (int i = 0; i < SHARDS; i++)
+        if (!(self->numbers[i] = PyDict_New())) {
+            Py_DECREF(self);
+            return NULL;
+        }
     return (PyObject *)self;
 }
 
 static int kernel_traverse(kernel_index *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(self->numbers);
+    for (int i = 0; i < SHARDS; i++) Py_VISIT(self->numbers[i]);
     Py_VISIT(self->explainer);
     for (uint32_t i = 0; i < self->record_count; i++) {
         Py_VISIT(self->records[i].id);
@@ -305,7 +326,9 @@ static int kernel_traverse(kernel_index *self, visitproc visit, void *arg) {
 }
 
 static int kernel_clear(kernel_index *self) {
-    if (self->numbers) PyDict_Clear(self->numbers);
+    for (int i = 0; i < SHARDS; i++)
+        if (self->numbers[i]) PyDict_Clear(self->numbers[i]);
+    self->length = 0;
     index_clear(self);
     return 0;
 }
@@ -314,13 +337,13 @@ static void kernel_dealloc(kernel_index *self) {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     kernel_clear(self);
-    Py_XDECREF(self->numbers);
+    for (int i = 0; i < SHARDS; i++) Py_XDECREF(self->numbers[i]);
     Py_XDECREF(self->explainer);
     type->tp_free(self);
     Py_DECREF(type);
 }
 
-static Py_ssize_t kernel_length(kernel_index *self) { return PyDict_GET_SIZE(self->numbers); }
+static Py_ssize_t kernel_length(kernel_index *self) { return self->length; }
 
 static PyMethodDef methods[] = {
     {"add", (PyCFunction)(void (*)(void))kernel_add, METH_FASTCALL, "add(id, filter, conjunctions)"},
