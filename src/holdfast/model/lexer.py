@@ -42,7 +42,8 @@ def tokens_of(text: str, limits: FilterLimits) -> list[Token]:
             while end < length and ((c := text[end]).isalnum() or c in "_.$"):
                 end += 1
             word = text[at:end]
-            if end - at <= LONGEST_KEYWORD and (upper := word.upper()) in KEYWORDS:
+            # Only ASCII spells a keyword: a dotless i has the capital I too, and is a letter of a name.
+            if end - at <= LONGEST_KEYWORD and (upper := word.upper()) in KEYWORDS and word.isascii():
                 append((KEYWORD, upper, at))
             else:
                 append((NAME, _checked_name(word, text, at, limits), at))
