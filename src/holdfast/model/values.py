@@ -53,7 +53,7 @@ def check_value(name: str, value: object) -> Value:
         raise EventError(f"attribute {name!r} is {float(value)!r}; only finite numbers can be compared", name)
     if isinstance(value, str):
         if is_unicode_text(value):
-            return str(value)
+            return str.__str__(value)  # str() of an enumeration's member is its name
         raise EventError(f"attribute {name!r} holds a lone surrogate, which is no Unicode text", name)
     hint = "; leave an attribute out instead of giving None" if value is None else ""
     raise EventError(f"attribute {name!r} is of type {type(value).__name__}, not int, float, str or bool{hint}", name)
