@@ -10,6 +10,7 @@ subscriptions and variables correlate several events; no filter over one event c
 from __future__ import annotations
 
 from holdfast.errors import EventError, FilterError
+from holdfast.model.arithmetic import in_range, is_number
 from holdfast.model.like import LikePattern, Segment
 from holdfast.model.rendering import like_text, literal_text, name_text
 from holdfast.model.values import Value, check_attributes, check_value
@@ -63,6 +64,8 @@ def _predicate_text(fields: list[tuple[str, int]], text: str) -> str:
     if operator == IS_PRESENT:
         return f"{attribute} IS NOT NULL"
     value = _value(value_field, text)
+    if is_number(value) and in_range(value) is None:
+        raise FilterError("a number is beyond 64 bits or a double", text, value_field[1], "a smaller magnitude")
     if operator in COMPARISONS:
         return f"{attribute} {COMPARISONS[operator]} {literal_text(value)}"
     if operator in PATTERNS:
@@ -78,7 +81,8 @@ def _value(field: tuple[str, int], text: str) -> Value:
         return raw[1:-1]
     if raw.startswith("$"):
         raise FilterError("variables of composite subscriptions are not part of a filter", text, at, "a constant")
-    if raw[0].isdigit() or raw[0] in "+-.":
+    # Python reads 1_000, ١٢ and -inf as numbers too; PADRES does not.
+    if raw.isascii() and "_" not in raw and raw.lstrip("+-.")[:1].isdigit():
         for convert in (int, float):
             try:
                 return convert(raw)
@@ -105,6 +109,8 @@ def _tuples(text: str, size: int) -> list[list[tuple[str, int]]]:
             at = _expect(text, at, ",")
         if len(fields) != size:
             raise FilterError(f"a tuple of {len(fields)} fields", text, fields[0][1], f"{size} fields")
+        if fields[0][0].startswith("'"):
+            raise FilterError("the name of an attribute is in quotes", text, fields[0][1], "the bare name")
         tuples.append(fields)
         at = _skip_spaces(text, at + 1)
     return tuples
