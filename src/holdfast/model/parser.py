@@ -77,8 +77,11 @@ def parse(text: str, limits: FilterLimits) -> Node:
     if not isinstance(text, str):
         raise TypeError(f"a filter is written as a str, not {type(text).__name__}")
     if len(text) > limits.text_bytes or (len(text) * 4 > limits.text_bytes and _utf8_size(text) > limits.text_bytes):
+        # The limit counts bytes, the place counts characters.
+        encoded = text[: limits.text_bytes + 1].encode("utf-8", "surrogatepass")[: limits.text_bytes + 1]
+        offset = sum(byte & 0xC0 != 0x80 for byte in encoded) - 1
         raise FilterError(
-            f"the text exceeds the limit text_bytes = {limits.text_bytes}", text, limits.text_bytes, "a shorter filter"
+            f"the text exceeds the limit text_bytes = {limits.text_bytes}", text, offset, "a shorter filter"
         )
     if not is_unicode_text(text):
         offset = next(i for i, c in enumerate(text) if "\ud800" <= c <= "\udfff")
