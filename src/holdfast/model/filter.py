@@ -103,7 +103,15 @@ class Filter:
     @property
     def canonical(self) -> Filter:
         """An equal filter written in canonical form: `x > 1 AND x > 2` as `x > 2`."""
-        limits = msgspec.structs.replace(self._limits, text_bytes=2**30, predicates=2**30, depth=self._limits.depth * 4)
+        # Merging may write longer lists than the text had, and `LIKE 'a%'` for a range: the limits were for the text.
+        limits = msgspec.structs.replace(
+            self._limits,
+            text_bytes=2**30,
+            depth=self._limits.depth * 4,
+            predicates=2**30,
+            in_values=2**30,
+            like_percents=self._limits.like_percents + 1,
+        )
         return Filter(render(canonical_node(self.canonical_form)), limits=limits)
 
     def __eq__(self, other: object) -> bool:
