@@ -86,6 +86,8 @@ class FilterIndex(Generic[Id]):
         Takes anything with `__arrow_c_array__` (pyarrow, polars, nanoarrow, …). A column is an attribute, a
         null is a missing one, the column `topic` is the topic; columns that no filter reads are ignored.
         """
+        if not hasattr(batch, "__arrow_c_array__"):
+            raise TypeError(f"match_columns takes an Arrow record batch, not {type(batch).__name__}")
         return cast("tuple[array[int], list[Id]]", self._engine.match_columns(batch))
 
     def explain(self, attributes: Mapping[str, Any], id: Id, topic: str = "") -> Explanation:

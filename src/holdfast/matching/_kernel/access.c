@@ -246,7 +246,9 @@ void access_guess(const kernel_index *self, access_choice *choice) {
             uint64_t last = choice->bits[choice->bits_count - 1];
             double low = fmax(value_at(choice->bits[0] << shift), info->span_low);
             double high = fmin(value_at((last << shift) | ((1ull << shift) - 1)), info->span_high);
-            choice->share = span > 0 ? clamp((high - low) / span, 1e-6, 0.9) : 0.7;
+            /* Strings crowd behind common beginnings, which a share of the span knows nothing of. */
+            double least = choice->slot % SLOTS_PER_ATTRIBUTE == KIND_KEY ? 0.05 : 1e-6;
+            choice->share = span > 0 ? clamp((high - low) / span, least, 0.9) : 0.7;
             break;
         }
         case ACCESS_AT_LEAST:

@@ -1,0 +1,102 @@
+"""An event that no broker may carry is refused by the index as by the oracle, and the index stays as it was."""
+
+from __future__ import annotations
+
+import enum
+from collections import OrderedDict
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from holdfast import EventError, Filter, FilterIndex
+
+
+class Level(enum.IntEnum):
+    HIGH = 3
+
+
+class Word(str):
+    """A subclass of str whose equality lies."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    __hash__ = str.__hash__
+
+
+REFUSED: list[tuple[Any, str]] = [
+    (float("nan"), "finite"),
+    (float("inf"), "finite"),
+    (float("-inf"), "finite"),
+    (2**63, "64 bits"),
+    (-(2**63) - 1, "64 bits"),
+    (None, "leave an attribute out"),
+    ([1], "list"),
+    (b"bytes", "bytes"),
+    ("\ud800", "surrogate"),
+    (1j, "complex"),
+]
+
+
+@pytest.mark.parametrize(("value", "problem"), REFUSED, ids=repr)
+@pytest.mark.parametrize("name", ["x", "nobody reads it"])
+def test_a_value_that_can_not_be_compared_is_refused(
+    index: FilterIndex[Any], name: str, value: object, problem: str
+) -> None:
+    index.add(1, Filter("x > 0 OR y = 1 OR s LIKE 'a%'"))
+    with pytest.raises(EventError, match=problem) as caught:
+        index.match({"y": 1, name: value})
+    assert caught.value.attribute == name
+    assert index.match({"y": 1}) == [1]
+    assert index.match({}) == []
+
+
+def test_a_refusal_in_a_batch_names_the_event(index: FilterIndex[Any]) -> None:
+    index.add(1, Filter("x > 0"))
+    with pytest.raises(EventError, match="event 2 of the batch") as caught:
+        index.match_batch([{"x": 1}, ({"x": 2}, "t"), {"x": float("nan")}])
+    assert caught.value.row == 2
+    assert index.match_batch([]) == []
+
+
+def test_topic_is_given_beside_the_attributes(index: FilterIndex[Any]) -> None:
+    index.add("named", Filter("topic = 'stock'"))
+    index.add("none", Filter("topic IS NULL"))
+    assert index.match({}, "stock") == ["named"]
+    assert index.match({}, topic="stock") == ["named"]
+    assert index.match({}, "") == ["none"]
+    assert index.match_batch([({}, "stock"), {}, ({}, "")]) == [["named"], ["none"], ["none"]]
+    with pytest.raises(EventError, match="topic"):
+        index.match({"topic": "stock"})
+    with pytest.raises(EventError, match="topic"):
+        index.match({}, 5)  # type: ignore[arg-type]
+    with pytest.raises(EventError, match="surrogate"):
+        index.match({}, "\ud800")
+
+
+def test_attribute_names_are_text(index: FilterIndex[Any]) -> None:
+    index.add(1, Filter("x > 0"))
+    with pytest.raises(EventError, match="int"):
+        index.match({5: 1})  # type: ignore[dict-item]
+    with pytest.raises(EventError, match="surrogate"):
+        index.match({"\ud800": 1})
+
+
+@pytest.mark.parametrize("mapping", [OrderedDict, MappingProxyType, dict])
+def test_any_mapping_holds_attributes(index: FilterIndex[Any], mapping: type[Mapping[str, Any]]) -> None:
+    index.add(1, Filter("x = 3 AND s = 'a'"))
+    assert index.match(mapping({"x": 3, "s": "a"})) == [1]  # type: ignore[call-arg]
+    for nothing in ([("x", 3)], "x", None, 5):
+        with pytest.raises(EventError, match="mapping"):
+            index.match(nothing)  # type: ignore[arg-type]
+
+
+def test_subclasses_count_as_the_plain_values_they_hold(index: FilterIndex[Any]) -> None:
+    index.add(1, Filter("x = 3 AND s = 'a'"))
+    attributes = {"x": Level.HIGH, Word("s"): Word("a")}
+    assert index.match(attributes) == [1]
+    assert Filter("x = 3").matches({"x": Level.HIGH})
