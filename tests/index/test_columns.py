@@ -34,7 +34,7 @@ def expected_pairs(filters: dict[str, Filter], batch: Any) -> list[tuple[int, st
     return pairs
 
 
-def found_pairs(index: FilterIndex[Any], batch: Any) -> list[tuple[int, str]]:
+def found_pairs(index: FilterIndex[Any], batch: Any) -> list[tuple[int, Any]]:
     rows, ids = index.match_columns(batch)
     return list(zip(rows, ids, strict=True))
 

@@ -19,7 +19,7 @@ FLOATS = [float(number) for number in AROUND[::3]] + [0.0, -0.0, 5e-324, -5e-324
 
 
 def test_bounds_and_values_that_share_a_double_are_told_apart(index: FilterIndex[Any]) -> None:
-    filters = {}
+    filters: dict[tuple[Any, ...], Filter] = {}
     for constant in (*AROUND, *FLOATS):
         for operator in ("=", "<", "<=", ">", ">=", "<>"):
             filters[operator, repr(constant)] = Filter(f"x {operator} {constant!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -115,7 +116,10 @@ def test_many_filters_share_structures_without_mixing_them_up(engine: str) -> No
             del filters[id]
             index.remove(id)
         for _ in range(3):
-            attributes = {"x": draw.choice([draw.uniform(-60, 60), draw.randrange(-60, 60)]), "k": draw.randrange(4)}
+            attributes: dict[str, Any] = {
+                "x": draw.choice([draw.uniform(-60, 60), draw.randrange(-60, 60)]),
+                "k": draw.randrange(4),
+            }
             attributes["s"] = draw.choice(["", "a", "ab", "abc", "abcd", "b", "x3"])
             assert index.match(attributes) == [id for id, filter in filters.items() if filter.matches(attributes)]
     assert index.counters()["rows"] == 0

@@ -63,14 +63,15 @@ def test_an_absent_id_raises(index: FilterIndex[Any]) -> None:
 
 
 def test_any_hashable_value_is_an_id(index: FilterIndex[Any]) -> None:
-    ids = [0, "a", (1, "b"), None, 2.5, frozenset({1}), b"bytes", -1, 2**70]
+    ids: list[Any] = [0, "a", (1, "b"), None, 2.5, frozenset({1}), b"bytes", -1, 2**70]
     for id in ids:
         index.add(id, Filter("x = 1"))
     assert index.match({"x": 1}) == ids
     assert all(id in index for id in ids)
-    for unhashable in ([], {}):
+    unhashable: list[Any] = [[], {}]
+    for id in unhashable:
         with pytest.raises(TypeError):
-            index.add(unhashable, Filter(""))
+            index.add(id, Filter(""))
     assert len(index) == len(ids)
 
 
