@@ -55,11 +55,13 @@ class LikePattern(msgspec.Struct, frozen=True, gc=False):
 
     def matches(self, text: str) -> bool:
         first, last = self.segments[0], self.segments[-1]
+        if not first.is_at(text, 0):
+            return False
         if len(self.segments) == 1:
-            return len(text) == len(first.text) and first.is_at(text, 0)
+            return len(text) == len(first.text)
         start = len(first.text)
         end = len(text) - len(last.text)
-        if end < start or not first.is_at(text, 0) or not last.is_at(text, end):
+        if end < start or not last.is_at(text, end):
             return False
         for segment in self.segments[1:-1]:
             place = segment.find(text, start, end)
