@@ -251,8 +251,8 @@ def _domain_test(name: str, domain: Domain) -> Test | None:
 
 
 def utf8(text: str) -> bytes:
-    """UTF-8 keeps the order of code points; the end of a prefix may be a surrogate, which orders as it should."""
-    return text.encode("utf-8", "surrogatepass")
+    """UTF-8 keeps the order of code points."""
+    return text.encode()
 
 
 def key_of(text: bytes) -> float:

@@ -147,18 +147,10 @@ def _string_interval(attribute: Attribute, low: Cut, high: Cut) -> Node:
 def _below(attribute: Attribute, bound: str) -> Node:
     if bound.endswith("\0"):
         return Comparison("<=", attribute, Literal(bound[:-1]))
-    if bound[-1:] == "\ud800":  # the end of a prefix that ends with U+D7FF; no filter can write a surrogate
-        last = bound[:-1] + "\ud7ff"
-        starts_with_last = Like(attribute, LikePattern((Segment(last), Segment(""))))
-        return Or((Comparison("<", attribute, Literal(last)), starts_with_last))
     return Comparison("<", attribute, Literal(bound))
 
 
 def _not_below(attribute: Attribute, bound: str) -> Node:
     if bound.endswith("\0"):
         return Comparison(">", attribute, Literal(bound[:-1]))
-    if bound[-1:] == "\ud800":
-        last = bound[:-1] + "\ud7ff"
-        starts_with_last = Like(attribute, LikePattern((Segment(last), Segment(""))))
-        return And((Comparison(">=", attribute, Literal(last)), Not(starts_with_last)))
     return Comparison(">=", attribute, Literal(bound))

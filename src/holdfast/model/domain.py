@@ -142,7 +142,11 @@ def starting_with(prefix: str) -> Domain:
 def prefix_end(prefix: str) -> Cut:
     """The cut just above all strings that begin with `prefix`."""
     kept = prefix.rstrip(LAST_CHARACTER)
-    return (0, kept[:-1] + chr(ord(kept[-1]) + 1)) if kept else STRING_TOP
+    if not kept:
+        return STRING_TOP
+    # Surrogates are no characters: U+E000 follows U+D7FF, so that a cut is always text and no two mean the same.
+    following = "\ue000" if kept[-1] == "\ud7ff" else chr(ord(kept[-1]) + 1)
+    return (0, kept[:-1] + following)
 
 
 # ---- the algebra of sorted, disjoint, half-open intervals
