@@ -195,17 +195,20 @@ def event(choices: Choices) -> tuple[dict[str, Value], str]:
     return attributes, choices.string() if choices.below(2) else ""
 
 
-def simple_predicate(choices: Choices, name: str) -> str:
+NEAR_CONSTANTS = ("1", "2", "3", "2.5", "2.0", "'a'", "'ab'", "'b'", "''")
+
+
+def simple_predicate(choices: Choices, name: str, near: tuple[str, ...] = NEAR_CONSTANTS) -> str:
     """A comparison with constants, IN, BETWEEN, IS NULL or a prefix LIKE over one attribute; or its NOT."""
 
     def constant() -> str:
-        near = ("1", "2", "3", "2.5", "2.0", "'a'", "'ab'", "'b'", "''")
-        return choices.of(near) if choices.below(3) else literal_text(choices)
+        return choices.of(near) if choices.below(6) else literal_text(choices)
 
     negation = choices.of(("", "", "NOT "))
     match choices.below(7):
         case 0:
-            return f"{negation}{name} IN {in_list(choices)}"
+            members = ", ".join(choices.of(near) for _ in range(1 + choices.below(4)))
+            return f"{negation}{name} IN {f'({members})' if choices.below(4) else in_list(choices)}"
         case 1:
             return f"{negation}{name} BETWEEN {constant()} AND {constant()}"
         case 2:
