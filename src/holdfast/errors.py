@@ -37,8 +37,8 @@ class FilterError(HoldfastError, ValueError):
         lines = [f"{self.problem} (line {self.line}, column {self.column})"]
         if self.expected:
             lines.append(f"  expected: {self.expected}")
-        shown, caret = self._excerpt()
-        if shown:
+        if self.text:
+            shown, caret = self._excerpt()
             lines += [f"  {shown}", f"  {' ' * caret}^"]
         return "\n".join(lines)
 

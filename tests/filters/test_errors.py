@@ -286,6 +286,7 @@ def test_line_and_column_count_from_the_line_of_the_mistake() -> None:
 def test_the_end_of_a_text_behind_a_line_break_is_on_the_next_line() -> None:
     error = error_of("a = \n")
     assert (error.line, error.column) == (2, 1)
+    assert str(error).splitlines()[-1] == "  ^"
 
 
 def test_what_is_not_printable_is_not_printed() -> None:
