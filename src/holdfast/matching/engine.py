@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from holdfast.errors import EventError
 from holdfast.matching.plan import Conjunction
 from holdfast.model.filter import Filter
 from holdfast.model.values import TOPIC, check_attributes, check_value
 
-Id: TypeAlias = Hashable
+Id = TypeVar("Id", bound=Hashable)
 Attributes: TypeAlias = Mapping[str, Any]
 Event: TypeAlias = Attributes | tuple[Attributes, str]
 
 
-class Engine(Protocol):
+class Engine(Protocol[Id]):
     """Stores filters by id and finds those that match."""
 
     def add(self, id: Id, filter: Filter, conjunctions: tuple[Conjunction, ...], /) -> None: ...

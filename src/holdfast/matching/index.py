@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from array import array
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, Final, Generic, Literal, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Generic, Literal
 
-from holdfast.matching.engine import Engine, Event, plain_event
+from holdfast.matching.engine import Engine, Event, Id, plain_event
 from holdfast.matching.explanation import Explanation, explain
 from holdfast.matching.plan import plan
 from holdfast.matching.portable import PortableEngine
@@ -16,14 +16,7 @@ from holdfast.model.canonical import NEVER
 from holdfast.model.filter import Filter
 
 EngineName = Literal["compiled", "portable"]
-Id = TypeVar("Id", bound=Hashable)
-
-
-def _portable() -> Engine:
-    return PortableEngine()
-
-
-ENGINES: Final[dict[str, Callable[[], Engine]]] = {"portable": _portable}
+ENGINES: Final[dict[str, Callable[[], Engine[Any]]]] = {"portable": PortableEngine}
 ENGINE: EngineName
 
 try:
@@ -60,7 +53,7 @@ class FilterIndex(Generic[Id]):
         name = engine or ENGINE
         if name not in ENGINES:
             raise ValueError(f"no engine {name!r} here; there is: {', '.join(sorted(ENGINES))}")
-        self._engine = ENGINES[name]()
+        self._engine: Engine[Id] = ENGINES[name]()
 
     def add(self, id: Id, filter: Filter) -> None:
         """Adds a filter. An id that is present already raises DuplicateId; nothing changes then."""
@@ -74,11 +67,11 @@ class FilterIndex(Generic[Id]):
 
     def match(self, attributes: Mapping[str, Any], topic: str = "") -> list[Id]:
         """The ids of all filters that match an event. Refuses attributes that no event can carry (EventError)."""
-        return cast("list[Id]", self._engine.match(attributes, topic))
+        return self._engine.match(attributes, topic)
 
     def match_batch(self, events: Iterable[Event]) -> list[list[Id]]:
         """`match` for many events: dicts of attributes, or pairs (attributes, topic)."""
-        return cast("list[list[Id]]", self._engine.match_batch(events))
+        return self._engine.match_batch(events)
 
     def match_columns(self, batch: Any) -> tuple[array[int], list[Id]]:
         """`match` for every row of an Arrow record batch: two columns of equal length, event rows and ids.
@@ -88,7 +81,7 @@ class FilterIndex(Generic[Id]):
         """
         if not hasattr(batch, "__arrow_c_array__"):
             raise TypeError(f"match_columns takes an Arrow record batch, not {type(batch).__name__}")
-        return cast("tuple[array[int], list[Id]]", self._engine.match_columns(batch))
+        return self._engine.match_columns(batch)
 
     def explain(self, attributes: Mapping[str, Any], id: Id, topic: str = "") -> Explanation:
         """Why the filter under `id` matches this event, or the first predicate that failed, with the value seen."""
@@ -100,7 +93,7 @@ class FilterIndex(Generic[Id]):
 
     def items(self) -> list[tuple[Id, Filter]]:
         """All ids and filters, in the order of addition."""
-        return cast("list[tuple[Id, Filter]]", self._engine.items())
+        return self._engine.items()
 
     def covering(self, filter: Filter) -> list[Id]:
         """The ids of the filters that cover `filter`: whatever matches it matches them."""
@@ -127,7 +120,7 @@ class FilterIndex(Generic[Id]):
 
     def __contains__(self, id: object) -> bool:
         try:
-            self._engine.filter(cast("Id", id))
+            self._engine.filter(id)  # type: ignore[arg-type]
         except KeyError:
             return False
         return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias
 
 from holdfast.errors import DuplicateId, UnknownId
 from holdfast.matching.engine import Attributes, Event, Id, plain_event
@@ -20,7 +20,7 @@ Key: TypeAlias = tuple[Any, ...]
 ALWAYS: Key = ("always",)
 
 
-class PortableEngine:
+class PortableEngine(Generic[Id]):
     """An engine of the index in plain Python."""
 
     def __init__(self) -> None:
@@ -76,7 +76,8 @@ class PortableEngine:
         ]
 
     def match_columns(self, batch: Any, /) -> tuple[array[int], list[Id]]:
-        rows, ids = array("q"), []
+        rows: array[int] = array("q")
+        ids: list[Id] = []
         for row, (attributes, topic) in enumerate(_events_of(batch, self._names())):
             found = self._match(plain_event(attributes, topic, row), topic)
             rows.extend([row] * len(found))
