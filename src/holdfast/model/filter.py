@@ -16,7 +16,7 @@ from holdfast.model import covering, padres
 from holdfast.model.canonical import Canonical, canonical_key, canonical_of
 from holdfast.model.canonical_text import canonical_node
 from holdfast.model.limits import DEFAULT_LIMITS, FilterLimits
-from holdfast.model.parser import parse
+from holdfast.model.parser import check_size, parse
 from holdfast.model.rendering import render
 from holdfast.model.syntax import Node, names_read
 from holdfast.model.values import TOPIC, topic_in_attributes, with_topic
@@ -49,6 +49,7 @@ class Filter:
     @classmethod
     def from_padres(cls, text: str, *, limits: FilterLimits = DEFAULT_LIMITS) -> Filter:
         """A filter in PADRES' notation: `[class,eq,'STOCK'],[price,>,100]`."""
+        check_size(text, limits)
         return cls(padres.filter_text(text), limits=limits)
 
     @classmethod

@@ -76,6 +76,15 @@ def parse(text: str, limits: FilterLimits) -> Node:
     """The syntax tree of `text`; an empty text is the condition TRUE."""
     if not isinstance(text, str):
         raise TypeError(f"a filter is written as a str, not {type(text).__name__}")
+    check_size(text, limits)
+    if not is_unicode_text(text):
+        offset = next(i for i, c in enumerate(text) if "\ud800" <= c <= "\udfff")
+        raise FilterError("the text holds a lone surrogate, which is no Unicode text", text, offset)
+    return Parser(text, tokens_of(text, limits), limits).parse()
+
+
+def check_size(text: str, limits: FilterLimits) -> None:
+    """Refuses a text beyond the limit before any work is spent on it."""
     if len(text) > limits.text_bytes or (len(text) * 4 > limits.text_bytes and _utf8_size(text) > limits.text_bytes):
         # The limit counts bytes, the place counts characters.
         encoded = text[: limits.text_bytes + 1].encode("utf-8", "surrogatepass")[: limits.text_bytes + 1]
@@ -83,10 +92,6 @@ def parse(text: str, limits: FilterLimits) -> Node:
         raise FilterError(
             f"the text exceeds the limit text_bytes = {limits.text_bytes}", text, offset, "a shorter filter"
         )
-    if not is_unicode_text(text):
-        offset = next(i for i, c in enumerate(text) if "\ud800" <= c <= "\udfff")
-        raise FilterError("the text holds a lone surrogate, which is no Unicode text", text, offset)
-    return Parser(text, tokens_of(text, limits), limits).parse()
 
 
 def _utf8_size(text: str) -> int:
