@@ -90,6 +90,35 @@ def test_a_limit_can_be_chosen(limits: FilterLimits) -> None:
     assert f"limit {limit} = {most}" in str(error_of(makers[0](most + 1), limits))
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: "(a OR b AND " * n + "c" + ")" * n,
+        lambda n: "x = " + "(a + b * " * n + "c" + ")" * n,
+        lambda n: "(a = 1 + " * n + "c" + ")" * n,
+    ],
+)
+def test_depth_counts_every_level_of_the_tree(make: Callable[[int], str]) -> None:
+    """Each parenthesis here makes two levels: 31 of them fit, long before there are 64."""
+    Filter(make(31))
+    assert "limit depth = 64" in str(error_of(make(32)))
+
+
+def test_a_chain_has_no_depth() -> None:
+    Filter("x = " + "a + " * 500 + "a")
+    Filter("x = " + "a * " * 500 + "a")
+    Filter("a AND " * 255 + "a")
+    Filter("a OR " * 255 + "a")
+
+
+def test_a_number_of_too_many_digits_is_refused_whatever_the_limits() -> None:
+    for number in ["9" * 5000, "0" * 5000 + ".5", "1e" + "9" * 5000]:
+        error = error_of(f"x = {number}", FilterLimits(text_bytes=10_000))
+        assert "number" in error.problem
+        assert error.offset == 4
+        error_of(f"x IN ({number})", FilterLimits(text_bytes=10_000))
+
+
 def test_an_in_list_counts_as_one_predicate() -> None:
     Filter(in_list(1000), limits=FilterLimits(predicates=1))
 

@@ -42,6 +42,8 @@ def expected(pattern: str, value: str, escape: str = "") -> bool:
         ("ab%ba", "aba", "", False),
         ("%ab%ab%", "abab", "", True),
         ("%ab%ab%", "aab", "", False),
+        ("%aa%aa%", "aaa", "", False),
+        ("%aa%aa%", "aaaa", "", True),
         ("%a_%", "ba", "", False),
         ("_%_", "a", "", False),
         ("_%_", "ab", "", True),

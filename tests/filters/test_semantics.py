@@ -128,6 +128,35 @@ def test_a_condition_in_parentheses_is_a_boolean_value(truth_of: TruthOf) -> Non
     assert truth_of("(x > 1) IN (1)", {"x": 2}) is FALSE
 
 
+# ---- comparisons
+
+
+@pytest.mark.parametrize(
+    ("operator", "below", "equal", "above"),
+    [
+        ("=", F, T, F),
+        ("<>", T, F, T),
+        ("!=", T, F, T),
+        ("<", T, F, F),
+        ("<=", T, T, F),
+        (">", F, F, T),
+        (">=", F, T, T),
+    ],
+)
+@pytest.mark.parametrize("values", [(1, 2, 3), (1.5, 2.0, 2.5), ("a", "b", "c"), (-3, -2, -1), ("", "a", "aa")])
+def test_an_operator_compares_as_its_sign_says(
+    truth_of: TruthOf, operator: str, below: Truth, equal: Truth, above: Truth, values: tuple[Any, Any, Any]
+) -> None:
+    middle = values[1]
+    constant = f"'{middle}'" if isinstance(middle, str) else str(middle)
+    for value, expected in zip(values, (below, equal, above), strict=True):
+        assert truth_of(f"x {operator} {constant}", {"x": value}) is expected
+        assert truth_of(f"x {operator} y", {"x": value, "y": middle}) is expected
+        assert truth_of(f"y {operator} x", {"y": value, "x": middle}) is expected
+    for value, expected in zip(values, (above, equal, below), strict=True):
+        assert truth_of(f"{constant} {operator} x", {"x": value}) is expected
+
+
 # ---- kinds
 
 
