@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from holdfast import Filter, FilterIndex
 
 AROUND = [
@@ -49,3 +51,14 @@ def test_negative_zero_equals_zero(index: FilterIndex[Any]) -> None:
     index.add("range", Filter("x BETWEEN 0 AND 1"))
     for zero in (0, 0.0, -0.0):
         assert index.match({"x": zero}) == ["zero", "negative zero", "range"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x BETWEEN -5 AND -0.0", "x BETWEEN -0.0 AND 5", "x >= -1e-300 AND x <= -0.0", "x > -5e-324 AND x < 1"],
+)
+def test_minus_zero_as_a_bound_is_zero(index: FilterIndex[Any], text: str) -> None:
+    filter = Filter(text)
+    index.add(1, filter)
+    for value in (0, 0.0, -0.0, 5e-324, -5e-324, -1, 1):
+        assert index.match({"x": value}) == ([1] if filter.matches({"x": value}) else [])

@@ -12,9 +12,10 @@
  * assuming that events ask for values as filters do. A bad guess costs time, never a match. */
 #include "kernel.h"
 
-/* Doubles as integers in the same order. */
+/* Doubles as integers in the same order; 0.0 and -0.0, which are equal, are one. */
 uint64_t order_bits(double value) {
     uint64_t bits;
+    value += 0.0; /* -0.0 becomes 0.0 */
     memcpy(&bits, &value, sizeof(bits));
     return bits >> 63 ? ~bits : bits | (1ull << 63);
 }
