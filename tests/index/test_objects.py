@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import DuplicateId, Filter, FilterIndex
+from holdfast import DuplicateId, EventError, Filter, FilterIndex
 
 
 class Thing:
@@ -118,6 +118,61 @@ def test_a_finaliser_may_use_the_index(new_index: Callable[[], FilterIndex[Any]]
     del parting
     gc.collect()
     assert index.match({"x": 1}) == ["parting"]
+
+
+class Collections:
+    """Runs code at the start and the end of every collection of garbage, and makes collections frequent."""
+
+    def __init__(self, code: Callable[[], None]) -> None:
+        self.code = code
+        self.threshold = gc.get_threshold()
+
+    def __call__(self, phase: str, info: dict[str, int]) -> None:
+        self.code()
+
+    def __enter__(self) -> None:
+        gc.callbacks.append(self)
+        gc.set_threshold(1)
+
+    def __exit__(self, *problem: object) -> None:
+        gc.set_threshold(*self.threshold)
+        gc.callbacks.remove(self)
+
+
+def test_a_collection_while_an_event_is_refused_may_use_the_index(new_index: Callable[[], FilterIndex[Any]]) -> None:
+    """An exception is an object, so making one may start a collection, in the middle of reading an event."""
+    index = new_index()
+    full = {f"a{number}": 1.0 for number in range(32)}
+    for number, name in enumerate(full):
+        index.add(number, Filter(f"{name} = 1"))
+    answers: list[list[Any]] = []
+
+    def use() -> None:
+        answers.append(index.match({"a0": 1}))
+        answers.append(index.match(full))
+        index.add("new", Filter("a40 = 'x' OR a0 > 1"))
+        index.remove("new")
+
+    batch = None
+    try:
+        import pyarrow
+
+        batch = pyarrow.record_batch({name: [1.0 if name != "a31" else float("nan")] for name in full})
+    except ImportError:
+        pass
+    with Collections(use):
+        for _ in range(5):
+            with pytest.raises(EventError):
+                index.match({**full, "a31": "\ud800"})
+            with pytest.raises(EventError):
+                index.match({**full, "\ud800": 1})
+            with pytest.raises(EventError):
+                index.match(full, "\ud800")
+            if batch is not None:
+                with pytest.raises(EventError):
+                    index.match_columns(batch)
+    assert answers
+    assert all(answer in ([0], list(range(32))) for answer in answers)
 
 
 def test_threads_may_add_and_remove_while_others_match(new_index: Callable[[], FilterIndex[Any]]) -> None:

@@ -176,13 +176,16 @@ void arrow_close(arrow_batch *batch) {
     PyMem_RawFree(batch);
 }
 
-static int refuse(const kernel_index *self, const column *c, int64_t row, const char *problem) {
-    PyObject *name = self->attributes[c->attribute]->name;
+/* Runs Python code, which may use or change this index: the event is given up first. */
+static int refuse(kernel_index *self, const column *c, int64_t row, const char *problem) {
+    PyObject *name = Py_NewRef(self->attributes[c->attribute]->name);
+    event_reset(self);
     PyObject *text = PyUnicode_FromFormat("attribute %R %s", name, problem);
     PyObject *error = text ? PyObject_CallFunction(event_error, "OOL", text, name, (long long)row) : NULL;
     if (error) PyErr_SetObject(event_error, error);
     Py_XDECREF(text);
     Py_XDECREF(error);
+    Py_DECREF(name);
     return -1;
 }
 

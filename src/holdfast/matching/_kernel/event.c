@@ -60,7 +60,12 @@ static inline const char *utf8(PyObject *text, Py_ssize_t *length) {
         *length = PyUnicode_GET_LENGTH(text);
         return (const char *)PyUnicode_DATA(text);
     }
-    return PyUnicode_AsUTF8AndSize(text, length); /* kept by the string; fails for lone surrogates */
+    /* Kept by the string. Fails for lone surrogates, with an exception, whose making must not start a collection:
+     * that could run code that uses this index. */
+    int was_enabled = PyGC_Disable();
+    const char *bytes = PyUnicode_AsUTF8AndSize(text, length);
+    if (was_enabled) PyGC_Enable();
+    return bytes;
 }
 
 static int set_text(kernel_index *self, uint32_t attribute, PyObject *value) {
@@ -102,7 +107,7 @@ int event_load(kernel_index *self, PyObject *attributes, PyObject *topic) {
         if (!PyUnicode_CheckExact(name)) return -1;
         if (!PyUnicode_IS_COMPACT_ASCII(name)) {
             Py_ssize_t length;
-            if (!PyUnicode_AsUTF8AndSize(name, &length)) return -1;
+            if (!utf8(name, &length)) return -1;
         } else if (PyUnicode_GET_LENGTH(name) == 5 && memcmp(PyUnicode_DATA(name), "topic", 5) == 0) {
             return -1;
         }
