@@ -11,6 +11,7 @@ import pytest
 from benchmarks import workloads
 from holdfast import Filter, FilterIndex
 from holdfast.matching.index import ENGINES
+from holdfast.matching.plan import plan
 
 pytestmark = pytest.mark.skipif("compiled" not in ENGINES, reason="the compiled kernel is not built")
 
@@ -83,6 +84,38 @@ def test_thresholds_are_scanned_only_up_to_the_value() -> None:
         assert rows <= matches + 1100
         rows, matches = work(below, [{"x": 1000 - value}])
         assert rows <= matches + 1100
+
+
+@pytest.mark.parametrize("others", [range(-700, 0), range(6, 706), [*range(-700, 0), *range(6, 706)]])
+def test_a_threshold_that_most_filters_share_does_not_hide_the_others(others: Iterable[int]) -> None:
+    bounds = [5] * 5000 + list(others)
+    at_least = built(f"x >= {bound}" for bound in bounds)
+    rows, matches = work(at_least, [{"x": -650}, {"x": 4}])
+    assert rows <= matches + 1100
+    at_most = built(f"x <= {bound}" for bound in bounds)
+    rows, matches = work(at_most, [{"x": 690}, {"x": 6}])
+    assert rows <= matches + 1100
+
+
+def test_a_filter_is_not_stored_many_times_over() -> None:
+    """Eight choices of two are 256 conjunctions; a thousand values in each of them would be a hostile filter's."""
+    choices = " AND ".join(f"(p{n} = 1 OR q{n} = 1)" for n in range(8))
+    values = ", ".join(map(str, range(700)))
+    assert len(plan(Filter(choices))) == 256
+    for text in (f"{choices} AND x IN ({values})", f"{choices} AND NOT x IN ({values})"):
+        assert len(plan(Filter(text))) <= 8
+    wide = " AND ".join(f"a{n} = 1" for n in range(200))
+    conjunctions = plan(Filter(f"{wide} AND {choices}"))
+    assert 2 <= len(conjunctions) <= 32
+
+
+def test_alternatives_that_are_too_many_keep_what_each_of_them_needs() -> None:
+    choices = " AND ".join(f"(p{n} = 1 OR q{n} = 1)" for n in range(8))
+    index = built([f"(x = {n} AND {choices}) OR (x = {n + 1} AND {choices}) OR (x = -1 AND y = 1)" for n in range(9)])
+    assert index.match({"x": 100, **{f"p{n}": 1 for n in range(8)}}) == []
+    assert index.counters()["filters_asked"] == 0
+    assert index.match({"x": 5, **{f"p{n}": 1 for n in range(8)}}) == [4, 5]
+    assert index.match({"x": -1, "y": 1}) == list(range(9))
 
 
 def test_what_must_be_asked_is_asked_only_of_candidates() -> None:

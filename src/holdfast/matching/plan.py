@@ -1,7 +1,8 @@
 """From a filter to what an index stores: conjunctions of boxes, finite sets, prefixes and tests.
 
-A filter's canonical form is spread into conjunctions (at most CONJUNCTIONS_MAX; what would need more is left to
-the filter itself). Each part of a conjunction becomes the cheapest thing that says it exactly:
+A filter's canonical form is spread into conjunctions (at most CONJUNCTIONS_MAX, with at most WEIGHT_MAX values
+together; what would need more is left to the filter itself). Each part of a conjunction becomes the cheapest thing
+that says it exactly:
 
 - a *box*: one slot of the event lies between two doubles. A range of numbers, a boolean, presence, absence;
 - a *finite set*: the attribute equals one of these numbers or strings. One value is an equality;
@@ -29,6 +30,7 @@ from holdfast.model.domain import Cut, Domain
 from holdfast.model.filter import Filter
 
 CONJUNCTIONS_MAX = 256
+WEIGHT_MAX = 4096  # lists of values and ranges, in all conjunctions together
 SETS_MAX = 64
 EXACT_BELOW = 2.0**53
 
@@ -56,41 +58,69 @@ def plan(filter: Filter) -> tuple[Conjunction, ...]:
     # Not filter.canonical_form: that would be kept, and a million filters are to stay small.
     alternatives = spread(canonical_of(filter.root))
     if len(alternatives) == 1:
-        return (_conjunction(*alternatives[0]),)
+        return (_conjunction(alternatives[0].parts, alternatives[0].is_complete),)
     return tuple(
-        _conjunction(list(merged.parts) if isinstance(merged, Every) else [merged], complete)
-        for parts, complete in alternatives
-        if (merged := all_of(parts)) != NEVER
+        _conjunction(list(merged.parts) if isinstance(merged, Every) else [merged], one.is_complete)
+        for one in alternatives
+        if (merged := all_of(one.parts)) != NEVER
     )
 
 
 # ---- spreading Every and Some
 
 
-def spread(form: Canonical) -> list[tuple[list[Canonical], bool]]:
-    """The alternatives as lists of parts, each with whether it says all that the filter says."""
+class Alternative(NamedTuple):
+    """Parts that must all hold, whether they say all that the filter says, and how much there is to store."""
+
+    parts: list[Canonical]
+    is_complete: bool
+    weight: int
+
+
+UNKNOWN = Alternative([], False, 0)
+
+
+def spread(form: Canonical) -> list[Alternative]:
+    """What the form says as alternatives."""
     if isinstance(form, Some):
         alternatives = [one for part in form.parts for one in spread(part)]
-        return alternatives if len(alternatives) <= CONJUNCTIONS_MAX else [([], False)]
-    if not isinstance(form, Every):
-        return [([form], True)]
-    result: list[tuple[list[Canonical], bool]] = [([], True)]
-    for part in form.parts:
-        if not isinstance(part, Some):
-            for parts, _ in result:
-                parts.append(part)
-    for part in form.parts:
+        if not _is_small(alternatives):
+            alternatives = [_without_choices(part) for part in form.parts]
+        return alternatives if _is_small(alternatives) and all(one.parts for one in alternatives) else [UNKNOWN]
+    certain = _without_choices(form)
+    result = [certain._replace(is_complete=True)]
+    for part in form.parts if isinstance(form, Every) and not certain.is_complete else ():
         if isinstance(part, Some):
-            choices = spread(part)
-            if len(result) * len(choices) > CONJUNCTIONS_MAX:
-                result = [(parts, False) for parts, _ in result]
-                continue
-            result = [
-                ([*parts, *chosen], complete and chosen_complete)
-                for parts, complete in result
-                for chosen, chosen_complete in choices
-            ]
+            result = _combined(result, spread(part))
     return result
+
+
+def _without_choices(form: Canonical) -> Alternative:
+    """What must hold whichever alternative is taken, and whether that is all."""
+    parts = form.parts if isinstance(form, Every) else (form,)
+    certain: list[Canonical] = [part for part in parts if not isinstance(part, Some)]
+    return Alternative(certain, len(certain) == len(parts), sum(map(_weight, certain)))
+
+
+def _weight(part: Canonical) -> int:
+    return max(1, len(part.domain.numbers) + len(part.domain.strings)) if isinstance(part, Membership) else 1
+
+
+def _is_small(alternatives: list[Alternative]) -> bool:
+    return len(alternatives) <= CONJUNCTIONS_MAX and sum(one.weight for one in alternatives) <= WEIGHT_MAX
+
+
+def _combined(alternatives: list[Alternative], choices: list[Alternative]) -> list[Alternative]:
+    """Each alternative with each choice; where that would be too much, the choice is left to the filter."""
+    if len(alternatives) * len(choices) <= CONJUNCTIONS_MAX:
+        joined = [
+            Alternative([*one.parts, *chosen.parts], one.is_complete and chosen.is_complete, one.weight + chosen.weight)
+            for one in alternatives
+            for chosen in choices
+        ]
+        if _is_small(joined):
+            return joined
+    return [one._replace(is_complete=False) if one.is_complete else one for one in alternatives]
 
 
 # ---- one conjunction
