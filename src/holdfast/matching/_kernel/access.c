@@ -111,19 +111,37 @@ static int ladder_insert(ladder *l, uint32_t place, cluster *rung) {
     return 0;
 }
 
+/* Fences ascend; equal ones may stand side by side where memory was short. */
+static uint32_t rung_place(const ladder *l, const cluster *rung) {
+    uint32_t place = rungs_up_to(l, rung->fence) - 1;
+    while (l->rungs[place] != rung) place--;
+    return place;
+}
+
+static uint32_t rung_limit(const cluster *rung) {
+    return (rung->rows < RUNG_ROWS_MAX ? 1 : rung->rows) + RUNG_ROWS_MAX;
+}
+
+static cluster *rung_new(kernel_index *self, ladder *l, uint8_t type, uint32_t slot, uint32_t place, double fence) {
+    cluster *fresh = cluster_new(self, (access_type)type, slot, 0, 0);
+    if (!fresh) return NULL;
+    fresh->fence = fence;
+    fresh->frequent_key = NAN;
+    fresh->split_at = rung_limit(fresh);
+    if (ladder_insert(l, place, fresh) == 0) return fresh;
+    self->cluster_count--;
+    PyMem_RawFree(fresh);
+    return NULL;
+}
+
 static cluster *ladder_rung(kernel_index *self, const access_choice *choice) {
     slot_info *info = info_of(self, choice->slot);
     ladder *l = choice->type == ACCESS_AT_LEAST ? &info->at_least : &info->at_most;
-    if (l->count) return l->rungs[rungs_up_to(l, choice->key) - 1];
-    cluster *first = cluster_new(self, choice->type, choice->slot, 0, 0);
-    if (!first) return NULL;
-    first->fence = -INFINITY;
-    if (ladder_insert(l, 0, first) < 0) {
-        self->cluster_count--;
-        PyMem_RawFree(first);
-        return NULL;
-    }
-    return first;
+    if (!l->count) return rung_new(self, l, (uint8_t)choice->type, choice->slot, 0, choice->key);
+    uint32_t count = rungs_up_to(l, choice->key);
+    cluster *rung = l->rungs[count ? count - 1 : 0];
+    if (choice->key < rung->fence) rung->fence = choice->key; /* the lowest rung takes what is lower still */
+    return rung;
 }
 
 static int by_value(const void *a, const void *b) {
@@ -131,43 +149,70 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Splits a rung that has grown too large at its median key; one whose keys are all equal stays. */
-int ladder_split(kernel_index *self, cluster *rung) {
-    if (rung->rows <= RUNG_ROWS_MAX || rung->rows % RUNG_ROWS_MAX != 1) return 0;
-    double *keys = PyMem_RawMalloc(rung->rows * sizeof(double));
-    if (!keys) return -1;
-    uint32_t count = 0;
+/* Where to split a rung: near its median key, and above its lowest. INFINITY if all its keys are equal. */
+static double fence_between(const cluster *rung, double *median) {
+    enum { SAMPLE_MAX = 1024 };
+    double sample[SAMPLE_MAX], lowest = INFINITY, second = INFINITY;
+    uint32_t step = rung->rows / SAMPLE_MAX + 1, seen_rows = 0, count = 0;
     for (uint32_t arity = 1; arity <= ARITY_MAX; arity++)
         for (const table *t = rung->tables[arity]; t; t = t->next)
-            for (uint32_t row = 0; row < t->count; row++) keys[count++] = ladder_key(rung, t, row);
-    qsort(keys, count, sizeof(double), by_value);
-    uint32_t middle = count / 2;
-    while (middle < count && keys[middle] == keys[0]) middle++;
-    double fence = middle < count ? keys[middle] : INFINITY;
-    PyMem_RawFree(keys);
-    if (fence == INFINITY) return 0;
-    cluster *upper = cluster_new(self, rung->type, rung->slot, 0, 0);
-    if (!upper) return -1;
-    upper->fence = fence;
+            for (uint32_t row = 0; row < t->count; row++) {
+                double key = ladder_key(rung, t, row);
+                if (seen_rows++ % step == 0) sample[count++] = key;
+                if (key < lowest) {
+                    second = lowest;
+                    lowest = key;
+                } else if (key > lowest && key < second) {
+                    second = key;
+                }
+            }
+    qsort(sample, count, sizeof(double), by_value);
+    *median = sample[count / 2];
+    return *median > lowest ? *median : second;
+}
+
+/* Splits a rung that has grown too large. The smaller part moves, so that many equal keys stay where they are.
+ * What can't be done for want of memory is left undone: that costs time, never a match. */
+void ladder_split(kernel_index *self, cluster *rung, double new_key) {
+    /* A rung of equal keys can't be split: it is looked at again when enough others have come. */
+    if (new_key == rung->frequent_key) rung->split_at++;
+    if (rung->rows < rung->split_at) return;
     ladder *l = ladder_of(self, rung);
-    if (ladder_insert(l, rungs_up_to(l, rung->fence), upper) < 0) {
-        self->cluster_count--;
-        PyMem_RawFree(upper);
-        return -1;
-    }
-    /* A row that can't be moved for want of memory may stay: an event above the fence reads both rungs. */
-    uint32_t *moving = PyMem_RawMalloc(rung->rows * sizeof(uint32_t));
-    if (!moving) return -1;
-    count = 0;
+    uint32_t place = rung_place(l, rung);
+    double fence = fence_between(rung, &rung->frequent_key);
+    rung->split_at = rung_limit(rung);
+    if (fence == INFINITY || (place + 1 < l->count && l->rungs[place + 1]->fence <= fence)) return;
+    uint32_t *refs = PyMem_RawMalloc(rung->rows * sizeof(uint32_t));
+    if (!refs) return;
+    uint32_t lower_count = 0, upper_count = 0; /* from the front, and from the back */
     for (uint32_t arity = 1; arity <= ARITY_MAX; arity++)
         for (const table *t = rung->tables[arity]; t; t = t->next)
-            for (uint32_t row = 0; row < t->count; row++)
-                if (ladder_key(rung, t, row) >= fence) moving[count++] = t->refs[row];
-    int result = 0;
-    for (uint32_t i = 0; i < count && result == 0; i++)
-        result = cluster_move_row(self, self->refs[moving[i]].home, self->refs[moving[i]].row, upper);
-    PyMem_RawFree(moving);
-    return result;
+            for (uint32_t row = 0; row < t->count; row++) {
+                if (ladder_key(rung, t, row) < fence) refs[lower_count++] = t->refs[row];
+                else refs[rung->rows - ++upper_count] = t->refs[row];
+            }
+    bool is_upper = upper_count <= lower_count;
+    cluster *fresh = rung_new(self, l, rung->type, rung->slot, place + is_upper, is_upper ? fence : rung->fence);
+    if (fresh) {
+        const uint32_t *moving = is_upper ? refs + lower_count : refs;
+        uint32_t count = is_upper ? upper_count : lower_count, moved = 0;
+        while (moved < count && cluster_move_row(self, self->refs[moving[moved]].home, self->refs[moving[moved]].row, fresh) == 0)
+            moved++;
+        /* Rows that had to stay are found still: no event that they match is below the fence of the old rung. */
+        if (!moved) access_drop_cluster(self, fresh);
+        if (moved == count) {
+            if (!is_upper) rung->fence = fence;
+            fresh->split_at = rung_limit(fresh);
+            rung->split_at = rung_limit(rung);
+        }
+    }
+    PyMem_RawFree(refs);
+}
+
+/* A rung that was large with equal keys and is small now may be split again. */
+void ladder_shrink(cluster *rung) {
+    bool is_rung = rung->type == ACCESS_AT_LEAST || rung->type == ACCESS_AT_MOST;
+    if (is_rung && rung->split_at > RUNG_ROWS_MAX + 1 && rung->rows < rung->split_at / 2) rung->split_at = rung_limit(rung);
 }
 
 /* ---- choosing */
@@ -217,7 +262,8 @@ static double share_of(const cluster *found, uint32_t total) {
     return ((found ? found->rows : 0) + 1.0) / (total + 2.0);
 }
 
-static double clamp(double share, double low, double high) { return share < low ? low : share > high ? high : share; }
+/* Not a number, which bounds near the largest doubles can give, is the worst guess. */
+static double clamp(double share, double low, double high) { return share < low ? low : share <= high ? share : high; }
 
 void access_guess(const kernel_index *self, access_choice *choice) {
     choice->share = 1.0;
@@ -345,10 +391,9 @@ void access_drop_cluster(kernel_index *self, cluster *gone) {
         self->always = NULL;
     } else if (gone->type == ACCESS_AT_LEAST || gone->type == ACCESS_AT_MOST) {
         ladder *l = ladder_of(self, gone);
-        uint32_t place = rungs_up_to(l, gone->fence) - 1;
+        uint32_t place = rung_place(l, gone);
         l->count--;
         memmove(l->rungs + place, l->rungs + place + 1, (l->count - place) * sizeof(cluster *));
-        if (l->count) l->rungs[0]->fence = -INFINITY; /* the rung below takes over what the gone one held */
     } else {
         map_remove(&self->clusters, gone->hash, gone);
         slot_info *info = info_of(self, gone->slot);

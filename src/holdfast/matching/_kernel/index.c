@@ -280,6 +280,7 @@ static int insert_row(kernel_index *self, conjunction *c, uint32_t record_number
     cluster *home = number == NONE ? NULL : access_cluster(self, &c->best, bits);
     if (number != NONE) self->refs[number] = (ref){NULL, NULL, 0, record_number, self->free_ref};
     if (!home || cluster_add_row(self, home, c->boxes, arity, number) < 0) {
+        if (home && !home->rows) access_drop_cluster(self, home);
         if (number != NONE) self->free_ref = number;
         PyErr_NoMemory();
         return -1;
@@ -291,11 +292,7 @@ static int insert_row(kernel_index *self, conjunction *c, uint32_t record_number
     }
     self->refs[number].next = self->records[record_number].first_ref;
     self->records[record_number].first_ref = number;
-    if (home->type == ACCESS_AT_LEAST || home->type == ACCESS_AT_MOST)
-        if (ladder_split(self, home) < 0) {
-            PyErr_NoMemory();
-            return -1;
-        }
+    if (home->type == ACCESS_AT_LEAST || home->type == ACCESS_AT_MOST) ladder_split(self, home, c->best.key);
     return 0;
 }
 

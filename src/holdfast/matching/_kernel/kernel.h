@@ -133,8 +133,16 @@ typedef struct table {
 typedef enum { ACCESS_POINT, ACCESS_RANGE, ACCESS_PREFIX, ACCESS_AT_LEAST, ACCESS_AT_MOST, ACCESS_ALWAYS } access_type;
 
 struct cluster {
-    uint64_t hash, bits; /* bits: the point, the bucket, or the hash of the prefix */
-    uint32_t slot, level;
+    uint64_t hash;
+    union {
+        uint64_t bits;      /* the point, the bucket, or the hash of the prefix */
+        double frequent_key; /* of a rung: rows with this key don't make it worth a split; or NaN */
+    };
+    uint32_t slot;
+    union {
+        uint32_t level;
+        uint32_t split_at; /* of a rung: the number of rows at which to try to split it */
+    };
     uint32_t rows;
     uint8_t type;
     double fence; /* of a rung: no key in it is lower */
@@ -267,7 +275,8 @@ uint64_t prefix_hash(const kernel_index *self, const char *bytes, uint32_t lengt
 void access_guess(const kernel_index *self, access_choice *choice);
 bool access_for_range(const box *b, access_choice *choice, uint64_t bits[2]);
 cluster *access_cluster(kernel_index *self, const access_choice *choice, uint64_t bits);
-int ladder_split(kernel_index *self, cluster *rung);
+void ladder_split(kernel_index *self, cluster *rung, double new_key);
+void ladder_shrink(cluster *rung);
 void access_drop_cluster(kernel_index *self, cluster *home);
 int access_probe(kernel_index *self);
 void note_span(slot_info *slot, const box *b);

@@ -110,6 +110,7 @@ void cluster_remove_row(kernel_index *self, table *t, uint32_t row) {
     cluster *home = t->home;
     take_out(self, t, row);
     note_rows(self, home, -1);
+    ladder_shrink(home);
     if (!home->rows) access_drop_cluster(self, home);
 }
 
