@@ -71,7 +71,7 @@ class Checked:
     """An engine, and the filters that it should hold."""
 
     def __init__(self) -> None:
-        self.engine: Engine = Kernel(plain_event)
+        self.engine: Engine[Any] = Kernel(plain_event)
         self.filters: dict[int, Filter] = {}
 
     def check(self) -> None:

@@ -216,20 +216,18 @@ static int take_near(kernel_index *self, program *p, record *owner, PyObject *ne
 }
 
 static int take_tests(kernel_index *self, conjunction *c, record *owner, PyObject *tests) {
-    program *p = c->program;
-    Py_ssize_t count = PyTuple_GET_SIZE(tests);
-    p->tests = PyMem_RawCalloc((size_t)count + c->set_count + 1, sizeof(test));
-    if (!p->tests) {
+    uint32_t count = (uint32_t)PyTuple_GET_SIZE(tests), kept = 0;
+    PyObject **descriptions = PyMem_RawMalloc((count + c->set_count + 1) * sizeof(PyObject *));
+    if (!descriptions) {
         PyErr_NoMemory();
         return -1;
     }
-    for (Py_ssize_t i = 0; i < count + c->set_count; i++) {
-        if (i >= count && c->best.points == (uint32_t)(i - count)) continue; /* the access says it already */
-        PyObject *description = i < count ? PyTuple_GET_ITEM(tests, i) : c->set_tests[i - count];
-        p->test_count++; /* counted first, so that what a failed parse left is freed */
-        if (test_parse(self, description, &p->tests[p->test_count - 1], owner) < 0) return -1;
-    }
-    return 0;
+    for (uint32_t i = 0; i < count; i++) descriptions[kept++] = PyTuple_GET_ITEM(tests, i);
+    for (uint32_t i = 0; i < c->set_count; i++)
+        if (c->best.points != i) descriptions[kept++] = c->set_tests[i]; /* else the access says it already */
+    int result = program_take_tests(self, c->program, descriptions, kept, owner);
+    PyMem_RawFree(descriptions);
+    return result;
 }
 
 /* Boxes that don't fit into the row go to the program; so does nothing else if nothing is left to test. */

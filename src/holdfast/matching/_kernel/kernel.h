@@ -283,7 +283,7 @@ void note_span(slot_info *slot, const box *b);
 void note_rows(kernel_index *self, const cluster *home, int change);
 
 /* program.c */
-int test_parse(kernel_index *self, PyObject *description, test *out, record *owner);
+int program_take_tests(kernel_index *self, program *p, PyObject *const *descriptions, uint32_t count, record *owner);
 void program_release(program *p);
 verdict program_run(const kernel_index *self, const program *p);
 

@@ -2,41 +2,64 @@
 #define _GNU_SOURCE /* memmem, which is linear */
 #include "kernel.h"
 
-/* ---- parsing what plan.py describes; a malformed description is a TypeError, never a crash */
+/* ---- parsing what plan.py describes; a malformed description is a TypeError, never a crash
+ *
+ * All tests of a program and all that they compare with lie in one block: a match reads them in one go. */
 
-static bool copy_bytes(PyObject *bytes, char **copy, uint32_t *length) {
+typedef struct { char *next, *end; } block;
+
+static inline size_t aligned(size_t size) { return (size + 7) & ~(size_t)7; }
+
+static void *take(block *space, size_t size) {
+    char *piece = space->next;
+    space->next += aligned(size);
+    if (space->next <= space->end) return piece;
+    PyErr_SetString(PyExc_SystemError, "a test is larger than it was measured");
+    return NULL;
+}
+
+/* The space for what a test compares with: every bytes object and every number in its tuples. */
+static size_t test_space(PyObject *description) {
+    size_t size = 0;
+    for (Py_ssize_t i = 0; PyTuple_Check(description) && i < PyTuple_GET_SIZE(description); i++) {
+        PyObject *values = PyTuple_GET_ITEM(description, i);
+        for (Py_ssize_t v = 0; PyTuple_Check(values) && v < PyTuple_GET_SIZE(values); v++) {
+            PyObject *value = PyTuple_GET_ITEM(values, v);
+            size += 32 + (PyBytes_Check(value) ? aligned((size_t)PyBytes_GET_SIZE(value)) : 0);
+        }
+        size += 16;
+    }
+    return size;
+}
+
+static bool copy_bytes(block *space, PyObject *bytes, char **copy, uint32_t *length) {
     if (!PyBytes_Check(bytes)) {
         PyErr_SetString(PyExc_TypeError, "a test compares with bytes");
         return false;
     }
     *length = (uint32_t)PyBytes_GET_SIZE(bytes);
-    *copy = PyMem_RawMalloc(*length + 1u);
-    if (!*copy) {
-        PyErr_NoMemory();
-        return false;
-    }
+    if (!(*copy = take(space, *length))) return false;
     memcpy(*copy, PyBytes_AS_STRING(bytes), *length);
     return true;
 }
 
-static void *array_of(Py_ssize_t count, size_t size) {
-    void *block = PyMem_RawCalloc((size_t)count + 1, size);
-    if (!block) PyErr_NoMemory();
-    return block;
-}
-
-static int like_parse(kernel_index *self, PyObject *description, like_test *out, record *owner) {
+static int like_parse(kernel_index *self, PyObject *description, like_test *out, record *owner, block *space) {
     PyObject *name, *segments;
     int kind, negated;
     if (!PyArg_ParseTuple(description, "iO!pO!", &kind, &PyUnicode_Type, &name, &negated, &PyTuple_Type, &segments) ||
         use_attribute(self, owner, name, &out->attribute) < 0)
         return -1;
-    Py_ssize_t count = PyTuple_GET_SIZE(segments);
+    out->count = (uint32_t)PyTuple_GET_SIZE(segments);
     out->negated = negated;
-    if (!(out->lengths = array_of(count, sizeof(uint32_t))) || !(out->segments = array_of(count, sizeof(char *))))
+    if (!out->count) {
+        PyErr_SetString(PyExc_TypeError, "a pattern has at least one segment");
         return -1;
-    for (Py_ssize_t i = 0; i < count; i++, out->count++)
-        if (!copy_bytes(PyTuple_GET_ITEM(segments, i), &out->segments[i], &out->lengths[i])) return -1;
+    }
+    if (!(out->lengths = take(space, out->count * sizeof(uint32_t))) ||
+        !(out->segments = take(space, out->count * sizeof(char *))))
+        return -1;
+    for (uint32_t i = 0; i < out->count; i++)
+        if (!copy_bytes(space, PyTuple_GET_ITEM(segments, i), &out->segments[i], &out->lengths[i])) return -1;
     return 0;
 }
 
@@ -45,7 +68,7 @@ static int by_number(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static int domain_parse(kernel_index *self, PyObject *description, domain_test *out, record *owner) {
+static int domain_parse(kernel_index *self, PyObject *description, domain_test *out, record *owner, block *space) {
     PyObject *name, *numbers, *points, *ranges;
     int kind, missing;
     if (!PyArg_ParseTuple(description, "iO!O!O!O!bp", &kind, &PyUnicode_Type, &name, &PyTuple_Type, &numbers,
@@ -53,31 +76,31 @@ static int domain_parse(kernel_index *self, PyObject *description, domain_test *
         use_attribute(self, owner, name, &out->attribute) < 0)
         return -1;
     out->missing = missing;
-    Py_ssize_t number_count = PyTuple_GET_SIZE(numbers) / 2, range_count = PyTuple_GET_SIZE(ranges) / 2;
-    if (!(out->numbers = array_of(2 * number_count, sizeof(double))) ||
-        !(out->points = array_of(PyTuple_GET_SIZE(points), sizeof(uint32_t))) ||
-        !(out->ranges = array_of(range_count, sizeof(*out->ranges))))
+    out->number_count = (uint32_t)(PyTuple_GET_SIZE(numbers) / 2);
+    out->point_count = (uint32_t)PyTuple_GET_SIZE(points);
+    out->range_count = (uint32_t)(PyTuple_GET_SIZE(ranges) / 2);
+    if (!(out->numbers = take(space, 2 * out->number_count * sizeof(double))) ||
+        !(out->points = take(space, out->point_count * sizeof(uint32_t))) ||
+        !(out->ranges = take(space, out->range_count * sizeof(*out->ranges))))
         return -1;
-    for (Py_ssize_t i = 0; i < 2 * number_count; i++) {
+    for (uint32_t i = 0; i < 2 * out->number_count; i++) {
         out->numbers[i] = PyFloat_AsDouble(PyTuple_GET_ITEM(numbers, i));
         if (PyErr_Occurred()) return -1;
     }
-    out->number_count = (uint32_t)number_count;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(points); i++, out->point_count++)
+    for (uint32_t i = 0; i < out->point_count; i++)
         if (use_string(self, owner, out->attribute, PyTuple_GET_ITEM(points, i), &out->points[i]) < 0) return -1;
     qsort(out->points, out->point_count, sizeof(uint32_t), by_number);
-    for (Py_ssize_t i = 0; i < range_count; i++, out->range_count++) {
+    for (uint32_t i = 0; i < out->range_count; i++) {
         PyObject *high = PyTuple_GET_ITEM(ranges, 2 * i + 1);
-        if (!copy_bytes(PyTuple_GET_ITEM(ranges, 2 * i), &out->ranges[i].low, &out->ranges[i].low_length)) return -1;
-        if (high != Py_None && !copy_bytes(high, &out->ranges[i].high, &out->ranges[i].high_length)) {
-            out->range_count++; /* so that the low end is freed */
+        out->ranges[i].high = NULL;
+        if (!copy_bytes(space, PyTuple_GET_ITEM(ranges, 2 * i), &out->ranges[i].low, &out->ranges[i].low_length) ||
+            (high != Py_None && !copy_bytes(space, high, &out->ranges[i].high, &out->ranges[i].high_length)))
             return -1;
-        }
     }
     return 0;
 }
 
-int test_parse(kernel_index *self, PyObject *description, test *out, record *owner) {
+static int test_parse(kernel_index *self, PyObject *description, test *out, record *owner, block *space) {
     if (!PyTuple_Check(description) || PyTuple_GET_SIZE(description) < 1) {
         PyErr_SetString(PyExc_TypeError, "a test is described by a tuple");
         return -1;
@@ -85,29 +108,27 @@ int test_parse(kernel_index *self, PyObject *description, test *out, record *own
     long kind = PyLong_AsLong(PyTuple_GET_ITEM(description, 0));
     if (kind == -1 && PyErr_Occurred()) return -1;
     out->is_like = kind == 1;
-    return out->is_like ? like_parse(self, description, &out->like, owner)
-                        : domain_parse(self, description, &out->domain, owner);
+    return out->is_like ? like_parse(self, description, &out->like, owner, space)
+                        : domain_parse(self, description, &out->domain, owner, space);
 }
 
-static void test_free(test *gone) {
-    if (gone->is_like) {
-        for (uint32_t i = 0; i < gone->like.count; i++) PyMem_RawFree(gone->like.segments[i]);
-        PyMem_RawFree(gone->like.segments);
-        PyMem_RawFree(gone->like.lengths);
-        return;
+int program_take_tests(kernel_index *self, program *p, PyObject *const *descriptions, uint32_t count, record *owner) {
+    if (!count) return 0;
+    size_t size = aligned(count * sizeof(test));
+    for (uint32_t i = 0; i < count; i++) size += test_space(descriptions[i]);
+    if (!(p->tests = PyMem_RawCalloc(1, size))) {
+        PyErr_NoMemory();
+        return -1;
     }
-    for (uint32_t i = 0; i < gone->domain.range_count; i++) {
-        PyMem_RawFree(gone->domain.ranges[i].low);
-        PyMem_RawFree(gone->domain.ranges[i].high);
-    }
-    PyMem_RawFree(gone->domain.numbers);
-    PyMem_RawFree(gone->domain.points);
-    PyMem_RawFree(gone->domain.ranges);
+    block space = {(char *)p->tests + aligned(count * sizeof(test)), (char *)p->tests + size};
+    for (uint32_t i = 0; i < count; i++)
+        if (test_parse(self, descriptions[i], &p->tests[i], owner, &space) < 0) return -1;
+    p->test_count = count;
+    return 0;
 }
 
 void program_release(program *p) {
     if (!p || --p->owners) return;
-    for (uint32_t i = 0; i < p->test_count; i++) test_free(&p->tests[i]);
     PyMem_RawFree(p->tests);
     PyMem_RawFree(p->boxes);
     PyMem_RawFree(p->near);
