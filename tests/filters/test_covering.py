@@ -151,9 +151,11 @@ SMALL_RANGES = ("0 AND 1", "1 AND b", "a AND 2", "'a' AND 'b'", "1 AND 2.5")
 def small_predicate(choices: Choices) -> str:
     name, other = choices.of("ab"), choices.of("ab")
     comparison, negation = choices.of(COMPARISONS), choices.of(("", "NOT "))
-    match choices.below(9):
+    match choices.below(10):
         case 0:
             return f"{name} {comparison} {other}"
+        case 7:
+            return f"({small_predicate(choices)} {choices.of(('AND', 'OR'))} {small_predicate(choices)}) = {other}"
         case 1:
             return f"{name} + {choices.of('12')} {comparison} {other} * {choices.of('12')}"
         case 2:
@@ -202,6 +204,10 @@ def small_pair(choices: Choices) -> tuple[str, str]:
 @example(("a IS NOT NULL", "(a IS NULL) = TRUE"))
 @example(("a IS NOT NULL", "(a BETWEEN 1 AND 0) = b"))
 @example(("a NOT LIKE 'a_'", "a IS NULL"))
+@example(("a IS NOT NULL", "(a = 1 OR b) = b"))
+@example(("a IS NOT NULL", "(a = 1 AND FALSE) = b"))
+@example(("a IS NOT NULL", "(1 BETWEEN a AND 0) = b"))
+@example(("a LIKE '%a_'", "NOT a LIKE '%a!_' ESCAPE '!'"))
 def test_covers_and_intersects_are_never_wrong_in_the_unsafe_direction(pair: tuple[str, str]) -> None:
     wide, narrow = map(Filter, pair)
     of_wide, of_narrow = ([filter.matches(event) for event in SMALL_EVENTS] for filter in (wide, narrow))
