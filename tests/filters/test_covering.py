@@ -341,3 +341,12 @@ def test_a_question_about_many_alternatives_is_answered_safely_and_soon(monkeypa
     assert free.intersects(nothing)
     assert calls["all_of"] <= 2 * (covering.EXPANSIONS_MAX + 1)
     assert free.covers(free)
+
+
+def test_a_topic_is_a_string_that_is_not_empty_or_missing() -> None:
+    assert str(Filter("topic = ''").canonical) == "FALSE"
+    assert str(Filter("topic > 5 OR topic").canonical) == "FALSE"
+    assert Filter("topic IS NULL OR topic > ''") == Filter("")
+    assert Filter("topic > ''").covers(Filter("topic IS NOT NULL"))
+    assert Filter("topic > ''").covers(Filter("topic NOT LIKE '%x%y'"))
+    assert not Filter("NOT topic < 'a'").intersects(Filter("topic < 'a' OR topic = 5"))

@@ -152,3 +152,12 @@ def test_str_is_the_text_and_repr_makes_the_filter_again(text: str) -> None:
 )
 def test_attributes_are_the_names_read_in_the_order_of_first_use(text: str, names: tuple[str, ...]) -> None:
     assert Filter(text).attributes == names
+
+
+def test_a_filter_of_a_subclass_of_str_holds_plain_text() -> None:
+    class Text(str):
+        __slots__ = ()
+
+    filter = Filter(Text("x > 5"))
+    assert type(str(filter)) is str
+    assert Filter.from_msgpack(filter.to_msgpack()) == filter

@@ -179,3 +179,10 @@ def test_the_stock_quotes_of_padres_are_events_that_filters_find(data_file: Call
     december = sum("-Dec-" in text for text in texts)
     assert count(Filter.from_padres("[date,str-contains,'-Dec-']")) == count(Filter("date LIKE '%-Dec-__'")) == december
     assert count(Filter("low <= high")) == len(events)
+
+
+def test_a_limit_that_the_translation_meets_is_shown_in_the_text_as_written() -> None:
+    text = f"[{'a' * 200},>,5]"
+    with pytest.raises(FilterError, match="name_bytes") as caught:
+        Filter.from_padres(text)
+    assert caught.value.text == text

@@ -36,6 +36,7 @@ from holdfast.model.syntax import (
     Sign,
     names_read,
 )
+from holdfast.model.values import TOPIC
 
 FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -106,9 +107,9 @@ def canonical_of(node: Node, negated: bool = False) -> Canonical:
         case Like(operand=Attribute(name=name), pattern=pattern):
             return _like(name, pattern, negated)
         case IsNull(name=name):
-            return Membership(name, d.PRESENT if negated else d.MISSING)
+            return _within(name, d.PRESENT if negated else d.MISSING)
         case Attribute(name=name):
-            return Membership(name, d.FALSE_ONLY if negated else d.TRUE_ONLY)
+            return _within(name, d.FALSE_ONLY if negated else d.TRUE_ONLY)
         case Literal() | Sign() | Arithmetic():
             return _constant(node.evaluate({}) if isinstance(node, Literal) else None, negated)
         case _:
@@ -122,7 +123,12 @@ def _constant(value: object, negated: bool) -> Canonical:
 
 
 def _member(name: str, true_for: Domain, negated: bool) -> Canonical:
-    domain = true_for.complement() if negated else true_for
+    return _within(name, true_for.complement() if negated else true_for)
+
+
+def _within(name: str, domain: Domain) -> Canonical:
+    if name == TOPIC:
+        domain = domain.meet(d.ANY_TOPIC)
     return NEVER if domain.is_empty else Membership(name, domain)
 
 
@@ -132,9 +138,9 @@ def _like(name: str, pattern: LikePattern, negated: bool) -> Canonical:
     if pattern.is_prefix:
         return _member(name, d.starting_with(pattern.prefix), negated)
     if negated:
-        return all_of([Membership(name, d.PRESENT), Pattern(name, pattern, True)])
+        return all_of([_within(name, d.PRESENT), Pattern(name, pattern, True)])
     # The prefix is implied, and is what an index and `covers` can work with.
-    return all_of([Membership(name, d.starting_with(pattern.prefix)), Pattern(name, pattern, False)])
+    return all_of([_within(name, d.starting_with(pattern.prefix)), Pattern(name, pattern, False)])
 
 
 def _opaque(node: Node, negated: bool) -> Canonical:
@@ -173,7 +179,7 @@ def all_of(parts: list[Canonical]) -> Canonical:
     kept = [part for part in others.values() if not (isinstance(part, Pattern) and _decide(part, domains))]
     if any(domain.is_empty for domain in domains.values()):
         return NEVER
-    members = [Membership(name, domain) for name, domain in domains.items() if domain != d.ANYTHING]
+    members = [Membership(name, domain) for name, domain in domains.items() if domain != d.universe(name)]
     joined = (*members, *kept)
     return joined[0] if len(joined) == 1 else Every(joined)
 
@@ -203,7 +209,7 @@ def any_of(parts: list[Canonical]) -> Canonical:
         if isinstance(part, Membership):
             known = domains.get(part.name)
             domain = part.domain if known is None else known.join(part.domain)
-            if domain == d.ANYTHING:
+            if domain == d.universe(part.name):
                 return ALWAYS
             domains[part.name] = domain
         elif isinstance(part, Some):

@@ -42,7 +42,7 @@ def _is_implied(part: Canonical, implied: set[str], parts: tuple[Canonical, ...]
     if not isinstance(part, Membership) or part.name not in implied:
         return False
     patterns = [p for p in parts if isinstance(p, Pattern) and p.name == part.name]
-    implied_domain = d.PRESENT
+    implied_domain = d.PRESENT.meet(d.universe(part.name))
     for pattern in patterns:
         if not pattern.negated:
             implied_domain = implied_domain.meet(d.starting_with(pattern.pattern.prefix))

@@ -55,11 +55,12 @@ def _implied_domain(leaf: Canonical, name: str) -> Domain:
         case Membership(name=own, domain=domain) if own == name:
             return domain
         case Pattern(name=own, pattern=pattern, negated=negated) if own == name:
-            return d.PRESENT if negated else d.starting_with(pattern.prefix)
+            implied = d.PRESENT if negated else d.starting_with(pattern.prefix)
         case Opaque(node=node) if name in needed_names(node):
-            return d.PRESENT
+            implied = d.PRESENT
         case _:
-            return d.ANYTHING
+            implied = d.ANYTHING
+    return implied.meet(d.universe(name))
 
 
 def _pattern_covers(wide: Pattern, narrow: Canonical) -> bool:

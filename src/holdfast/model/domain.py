@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from holdfast.model.values import Value
+from holdfast.model.values import TOPIC, Value
 
 Cut: TypeAlias = tuple[Any, Any]
 Intervals: TypeAlias = tuple[tuple[Cut, Cut], ...]
@@ -88,6 +88,14 @@ MISSING = Domain(missing=True)
 TRUE_ONLY = Domain(booleans=TRUE_BIT)
 FALSE_ONLY = Domain(booleans=FALSE_BIT)
 STRINGS_ONLY = Domain(strings=ALL_STRINGS)
+
+# The topic of an event is a string that is not empty, or missing.
+ANY_TOPIC = Domain(strings=(((0, "\0"), STRING_TOP),), missing=True)
+
+
+def universe(name: str) -> Domain:
+    """All that an attribute of this name can be."""
+    return ANY_TOPIC if name == TOPIC else ANYTHING
 
 
 def compared_with(comparison: str, constant: Value) -> Domain:

@@ -42,7 +42,7 @@ class Filter:
     def __init__(self, text: str = "", *, limits: FilterLimits = DEFAULT_LIMITS) -> None:
         set_slot = object.__setattr__
         set_slot(self, "_root", parse(text, limits))
-        set_slot(self, "_text", text)
+        set_slot(self, "_text", str.__str__(text))  # plain, even if `text` is of a subclass
         set_slot(self, "_limits", limits)
         set_slot(self, "_canonical", None)
 
@@ -50,7 +50,11 @@ class Filter:
     def from_padres(cls, text: str, *, limits: FilterLimits = DEFAULT_LIMITS) -> Filter:
         """A filter in PADRES' notation: `[class,eq,'STOCK'],[price,>,100]`."""
         check_size(text, limits)
-        return cls(padres.filter_text(text), limits=limits)
+        translated = padres.filter_text(text)
+        try:
+            return cls(translated, limits=limits)
+        except FilterError as problem:  # a limit, met in a text that the caller never saw
+            raise FilterError(problem.problem, text, 0, problem.expected) from None
 
     @classmethod
     def from_msgpack(cls, data: bytes, *, limits: FilterLimits = DEFAULT_LIMITS) -> Filter:

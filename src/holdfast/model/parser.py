@@ -63,6 +63,12 @@ BINARY = {
     "/": Binding.PRODUCT,
     "%": Binding.PRODUCT,
 }
+TIGHTER = {
+    Binding.OR: Binding.AND,
+    Binding.AND: Binding.NOT,
+    Binding.SUM: Binding.PRODUCT,
+    Binding.PRODUCT: Binding.SIGN,
+}
 BETWEEN_LOW, BETWEEN_HIGH = "BETWEEN", "BETWEEN … AND"
 PREDICATE_KEYWORDS = frozenset({"BETWEEN", "IN", "LIKE", "IS", "NOT"})
 CONNECTIVES = (And, Or, Not)
@@ -206,7 +212,7 @@ class Parser:
         elif binding > Binding.COMPARISON and self._after_predicate:
             raise self._unexpected(kind, value, offset, "AND, OR or the end of the filter")
         else:
-            self._reduce(binding)
+            self._reduce(TIGHTER[binding])  # a chain waits, and is built in one go
         if binding < Binding.NOT:
             self._count_condition(self._operands[-1], offset)
         self._operators.append((binding, symbol, False, offset))
@@ -320,6 +326,9 @@ class Parser:
         """Applies the waiting operators that hold at least as tightly as `binding`."""
         operators = self._operators
         while operators and operators[-1][0] >= binding:
+            if operators[-1][0] in TIGHTER:
+                self._reduce_chain(operators[-1][0])
+                continue
             held, symbol, flag, offset = operators.pop()
             right, right_height = self._operands.pop(), self._heights.pop()
             if held is Binding.NOT:
@@ -338,7 +347,38 @@ class Parser:
                 self._push_predicate(Between(operand, low, right), height, flag, offset)
             else:
                 left, left_height = self._operands.pop(), self._heights.pop()
-                self._push_binary(held, symbol, (left, left_height), (right, right_height), offset)
+                self._count_predicate(offset)
+                self._push(Comparison(symbol, left, right), max(left_height, right_height) + 1)
+
+    def _reduce_chain(self, held: Binding) -> None:
+        """Applies the operators of one binding that wait side by side; a chain grows in width, not in height."""
+        start = len(self._operators)
+        while start and self._operators[start - 1][0] is held:
+            start -= 1
+        operators = self._operators[start:]
+        size = len(operators) + 1
+        operands, heights = self._operands[-size:], self._heights[-size:]
+        del self._operators[start:], self._operands[-size:], self._heights[-size:]
+        if held is Binding.AND or held is Binding.OR:
+            self._count_condition(operands[-1], operators[-1][3])
+            connective = And if held is Binding.AND else Or
+            parts = [part for operand in operands for part in _parts(connective, operand)]
+            height = max(h + (not isinstance(o, connective)) for h, o in zip(heights, operands, strict=True))
+            self._push(connective(tuple(parts)), height)
+            return
+        first = operands[0]
+        rest = [(operator[1], operand) for operator, operand in zip(operators, operands[1:], strict=True)]
+        if isinstance(first, Arithmetic) and BINARY[first.rest[0][0]] is held:  # (a - b) - c is a - b - c
+            rest = [*first.rest, *rest]
+            first = first.first
+        done = 0  # literals in front are calculated now, as far as arithmetic has a result
+        while done < len(rest) and (folded := _folded(rest[done][0], first, rest[done][1])) is not None:
+            first = folded
+            done += 1
+        if done == len(rest):
+            self._push(first, 1)
+        else:
+            self._push(Arithmetic(first, tuple(rest[done:])), max(heights) + 1)
 
     def _push_sign(self, symbol: str, operand: Node, height: int) -> None:
         if isinstance(operand, Literal) and operand.value.__class__ in (int, float):
@@ -349,27 +389,6 @@ class Parser:
                 self._push(Literal(folded), 1)
                 return
         self._push(Sign(symbol == "-", operand), height + 1)
-
-    def _push_binary(
-        self, held: Binding, symbol: str, left: tuple[Node, int], right: tuple[Node, int], offset: int
-    ) -> None:
-        (left_node, left_height), (right_node, right_height) = left, right
-        if held is Binding.COMPARISON:
-            self._count_predicate(offset)
-            self._push(Comparison(symbol, left_node, right_node), max(left_height, right_height) + 1)
-        elif held is Binding.AND or held is Binding.OR:
-            self._count_condition(right_node, offset)
-            connective = And if held is Binding.AND else Or
-            # A chain grows in width, not in height.
-            height = max(left_height + (not isinstance(left_node, connective)), right_height + 1)
-            self._push(connective((*_parts(connective, left_node), *_parts(connective, right_node))), height)
-        elif isinstance(left_node, Arithmetic) and BINARY[left_node.rest[0][0]] is held:
-            chain = Arithmetic(left_node.first, (*left_node.rest, (symbol, right_node)))
-            self._push(chain, max(left_height, right_height + 1))
-        elif (folded := _folded(symbol, left_node, right_node)) is not None:
-            self._push(folded, 1)
-        else:
-            self._push(Arithmetic(left_node, ((symbol, right_node),)), max(left_height, right_height) + 1)
 
     # ---- limits and errors
 
