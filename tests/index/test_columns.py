@@ -147,3 +147,38 @@ def test_what_is_no_record_batch_is_refused(index: FilterIndex[Any]) -> None:
             index.match_columns(nothing)
     with pytest.raises((TypeError, ValueError)):
         index.match_columns(pa.array([1, 2]))
+
+
+@pytest.mark.parametrize("column", [pa.array([1, 2, 1]).dictionary_encode(), pa.array([1.0, 2.0, 1.0]).cast("float16")])
+def test_both_engines_refuse_the_same_types(index: FilterIndex[Any], column: Any) -> None:
+    index.add(1, Filter("x = 1"))
+    with pytest.raises(TypeError, match="'x'"):
+        index.match_columns(pa.record_batch({"x": column}))
+
+
+def test_a_batch_with_a_row_that_is_null_is_refused(index: FilterIndex[Any]) -> None:
+    index.add(1, Filter("x = 1"))
+    columns = [pa.array([1, 1, 1])]
+    assert found_pairs(index, pa.StructArray.from_arrays(columns, names=["x"])) == [(0, 1), (1, 1), (2, 1)]
+    with pytest.raises(ValueError, match="null"):
+        index.match_columns(pa.StructArray.from_arrays(columns, names=["x"], mask=pa.array([False, True, False])))
+
+
+def test_data_that_another_reader_took_is_refused(index: FilterIndex[Any]) -> None:
+    index.add(1, Filter("x = 1"))
+    capsules = pa.record_batch({"x": [1]}).__arrow_c_array__()
+    pa.RecordBatch._import_from_c_capsule(*capsules)
+
+    class Taken:
+        def __arrow_c_array__(self, requested_schema: object = None) -> Any:
+            return capsules
+
+    with pytest.raises(ValueError, match=r"taken|released"):
+        index.match_columns(Taken())
+
+
+def test_strings_that_are_all_empty_are_read(index: FilterIndex[Any]) -> None:
+    filters = add_all(index, ["s = ''", "s LIKE '%'", "s LIKE '%a%'", "s < 'a'", "s IN ('', 'a')", "s <> ''"])
+    column = pa.StringArray.from_buffers(2, pa.py_buffer(bytes(12)), pa.py_buffer(b""))
+    batch = pa.record_batch({"s": column})
+    assert found_pairs(index, batch) == expected_pairs(filters, batch)

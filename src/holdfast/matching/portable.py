@@ -164,12 +164,11 @@ def _events_of(batch: Any, names: frozenset[str]) -> Iterator[tuple[dict[str, An
         raise ValueError("two columns have the same name")
     types = pyarrow.types
     for name in read:
-        kind = columns.schema.field(name).type
-        kind = kind.value_type if types.is_dictionary(kind) else kind
+        own = columns.schema.field(name).type
+        kind = own.value_type if types.is_dictionary(own) else own
         is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-        if not is_text and (
-            name == TOPIC or not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
-        ):
+        is_number = types.is_integer(kind) or types.is_float32(kind) or types.is_float64(kind)
+        if not is_text and (name == TOPIC or kind is not own or not (is_number or types.is_boolean(kind))):
             raise TypeError(
                 f"column {name!r} has the Arrow type {kind}; filters read integers, floats, strings and booleans"
             )

@@ -98,14 +98,15 @@ static const char *text_at(const values *v, int64_t row, int64_t *length) {
         *length = view[0];
         return view[0] <= 12 ? (const char *)(view + 1) : (const char *)v->buffers[2 + view[2]] + view[3];
     }
+    const char *data = v->buffers[2] ? v->buffers[2] : ""; /* no buffer where all strings are empty */
     if (v->type == COLUMN_LARGE_TEXT) {
         const int64_t *offsets = v->buffers[1];
         *length = offsets[at + 1] - offsets[at];
-        return (const char *)v->buffers[2] + offsets[at];
+        return data + offsets[at];
     }
     const int32_t *offsets = v->buffers[1];
     *length = offsets[at + 1] - offsets[at];
-    return (const char *)v->buffers[2] + offsets[at];
+    return data + offsets[at];
 }
 
 static bool is_text(const values *v) {
@@ -138,10 +139,20 @@ arrow_batch *arrow_open(kernel_index *self, PyObject *capsules, int64_t *rows) {
     const struct ArrowSchema *schema = PyCapsule_GetPointer(schema_capsule, "arrow_schema");
     const struct ArrowArray *array = PyCapsule_GetPointer(array_capsule, "arrow_array");
     if (!schema || !array) return NULL;
+    if (!schema->release || !array->release) {
+        PyErr_SetString(PyExc_ValueError, "the Arrow data was taken by another reader already");
+        return NULL;
+    }
     if (strcmp(schema->format, "+s") != 0) {
         PyErr_SetString(PyExc_TypeError, "match_columns takes a record batch: a struct array with one field an attribute");
         return NULL;
     }
+    values whole = {.offset = array->offset, .validity = array->null_count && array->n_buffers ? array->buffers[0] : NULL};
+    for (int64_t row = 0; whole.validity && row < array->length; row++)
+        if (!is_valid(&whole, row)) {
+            PyErr_SetString(PyExc_ValueError, "a record batch has values that are null, but no rows that are");
+            return NULL;
+        }
     arrow_batch *batch = PyMem_RawCalloc(1, sizeof(arrow_batch) + (size_t)schema->n_children * sizeof(column));
     if (!batch) {
         PyErr_NoMemory();
