@@ -100,3 +100,27 @@ def test_subclasses_count_as_the_plain_values_they_hold(index: FilterIndex[Any])
     attributes = {"x": Level.HIGH, Word("s"): Word("a")}
     assert index.match(attributes) == [1]
     assert Filter("x = 3").matches({"x": Level.HIGH})
+
+
+@pytest.mark.parametrize("topic", [None, 0, b"", ()])
+def test_what_is_false_is_no_topic(index: FilterIndex[Any], topic: Any) -> None:
+    index.add("x", Filter("x = 1"))
+    index.add("none", Filter("topic IS NULL"))
+    assert Filter("topic IS NULL").matches({"x": 1}, topic)
+    assert index.match({"x": 1}, topic) == ["x", "none"]
+    assert index.match_batch([({"x": 1}, topic)]) == [["x", "none"]]
+
+
+def test_a_dict_that_shows_other_items_than_it_stores_is_taken_at_its_word(index: FilterIndex[Any]) -> None:
+    class Shouting(dict[str, Any]):
+        def items(self) -> Any:
+            return [(name, value.upper()) for name, value in super().items()]
+
+        def get(self, name: str, default: Any = None) -> Any:
+            return self[name].upper() if name in self else default
+
+    texts = ["s = 'A'", "s = 'a'", "s LIKE 'A%'", "s LIKE '_'"]
+    event = Shouting(s="a")
+    for text in texts:
+        index.add(text, Filter(text))
+    assert index.match(event) == [text for text in texts if Filter(text).matches(event)] == ["s = 'A'", *texts[2:]]

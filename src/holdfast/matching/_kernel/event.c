@@ -113,7 +113,7 @@ int event_load(kernel_index *self, PyObject *attributes, PyObject *topic) {
         }
         if (set_value(self, attribute_find(self, name), value) < 0) return -1;
     }
-    if (topic && topic != Py_None) {
+    if (topic != Py_None) {
         if (!PyUnicode_Check(topic)) return -1;
         if (PyUnicode_GET_LENGTH(topic) > 0) {
             static PyObject *topic_name;

@@ -84,7 +84,8 @@ static PyObject *ids_of(const results *all) {
 static PyObject *match_event(kernel_index *self, PyObject *attributes, PyObject *topic, PyObject *row, results *scratch) {
     PyObject *plain = NULL, *list = NULL;
     Py_INCREF(attributes);
-    if (!PyDict_Check(attributes) || event_load(self, attributes, topic) < 0) {
+    /* A subclass of dict may show other items than it stores: it is read as any mapping is. */
+    if (!PyDict_CheckExact(attributes) || event_load(self, attributes, topic) < 0) {
         event_reset(self);
         PyErr_Clear();
         plain = PyObject_CallFunctionObjArgs(self->explainer, attributes, topic, row, NULL);
@@ -96,6 +97,7 @@ static PyObject *match_event(kernel_index *self, PyObject *attributes, PyObject 
             return NULL;
         }
         attributes = plain;
+        if (!PyUnicode_Check(topic)) topic = empty_text; /* None, or what else was accepted for no topic */
         if (event_load(self, attributes, topic) < 0) {
             event_reset(self);
             if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "a checked event was refused");
