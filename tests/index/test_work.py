@@ -97,6 +97,19 @@ def test_a_threshold_that_most_filters_share_does_not_hide_the_others(others: It
     assert rows <= matches + 1100
 
 
+@pytest.mark.parametrize(
+    "outlier",
+    ["price < 1e300", "price > -1e300", "price < -1e300", "price > 1e15", "price BETWEEN -1.7e308 AND 1.7e308"],
+)
+@pytest.mark.parametrize("condition", ["price > {}", "price < 9{}", "price BETWEEN {} AND 900"])
+@pytest.mark.parametrize("key", ["key = 'k{}-'", "key IN ('k{}-', 'j{}')", "key LIKE 'k{}-%'"])
+def test_one_filter_with_a_far_bound_does_not_mislead_the_others(outlier: str, condition: str, key: str) -> None:
+    texts = [f"{key.format(n, n)} AND {condition.format(n % 100)}" for n in range(2000)]
+    index = built([outlier, *texts])
+    rows, matches = work(index, [{"key": f"k{n}-", "price": 500} for n in range(0, 2000, 97)])
+    assert rows <= matches + 350
+
+
 def test_a_filter_is_not_stored_many_times_over() -> None:
     """Eight choices of two are 256 conjunctions; a thousand values in each of them would be a hostile filter's."""
     choices = " AND ".join(f"(p{n} = 1 OR q{n} = 1)" for n in range(8))

@@ -20,6 +20,7 @@ To add a structure to the index: describe here which part it can take, and serve
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf, isfinite, nextafter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -56,11 +57,18 @@ class Conjunction(NamedTuple):
 def plan(filter: Filter) -> tuple[Conjunction, ...]:
     """The conjunctions of which at least one must hold; none for a contradiction."""
     # Not filter.canonical_form: that would be kept, and a million filters are to stay small.
-    alternatives = spread(canonical_of(filter.root))
+    form = canonical_of(filter.root)
+    parts = form.parts if isinstance(form, Every) else (form,)
+    for part in parts:
+        if isinstance(part, Some):
+            break
+    else:
+        return (_conjunction(parts, True),)
+    alternatives = spread(form)
     if len(alternatives) == 1:
         return (_conjunction(alternatives[0].parts, alternatives[0].is_complete),)
     return tuple(
-        _conjunction(list(merged.parts) if isinstance(merged, Every) else [merged], one.is_complete)
+        _conjunction(merged.parts if isinstance(merged, Every) else (merged,), one.is_complete)
         for one in alternatives
         if (merged := all_of(one.parts)) != NEVER
     )
@@ -138,7 +146,7 @@ class _Parts:
         self.ask_filter = False
 
 
-def _conjunction(parts: list[Canonical], complete: bool) -> Conjunction:
+def _conjunction(parts: Iterable[Canonical], complete: bool) -> Conjunction:
     out = _Parts()
     out.ask_filter = not complete
     for part in parts:

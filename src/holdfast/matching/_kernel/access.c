@@ -11,6 +11,7 @@
  * Of the possible accesses of a conjunction the one is taken that the smallest share of events is guessed to reach,
  * assuming that events ask for values as filters do. A bad guess costs time, never a match. */
 #include "kernel.h"
+#include <float.h>
 
 /* Doubles as integers in the same order; 0.0 and -0.0, which are equal, are one. */
 uint64_t order_bits(double value) {
@@ -259,17 +260,35 @@ bool access_for_range(const box *b, access_choice *choice, uint64_t bits[2]) {
 }
 
 static double share_of(const cluster *found, uint32_t total) {
-    return ((found ? found->rows : 0) + 1.0) / (total + 2.0);
+    return ((found ? found->rows : 0) + 1.0) / (total + 8.0); /* of what nobody has used yet, an eighth at first */
 }
 
-/* Not a number, which bounds near the largest doubles can give, is the worst guess. */
-static double clamp(double share, double low, double high) { return share < low ? low : share <= high ? share : high; }
+static double clamp(double share, double low, double high) { return share < low ? low : share > high ? high : share; }
+
+/* What rows stored so far say of a share, as soon as they are enough to say anything. A span alone says little: one
+ * filter with a bound of 1e300 would make all other ranges look narrow. */
+enum { TELLING_ROWS = 64 };
+
+static double share_of_buckets(const kernel_index *self, const slot_info *info, const access_choice *choice) {
+    double rows = 1.0;
+    for (uint32_t i = 0; i < choice->bits_count; i++) {
+        const cluster *found = cluster_find(self, ACCESS_RANGE, choice->slot, choice->level, choice->bits[i]);
+        if (found) rows += found->rows;
+    }
+    return info->range_rows < TELLING_ROWS ? 0.0 : rows / (info->range_rows + 2.0);
+}
+
+static double share_of_ladder(const ladder *l, double key) {
+    if (l->count < 2) return l->count && l->rungs[0]->rows >= TELLING_ROWS ? 0.6 : 0.0;
+    uint32_t below = rungs_up_to(l, key);
+    return (double)(l->count - (below ? below - 1 : 0)) / l->count;
+}
 
 void access_guess(const kernel_index *self, access_choice *choice) {
     choice->share = 1.0;
     if (choice->type == ACCESS_ALWAYS) return;
     const slot_info *info = info_of(self, choice->slot);
-    double span = info->span_high - info->span_low;
+    double span = fmin(info->span_high - info->span_low, DBL_MAX); /* two large bounds may be further apart */
     switch (choice->type) {
         case ACCESS_POINT:
             if (choice->slot % SLOTS_PER_ATTRIBUTE == KIND_PRESENCE) {
@@ -295,14 +314,17 @@ void access_guess(const kernel_index *self, access_choice *choice) {
             double high = fmin(value_at((last << shift) | ((1ull << shift) - 1)), info->span_high);
             /* Strings crowd behind common beginnings, which a share of the span knows nothing of. */
             double least = choice->slot % SLOTS_PER_ATTRIBUTE == KIND_KEY ? 0.05 : 1e-6;
-            choice->share = span > 0 ? clamp((high - low) / span, least, 0.9) : 0.7;
+            choice->share = span > 0 ? (high - low) / span : 0.7;
+            choice->share = clamp(fmax(choice->share, share_of_buckets(self, info, choice)), least, 0.9);
             break;
         }
         case ACCESS_AT_LEAST:
-            choice->share = span > 0 ? clamp((info->span_high - choice->key) / span, 0.05, 0.95) : 0.6;
+            choice->share = span > 0 ? (info->span_high - choice->key) / span : 0.6;
+            choice->share = clamp(fmax(choice->share, share_of_ladder(&info->at_least, choice->key)), 0.05, 0.95);
             break;
         default:
-            choice->share = span > 0 ? clamp((-choice->key - info->span_low) / span, 0.05, 0.95) : 0.6;
+            choice->share = span > 0 ? (-choice->key - info->span_low) / span : 0.6;
+            choice->share = clamp(fmax(choice->share, share_of_ladder(&info->at_most, choice->key)), 0.05, 0.95);
             break;
     }
     choice->share += 1e-9 * choice->bits_count; /* of equals, the one with fewer rows */
@@ -313,6 +335,7 @@ void access_guess(const kernel_index *self, access_choice *choice) {
 /* Keeps the totals that shares are guessed from. */
 void note_rows(kernel_index *self, const cluster *home, int change) {
     if (home->type == ACCESS_POINT) info_of(self, home->slot)->point_rows += (uint32_t)change;
+    else if (home->type == ACCESS_RANGE) info_of(self, home->slot)->range_rows += (uint32_t)change;
     else if (home->type == ACCESS_PREFIX)
         self->attributes[home->slot / SLOTS_PER_ATTRIBUTE]->prefix_rows += (uint32_t)change;
 }

@@ -88,7 +88,7 @@ typedef struct { cluster **rungs; uint32_t count, capacity; } ladder;
 
 /* What the index knows of one slot: which accesses exist on it, and how selective they may be. */
 typedef struct {
-    uint32_t point_clusters, point_rows;
+    uint32_t point_clusters, point_rows, range_rows;
     uint32_t levels;         /* bit l: some range bucket has level l */
     uint32_t *level_buckets; /* buckets of each level, allocated with the first */
     ladder at_least, at_most;
