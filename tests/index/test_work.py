@@ -137,6 +137,13 @@ def test_what_must_be_asked_is_asked_only_of_candidates() -> None:
     assert index.counters()["filters_asked"] == 1
 
 
+def test_a_filter_is_not_asked_when_one_alternative_is_certain() -> None:
+    index = built(["x = 5 OR x + y > 3", "x > 9007199254740993 OR y = 5"])
+    assert index.match({"x": 5, "y": 5}) == [0, 1]
+    assert index.match({"x": 2**53, "y": 5}) == [0, 1]
+    assert index.counters()["filters_asked"] == 1  # x + y > 3, of the second event
+
+
 def test_a_boundless_pattern_costs_a_hostile_event_one_pass() -> None:
     """50 inner wildcards over 64 KiB: the kernel's search is linear, so this ends at once."""
     index = built(["s LIKE '" + "%a" * 50 + "%b'", "s LIKE '" + "%ab" * 30 + "'"])
