@@ -104,10 +104,10 @@ def test_a_threshold_that_most_filters_share_does_not_hide_the_others(others: It
 @pytest.mark.parametrize("condition", ["price > {}", "price < 9{}", "price BETWEEN {} AND 900"])
 @pytest.mark.parametrize("key", ["key = 'k{}-'", "key IN ('k{}-', 'j{}')", "key LIKE 'k{}-%'"])
 def test_one_filter_with_a_far_bound_does_not_mislead_the_others(outlier: str, condition: str, key: str) -> None:
-    texts = [f"{key.format(n, n)} AND {condition.format(n % 100)}" for n in range(2000)]
+    texts = [f"{key.format(n, n)} AND {condition.format(n % 100)}" for n in range(800)]
     index = built([outlier, *texts])
-    rows, matches = work(index, [{"key": f"k{n}-", "price": 500} for n in range(0, 2000, 97)])
-    assert rows <= matches + 350
+    rows, matches = work(index, [{"key": f"k{n}-", "price": 500} for n in range(0, 800, 97)])
+    assert rows <= matches + 200
 
 
 def test_a_filter_is_not_stored_many_times_over() -> None:
