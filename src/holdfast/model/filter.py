@@ -73,10 +73,10 @@ class Filter:
 
         Refuses with EventError what it reads and can't compare: NaN, an integer beyond 64 bits, a list.
         """
-        if topic:
-            attributes = with_topic(attributes, topic)
-        elif TOPIC in attributes:
+        if TOPIC in attributes:
             raise topic_in_attributes()
+        if topic:
+            attributes = {**attributes, TOPIC: topic} if topic.__class__ is str else with_topic(attributes, topic)
         return self._root.evaluate(attributes) is True
 
     def covers(self, other: Filter) -> bool:

@@ -55,7 +55,7 @@ class LikePattern(msgspec.Struct, frozen=True, gc=False):
 
     def matches(self, text: str) -> bool:
         first, last = self.segments[0], self.segments[-1]
-        if not first.is_at(text, 0):
+        if not (first.is_at(text, 0) if first.holes else text.startswith(first.text)):
             return False
         if len(self.segments) == 1:
             return len(text) == len(first.text)

@@ -39,14 +39,16 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
+# Kinds that can be compared with each other in every way. Booleans are not among them: they have no order.
+ORDERED_KINDS: dict[type, str] = {int: "number", float: "number", str: "string"}
+
+
 def compare(comparison: str, left: Value, right: Value) -> bool:
     """Unlike kinds compare as FALSE; so do booleans under an order. Numbers compare exactly."""
-    left_kind, right_kind = left.__class__, right.__class__
-    if left_kind is not right_kind and not (is_number(left) and is_number(right)):
-        return False
-    if left_kind is bool and comparison != "=" and comparison != "<>":
-        return False
-    return COMPARISONS[comparison](left, right)
+    kind = ORDERED_KINDS.get(left.__class__)
+    if kind is not None:
+        return kind == ORDERED_KINDS.get(right.__class__) and COMPARISONS[comparison](left, right)
+    return right.__class__ is bool and comparison in ("=", "<>") and COMPARISONS[comparison](left, right)
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
@@ -106,15 +108,15 @@ class Comparison(Node, frozen=True, gc=False):
         left, right = self.left, self.right
         if left.__class__ is Attribute and right.__class__ is Literal:
             value = read(attributes, left.name)
-            constant: Value | None = right.value
+            other: Value | None = right.value
             kind = value.__class__
-            if kind is constant.__class__ and kind is not bool:
-                return COMPARISONS[self.operator](value, constant)
+            if kind is other.__class__ and kind is not bool:
+                return COMPARISONS[self.operator](value, other)
         else:
-            value, constant = left.evaluate(attributes), right.evaluate(attributes)
-        if value is None or constant is None:
+            value, other = left.evaluate(attributes), right.evaluate(attributes)
+        if value is None or other is None:
             return None
-        return compare(self.operator, value, constant)
+        return compare(self.operator, value, other)
 
 
 class Between(Node, frozen=True, gc=False):
@@ -125,12 +127,14 @@ class Between(Node, frozen=True, gc=False):
     high: Node
 
     def evaluate(self, attributes: Attributes) -> bool | None:
-        value = self.operand.evaluate(attributes)
-        low, high = self.low.evaluate(attributes), self.high.evaluate(attributes)
+        operand, low_node, high_node = self.operand, self.low, self.high
+        value = read(attributes, operand.name) if operand.__class__ is Attribute else operand.evaluate(attributes)
+        low = low_node.value if low_node.__class__ is Literal else low_node.evaluate(attributes)
+        high = high_node.value if high_node.__class__ is Literal else high_node.evaluate(attributes)
         if value is None:
             return None
-        kind = value.__class__
-        if kind is low.__class__ and kind is high.__class__ and kind is not bool:
+        kind = ORDERED_KINDS.get(value.__class__)
+        if kind is not None and kind == ORDERED_KINDS.get(low.__class__) == ORDERED_KINDS.get(high.__class__):
             return low <= value <= high  # type: ignore[operator]
         above = None if low is None else compare(">=", value, low)
         if above is False:
@@ -155,10 +159,11 @@ class Like(Node, frozen=True, gc=False):
     pattern: LikePattern
 
     def evaluate(self, attributes: Attributes) -> bool | None:
-        value = self.operand.evaluate(attributes)
+        operand = self.operand
+        value = read(attributes, operand.name) if operand.__class__ is Attribute else operand.evaluate(attributes)
         if value is None:
             return None
-        return isinstance(value, str) and self.pattern.matches(value)
+        return value.__class__ is str and self.pattern.matches(value)
 
 
 class IsNull(Node, frozen=True, gc=False):
