@@ -4,10 +4,19 @@ import pickle
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import pytest
 
-from holdfast import DEFAULT_LIMITS, EventError, Filter, FilterError, FilterLimits, HoldfastError
+from holdfast import (
+    DEFAULT_LIMITS,
+    EventError,
+    Filter,
+    FilterError,
+    FilterLimits,
+    HoldfastError,
+    attributes_from_padres,
+)
 from holdfast.errors import CARET_CONTEXT_CHARACTERS
 
 
@@ -333,6 +342,20 @@ def test_a_long_line_is_shown_around_the_mistake() -> None:
     assert excerpt.startswith("  …")
     assert excerpt.endswith("…")
     assert len(excerpt) <= 2 * CARET_CONTEXT_CHARACTERS + 4
+
+
+@pytest.mark.parametrize("nothing", [None, 5, b"a = 1", ["a = 1"]])
+def test_what_is_no_text_is_a_type_error(nothing: Any) -> None:
+    for read in (Filter, Filter.from_padres, attributes_from_padres):
+        with pytest.raises(TypeError, match=f"written as a str, not {type(nothing).__name__}"):
+            read(nothing)
+
+
+@pytest.mark.parametrize("limits", [None, 64, {"depth": 3}])
+def test_limits_are_limits(limits: Any) -> None:
+    for read in (Filter, Filter.from_padres):
+        with pytest.raises(TypeError, match="limits are a FilterLimits"):
+            read("", limits=limits)
 
 
 def test_an_error_is_a_value_error_and_a_holdfast_error() -> None:

@@ -75,9 +75,14 @@ def test_any_hashable_value_is_an_id(index: FilterIndex[Any]) -> None:
     assert len(index) == len(ids)
 
 
-def test_only_filters_are_added(index: FilterIndex[Any]) -> None:
-    with pytest.raises(TypeError, match="Filter objects, not str"):
-        index.add(1, "price > 100")  # type: ignore[arg-type]
+def test_a_text_is_no_filter(index: FilterIndex[Any]) -> None:
+    text: Any = "price > 100"
+    with pytest.raises(TypeError, match="a Filter is needed here, not str"):
+        index.add(1, text)
+    for ask in (index.covering, index.covered_by, index.intersecting, Filter(text).covers, Filter(text).intersects):
+        with pytest.raises(TypeError, match="a Filter is needed here, not str"):
+            ask(text)
+    assert len(index) == 0
 
 
 def test_an_empty_index_matches_nothing_and_an_empty_filter_everything(index: FilterIndex[Any]) -> None:
@@ -88,6 +93,7 @@ def test_an_empty_index_matches_nothing_and_an_empty_filter_everything(index: Fi
     assert index.match({"x": "anything"}, "topic") == ["all"]
 
 
-def test_an_unknown_engine_is_named_with_those_that_exist() -> None:
-    with pytest.raises(ValueError, match="portable"):
-        FilterIndex(engine="quantum")  # type: ignore[arg-type]
+@pytest.mark.parametrize("name", ["quantum", ""])
+def test_an_unknown_engine_is_refused_with_those_that_exist(name: Any) -> None:
+    with pytest.raises(ValueError, match=f"no engine '{name}' here; there is: .*portable"):
+        FilterIndex(engine=name)

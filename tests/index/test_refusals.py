@@ -90,9 +90,17 @@ def test_attribute_names_are_text(index: FilterIndex[Any]) -> None:
 def test_any_mapping_holds_attributes(index: FilterIndex[Any], mapping: type[Mapping[str, Any]]) -> None:
     index.add(1, Filter("x = 3 AND s = 'a'"))
     assert index.match(mapping({"x": 3, "s": "a"})) == [1]  # type: ignore[call-arg]
-    for nothing in ([("x", 3)], "x", None, 5):
-        with pytest.raises(EventError, match="mapping"):
-            index.match(nothing)  # type: ignore[arg-type]
+    assert Filter("x = 3 AND s = 'a'").matches(mapping({"x": 3, "s": "a"}))  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("nothing", [[("x", 3)], "x", None, 5])
+def test_what_is_no_mapping_holds_no_attributes(index: FilterIndex[Any], nothing: Any) -> None:
+    index.add(1, Filter("x = 3"))
+    for ask in (index.match, Filter("x = 3").matches, lambda event, *topic: index.explain(event, 1, *topic)):
+        with pytest.raises(EventError, match="mapping of names to values"):
+            ask(nothing)
+        with pytest.raises(EventError, match="mapping of names to values"):
+            ask(nothing, "stock")
 
 
 def test_subclasses_count_as_the_plain_values_they_hold(index: FilterIndex[Any]) -> None:

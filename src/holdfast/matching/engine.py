@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from holdfast.errors import EventError
 from holdfast.matching.plan import Conjunction
 from holdfast.model.filter import Filter
-from holdfast.model.values import TOPIC, check_attributes, check_value
+from holdfast.model.values import TOPIC, check_attributes, check_mapping, check_value
 
 Id = TypeVar("Id", bound=Hashable)
 Attributes: TypeAlias = Mapping[str, Any]
@@ -36,9 +36,8 @@ class Engine(Protocol[Id]):
 
 def plain_event(attributes: Attributes, topic: str, row: int | None = None) -> dict[str, Any]:
     """The attributes as a plain dict of plain types; raises EventError where that can't be."""
-    if not isinstance(attributes, Mapping):
-        raise EventError(f"attributes are a mapping of names to values, not {type(attributes).__name__}", "", row)
     try:
+        check_mapping(attributes)
         check_attributes(attributes)
         if topic:
             if not isinstance(topic, str):

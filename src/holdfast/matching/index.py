@@ -13,7 +13,7 @@ from holdfast.matching.plan import plan
 from holdfast.matching.portable import PortableEngine
 from holdfast.matching.witness import witness
 from holdfast.model.canonical import NEVER
-from holdfast.model.filter import Filter
+from holdfast.model.filter import Filter, check_filter
 
 EngineName = Literal["compiled", "portable"]
 ENGINES: Final[dict[str, Callable[[], Engine[Any]]]] = {"portable": PortableEngine}
@@ -50,15 +50,14 @@ class FilterIndex(Generic[Id]):
     __slots__ = ("_engine",)
 
     def __init__(self, *, engine: EngineName | None = None) -> None:
-        name = engine or ENGINE
+        name = ENGINE if engine is None else engine
         if name not in ENGINES:
             raise ValueError(f"no engine {name!r} here; there is: {', '.join(sorted(ENGINES))}")
         self._engine: Engine[Id] = ENGINES[name]()
 
     def add(self, id: Id, filter: Filter) -> None:
         """Adds a filter. An id that is present already raises DuplicateId; nothing changes then."""
-        if not isinstance(filter, Filter):
-            raise TypeError(f"an index holds Filter objects, not {type(filter).__name__}")
+        check_filter(filter)
         self._engine.add(id, filter, plan(filter))
 
     def remove(self, id: Id) -> None:
@@ -97,6 +96,7 @@ class FilterIndex(Generic[Id]):
 
     def covering(self, filter: Filter) -> list[Id]:
         """The ids of the filters that cover `filter`: whatever matches it matches them."""
+        check_filter(filter)
         if filter.canonical_form == NEVER:
             return [id for id, _ in self.items()]
         event = witness(filter)
@@ -105,10 +105,12 @@ class FilterIndex(Generic[Id]):
 
     def covered_by(self, filter: Filter) -> list[Id]:
         """The ids of the filters that `filter` covers. Compares with every filter."""
+        check_filter(filter)
         return [id for id, candidate in self.items() if filter.covers(candidate)]
 
     def intersecting(self, filter: Filter) -> list[Id]:
         """The ids of the filters that some event may match together with `filter`. Compares with every filter."""
+        check_filter(filter)
         return [id for id, candidate in self.items() if filter.intersects(candidate)]
 
     def counters(self) -> dict[str, int]:

@@ -16,7 +16,7 @@ from holdfast.model import covering, padres
 from holdfast.model.canonical import Canonical, canonical_key, canonical_of
 from holdfast.model.canonical_text import canonical_node
 from holdfast.model.limits import DEFAULT_LIMITS, FilterLimits
-from holdfast.model.parser import check_size, parse
+from holdfast.model.parser import check_text, parse
 from holdfast.model.rendering import render
 from holdfast.model.syntax import Node, names_read
 from holdfast.model.values import TOPIC, topic_in_attributes, with_topic
@@ -49,7 +49,7 @@ class Filter:
     @classmethod
     def from_padres(cls, text: str, *, limits: FilterLimits = DEFAULT_LIMITS) -> Filter:
         """A filter in PADRES' notation: `[class,eq,'STOCK'],[price,>,100]`."""
-        check_size(text, limits)
+        check_text(text, limits)
         translated = padres.filter_text(text)
         try:
             return cls(translated, limits=limits)
@@ -73,18 +73,22 @@ class Filter:
 
         Refuses with EventError what it reads and can't compare: NaN, an integer beyond 64 bits, a list.
         """
-        if TOPIC in attributes:
+        if attributes.__class__ is not dict or (topic and topic.__class__ is not str):
+            attributes = with_topic(attributes, topic)
+        elif TOPIC in attributes:
             raise topic_in_attributes()
-        if topic:
-            attributes = {**attributes, TOPIC: topic} if topic.__class__ is str else with_topic(attributes, topic)
+        elif topic:
+            attributes = {**attributes, TOPIC: topic}
         return self._root.evaluate(attributes) is True
 
     def covers(self, other: Filter) -> bool:
         """True only if every event that matches `other` matches this filter too."""
+        check_filter(other)
         return covering.covers(self.canonical_form, other.canonical_form)
 
     def intersects(self, other: Filter) -> bool:
         """False only if no event matches both filters."""
+        check_filter(other)
         return covering.intersects(self.canonical_form, other.canonical_form)
 
     @property
@@ -141,6 +145,12 @@ class Filter:
 
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"a Filter is immutable; can't delete {name!r}")
+
+
+def check_filter(value: object) -> None:
+    """A text in place of a filter is the likeliest mistake: it says so before anything is asked of it."""
+    if not isinstance(value, Filter):
+        raise TypeError(f"a Filter is needed here, not {type(value).__name__}")
 
 
 def _unpickle(text: str, limits: FilterLimits) -> Filter:

@@ -45,7 +45,9 @@ def filter_text(text: str) -> str:
 
 
 def attributes_from_padres(text: str) -> dict[str, Value]:
-    """The attributes of an event of PADRES."""
+    """The attributes of an event in PADRES' notation: `[class,'STOCK'],[price,101.5]`."""
+    if not isinstance(text, str):
+        raise TypeError(f"an event of PADRES is written as a str, not {type(text).__name__}")
     attributes: dict[str, Value] = {}
     try:
         for (name, at), field in _tuples(text, 2):

@@ -80,17 +80,19 @@ AN_OPERATOR = "an operator, AND, OR or the end of the filter"
 
 def parse(text: str, limits: FilterLimits) -> Node:
     """The syntax tree of `text`; an empty text is the condition TRUE."""
-    if not isinstance(text, str):
-        raise TypeError(f"a filter is written as a str, not {type(text).__name__}")
-    check_size(text, limits)
+    check_text(text, limits)
     if not is_unicode_text(text):
         offset = next(i for i, c in enumerate(text) if "\ud800" <= c <= "\udfff")
         raise FilterError("the text holds a lone surrogate, which is no Unicode text", text, offset)
     return Parser(text, tokens_of(text, limits), limits).parse()
 
 
-def check_size(text: str, limits: FilterLimits) -> None:
-    """Refuses a text beyond the limit before any work is spent on it."""
+def check_text(text: str, limits: FilterLimits) -> None:
+    """Refuses what is no text, and a text beyond the limit before any work is spent on it."""
+    if not isinstance(text, str):
+        raise TypeError(f"a filter is written as a str, not {type(text).__name__}")
+    if not isinstance(limits, FilterLimits):
+        raise TypeError(f"limits are a FilterLimits, not {type(limits).__name__}")
     if len(text) > limits.text_bytes or (len(text) * 4 > limits.text_bytes and _utf8_size(text) > limits.text_bytes):
         # The limit counts bytes, the place counts characters.
         encoded = text[: limits.text_bytes + 1].encode("utf-8", "surrogatepass")[: limits.text_bytes + 1]

@@ -75,8 +75,14 @@ def topic_in_attributes() -> EventError:
     return EventError("'topic' is not an attribute that an event sets itself; pass topic=… instead", TOPIC)
 
 
+def check_mapping(attributes: object) -> None:
+    if not isinstance(attributes, Mapping):
+        raise EventError(f"attributes are a mapping of names to values, not {type(attributes).__name__}")
+
+
 def with_topic(attributes: Mapping[str, object], topic: str) -> Mapping[str, object]:
     """What a filter sees: the attributes, and the topic as one more of them unless it is empty."""
+    check_mapping(attributes)
     if TOPIC in attributes:
         raise topic_in_attributes()
     if not topic:
