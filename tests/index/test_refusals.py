@@ -63,6 +63,13 @@ def test_a_refusal_in_a_batch_names_the_event(index: FilterIndex[Any]) -> None:
     assert index.match_batch([]) == []
 
 
+@pytest.mark.parametrize("event", [({"x": 1},), ({"x": 1}, "t", 3), [{"x": 1}, "t"], "x"])
+def test_an_event_of_a_batch_is_a_mapping_or_a_pair(index: FilterIndex[Any], event: Any) -> None:
+    index.add(1, Filter("x > 0"))
+    with pytest.raises(EventError, match=f"not {type(event).__name__} .event 1 of the batch"):
+        index.match_batch([{"x": 1}, event])
+
+
 def test_topic_is_given_beside_the_attributes(index: FilterIndex[Any]) -> None:
     index.add("named", Filter("topic = 'stock'"))
     index.add("none", Filter("topic IS NULL"))

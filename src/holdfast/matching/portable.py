@@ -70,7 +70,7 @@ class PortableEngine(Generic[Id]):
         return self._match(plain_event(attributes, topic), topic)
 
     def match_batch(self, events: Iterable[Event], /) -> list[list[Id]]:
-        pairs = [event if isinstance(event, tuple) else (event, "") for event in events]
+        pairs = [event if isinstance(event, tuple) and len(event) == 2 else (event, "") for event in events]
         return [
             self._match(plain_event(attributes, topic, row), topic) for row, (attributes, topic) in enumerate(pairs)
         ]
