@@ -290,6 +290,7 @@ def test_a_filter_at_the_limit_of_depth_can_be_used(text: str) -> None:
         ("a IN (b)", 6, "unexpected name", "a string or a number"),
         ("a LIKE b", 7, "unexpected name", "a pattern in quotes"),
         ("a LIKE 'b' ESCAPE 'cd'", 18, "unexpected string", "one character"),
+        ("a = NULL", 4, "unexpected keyword 'NULL'", "IS NULL or IS NOT NULL"),
         ("a IS 5", 5, "unexpected number", "NULL or NOT NULL"),
         ("a IS NOT 5", 9, "unexpected number", "NULL"),
         ("a NOT 5", 6, "unexpected number", "BETWEEN, IN or LIKE"),

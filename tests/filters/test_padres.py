@@ -80,6 +80,12 @@ def test_what_is_no_filter_of_padres_is_refused_where_it_stands(text: str, offse
     assert problem in caught.value.problem
 
 
+def test_a_tuple_that_is_not_closed_may_go_on_or_end() -> None:
+    with pytest.raises(FilterError) as caught:
+        Filter.from_padres("[a,eq,1")
+    assert (caught.value.problem, caught.value.expected) == ("the text ends too early", "',' or ']'")
+
+
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "9223372036854775808", "9" * 4000])
 def test_a_number_beyond_the_range_is_refused_where_it_stands(number: str) -> None:
     text = f"[class,eq,'STOCK'],[price,>,{number}]"

@@ -108,7 +108,7 @@ def _tuples(text: str, size: int) -> list[list[tuple[str, int]]]:
             at = _skip_spaces(text, at)
             if text[at : at + 1] == "]":
                 break
-            at = _expect(text, at, ",")
+            at = _expect(text, at, ",", "',' or ']'")
         if len(fields) != size:
             raise FilterError(f"a tuple of {len(fields)} fields", text, fields[0][1], f"{size} fields")
         if fields[0][0].startswith("'"):
@@ -133,10 +133,10 @@ def _field(text: str, at: int) -> tuple[tuple[str, int], int]:
     return (field, at), end
 
 
-def _expect(text: str, at: int, symbol: str) -> int:
+def _expect(text: str, at: int, symbol: str, expected: str = "") -> int:
     if text[at : at + 1] != symbol:
         found = f"unexpected {text[at]!r}" if at < len(text) else "the text ends too early"
-        raise FilterError(found, text, at, f"'{symbol}'")
+        raise FilterError(found, text, at, expected or f"'{symbol}'")
     return at + 1
 
 

@@ -75,6 +75,7 @@ CONNECTIVES = (And, Or, Not)
 PREDICATES = (Comparison, Between, In, Like, IsNull)
 
 AN_OPERAND = "an attribute, a literal, '(', NOT or a sign"
+A_TEST_FOR_NULL = "IS NULL or IS NOT NULL behind an attribute"
 AN_OPERATOR = "an operator, AND, OR or the end of the filter"
 
 
@@ -165,7 +166,8 @@ class Parser:
             self._nest(Binding.SIGN, str(value), offset)
             return True
         else:
-            raise self._unexpected(kind, value, offset, AN_OPERAND)
+            is_null = kind is KEYWORD and value == "NULL"
+            raise self._unexpected(kind, value, offset, A_TEST_FOR_NULL if is_null else AN_OPERAND)
         self._after_predicate = False
         return False
 
