@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import sys
 import threading
 import weakref
@@ -70,6 +72,13 @@ def test_an_index_that_holds_itself_is_collected(new_index: Callable[[], FilterI
     del holder
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_an_index_is_not_copied(index: FilterIndex[Any], duplicate: Callable[[Any], Any]) -> None:
+    index.add(1, Filter("x = 1"))
+    with pytest.raises(TypeError, match=r"items\(\)"):
+        duplicate(index)
 
 
 def test_matches_leave_reference_counts_as_they_were(index: FilterIndex[Any]) -> None:
