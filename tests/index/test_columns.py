@@ -147,13 +147,23 @@ def test_what_is_no_record_batch_is_refused(index: FilterIndex[Any]) -> None:
             index.match_columns(nothing)
     with pytest.raises((TypeError, ValueError)):
         index.match_columns(pa.array([1, 2]))
+    with pytest.raises(TypeError, match="not Table; pass its batches one by one"):
+        index.match_columns(pa.table({"x": [1]}))
 
 
-@pytest.mark.parametrize("column", [pa.array([1, 2, 1]).dictionary_encode(), pa.array([1.0, 2.0, 1.0]).cast("float16")])
-def test_both_engines_refuse_the_same_types(index: FilterIndex[Any], column: Any) -> None:
-    index.add(1, Filter("x = 1"))
-    with pytest.raises(TypeError, match="'x'"):
-        index.match_columns(pa.record_batch({"x": column}))
+@pytest.mark.parametrize(
+    ("name", "column", "wanted"),
+    [
+        ("x", pa.array([1, 2, 1]).dictionary_encode(), "of dictionaries, those of strings"),
+        ("x", pa.array([1.0, 2.0, 1.0]).cast("float16"), "filters read integers, floats"),
+        ("topic", pa.array([1, 2]), "a topic is a string"),
+        ("topic", pa.array([1, 2]).dictionary_encode(), "of dictionaries, those of strings"),
+    ],
+)
+def test_both_engines_refuse_the_same_types(index: FilterIndex[Any], name: str, column: Any, wanted: str) -> None:
+    index.add(1, Filter("x = 1 AND topic = 't'"))
+    with pytest.raises(TypeError, match=f"column '{name}' .*; {wanted}"):
+        index.match_columns(pa.record_batch({name: column}))
 
 
 def test_a_batch_with_a_row_that_is_null_is_refused(index: FilterIndex[Any]) -> None:

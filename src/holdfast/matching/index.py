@@ -77,11 +77,13 @@ class FilterIndex(Generic[Id]):
     def match_columns(self, batch: Any) -> tuple[array[int], list[Id]]:
         """`match` for every row of an Arrow record batch: two columns of equal length, event rows and ids.
 
-        Takes anything with `__arrow_c_array__` (pyarrow, polars, nanoarrow, …). A column is an attribute, a
-        null is a missing one, the column `topic` is the topic; columns that no filter reads are ignored.
+        Takes anything with `__arrow_c_array__` that is a struct or a record batch, of pyarrow or of another library;
+        a table or a data frame is passed batch by batch. A column is an attribute, a null is a missing one, the
+        column `topic` is the topic; columns that no filter reads are ignored.
         """
         if not hasattr(batch, "__arrow_c_array__"):
-            raise TypeError(f"match_columns takes an Arrow record batch, not {type(batch).__name__}")
+            hint = "; pass its batches one by one" if hasattr(batch, "__arrow_c_stream__") else ""
+            raise TypeError(f"match_columns takes an Arrow record batch, not {type(batch).__name__}{hint}")
         return self._engine.match_columns(batch)
 
     def explain(self, attributes: Mapping[str, Any], id: Id, topic: str = "") -> Explanation:

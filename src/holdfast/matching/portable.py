@@ -169,9 +169,12 @@ def _events_of(batch: Any, names: frozenset[str]) -> Iterator[tuple[dict[str, An
         is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
         is_number = types.is_integer(kind) or types.is_float32(kind) or types.is_float64(kind)
         if not is_text and (name == TOPIC or kind is not own or not (is_number or types.is_boolean(kind))):
-            raise TypeError(
-                f"column {name!r} has the Arrow type {kind}; filters read integers, floats, strings and booleans"
-            )
+            wanted = "filters read integers, floats, strings and booleans"
+            if kind is not own:
+                wanted = "of dictionaries, those of strings are read"
+            elif name == TOPIC:
+                wanted = "a topic is a string"
+            raise TypeError(f"column {name!r} has the Arrow type {kind}; {wanted}")
     for event in columns.select(read).to_pylist():
         attributes = {name: value for name, value in event.items() if value is not None}
         yield attributes, attributes.pop(TOPIC, "")

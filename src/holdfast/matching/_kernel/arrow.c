@@ -36,9 +36,8 @@ struct arrow_batch {
     column columns[];
 };
 
-static int type_error(const char *name, const char *format) {
-    PyErr_Format(PyExc_TypeError,
-                 "column '%s' has the Arrow format '%s'; filters read integers, floats, strings and booleans", name, format);
+static int type_error(const char *name, const char *format, const char *wanted) {
+    PyErr_Format(PyExc_TypeError, "column '%s' has the Arrow format '%s'; %s", name, format, wanted);
     return -1;
 }
 
@@ -71,7 +70,7 @@ static int values_open(const struct ArrowSchema *schema, const struct ArrowArray
         out->type = COLUMN_VIEW;
         return 0;
     }
-    return type_error(schema->name ? schema->name : "", format);
+    return type_error(schema->name ? schema->name : "", format, "filters read integers, floats, strings and booleans");
 }
 
 static bool is_valid(const values *v, int64_t row) {
@@ -115,11 +114,11 @@ static bool is_text(const values *v) {
 
 static int column_open(kernel_index *self, const struct ArrowSchema *schema, const struct ArrowArray *array, int64_t offset, column *out) {
     if (values_open(schema, array, offset, &out->own) < 0) return -1;
-    if (out->is_topic && !schema->dictionary && !is_text(&out->own)) return type_error("topic", schema->format);
+    if (out->is_topic && !schema->dictionary && !is_text(&out->own)) return type_error("topic", schema->format, "a topic is a string");
     if (!schema->dictionary) return 0;
     out->is_dictionary = true;
     if (values_open(schema->dictionary, array->dictionary, 0, &out->entries) < 0) return -1;
-    if (!is_text(&out->entries)) return type_error(schema->name, schema->dictionary->format);
+    if (!is_text(&out->entries)) return type_error(schema->name, schema->dictionary->format, "of dictionaries, those of strings are read");
     out->entry_count = array->dictionary->length;
     if (!(out->entry_strings = PyMem_RawMalloc(((size_t)out->entry_count + 1) * sizeof(uint32_t)))) {
         PyErr_NoMemory();
