@@ -7,6 +7,5 @@ and from which the index plans. `padres` reads the notation of the field's data 
 
 from holdfast.model.filter import Filter
 from holdfast.model.limits import DEFAULT_LIMITS, FilterLimits
-from holdfast.model.values import TOPIC, Value, check_attributes
 
-__all__ = ["DEFAULT_LIMITS", "TOPIC", "Filter", "FilterLimits", "Value", "check_attributes"]
+__all__ = ["DEFAULT_LIMITS", "Filter", "FilterLimits"]

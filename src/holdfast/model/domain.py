@@ -87,7 +87,6 @@ ANYTHING = Domain(ALL_NUMBERS, ALL_STRINGS, BOTH_BOOLEANS, True)
 MISSING = Domain(missing=True)
 TRUE_ONLY = Domain(booleans=TRUE_BIT)
 FALSE_ONLY = Domain(booleans=FALSE_BIT)
-STRINGS_ONLY = Domain(strings=ALL_STRINGS)
 
 # The topic of an event is a string that is not empty, or missing.
 ANY_TOPIC = Domain(strings=(((0, "\0"), STRING_TOP),), missing=True)

@@ -13,11 +13,9 @@
 #include "kernel.h"
 #include <float.h>
 
-/* Doubles as integers in the same order; 0.0 and -0.0, which are equal, are one. */
-uint64_t order_bits(double value) {
-    uint64_t bits;
-    value += 0.0; /* -0.0 becomes 0.0 */
-    memcpy(&bits, &value, sizeof(bits));
+/* Doubles as integers in the same order. */
+static uint64_t order_bits(double value) {
+    uint64_t bits = bits_of(value);
     return bits >> 63 ? ~bits : bits | (1ull << 63);
 }
 
@@ -434,12 +432,6 @@ void access_drop_cluster(kernel_index *self, cluster *gone) {
 static int scan_found(kernel_index *self, access_type type, uint32_t slot, uint32_t level, uint64_t bits) {
     const cluster *found = cluster_find(self, type, slot, level, bits);
     return found ? cluster_scan(self, found) : 0;
-}
-
-static inline uint64_t bits_of(double value) {
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
 }
 
 static int probe_ladder(kernel_index *self, const ladder *l, double key) {

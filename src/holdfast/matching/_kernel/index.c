@@ -101,13 +101,6 @@ static int consider(kernel_index *self, conjunction *c, access_choice choice) {
     return 0;
 }
 
-static inline uint64_t point_bits(double value) {
-    uint64_t bits;
-    value += 0.0;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
 static int take_boxes(kernel_index *self, conjunction *c, record *owner, PyObject *boxes) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(boxes); i++) {
         PyObject *name;
@@ -130,7 +123,7 @@ static int take_boxes(kernel_index *self, conjunction *c, record *owner, PyObjec
             is_access = access_for_range(&b, &choice, bits);
         } else {
             is_access = b.low == b.high && !(kind == KIND_PRESENCE && b.low == 0.0);
-            bits[0] = point_bits(b.low);
+            bits[0] = bits_of(b.low);
             choice = (access_choice){ACCESS_POINT, b.slot, 0, 1, bits, 0, c->box_count, NONE, 0};
         }
         if ((is_access && consider(self, c, choice) < 0) || add_box(c, b) < 0) return -1;
@@ -168,7 +161,7 @@ static int take_points(kernel_index *self, conjunction *c, record *owner, PyObje
                 value = PyFloat_AsDouble(PyTuple_GET_ITEM(values, v));
                 if (PyErr_Occurred()) result = -1;
             }
-            bits[v] = point_bits(value);
+            bits[v] = bits_of(value);
         }
         uint32_t slot = number * SLOTS_PER_ATTRIBUTE + (uint32_t)kind;
         access_choice choice = {ACCESS_POINT, slot, 0, (uint32_t)count, bits, 0, NONE, NONE, 0};

@@ -71,6 +71,13 @@ static inline void *map_find(const map *m, uint64_t hash, map_equal equal, const
     }
 }
 
+static inline uint64_t bits_of(double value) {
+    uint64_t bits;
+    value += 0.0; /* -0.0 becomes 0.0, which it equals */
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
 static inline uint64_t mix(uint64_t a, uint64_t b) {
     uint64_t h = (a ^ 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u;
     h = (h ^ (h >> 32) ^ b) * 0xA0761D6478BD642Fu;
@@ -210,7 +217,7 @@ typedef struct {
 
     map strings;
     string_symbol **string_by_number;
-    uint32_t string_count, string_capacity, free_string_count, free_string_capacity;
+    uint32_t string_count, string_capacity, free_string_count;
     uint32_t *free_strings;
 
     double *slots; /* of the event being matched */
@@ -270,7 +277,6 @@ typedef struct {
     double share;         /* the guessed share of events that reach it */
 } access_choice;
 
-uint64_t order_bits(double value);
 uint64_t prefix_hash(const kernel_index *self, const char *bytes, uint32_t length);
 void access_guess(const kernel_index *self, access_choice *choice);
 bool access_for_range(const box *b, access_choice *choice, uint64_t bits[2]);
