@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import EventError, Filter, FilterIndex
+from holdfast.matching.index import ENGINES
 from tests.filters.strategies import Choices, filter_text
 
 pa = pytest.importorskip("pyarrow", reason="Arrow batches are made by pyarrow")
@@ -47,16 +48,36 @@ def test_every_type_of_number_is_read(index: FilterIndex[Any], type_name: str) -
         assert found_pairs(index, piece) == expected_pairs(filters, piece)
 
 
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_the_largest_integers_of_every_type_are_read(index: FilterIndex[Any], bits: int) -> None:
+    values = {f"int{bits}": [-(2 ** (bits - 1)), -1, 2 ** (bits - 1) - 1], f"uint{bits}": [0, 2 ** min(bits, 63) - 1]}
+    filters = add_all(index, [f"x = {value}" for texts in values.values() for value in texts] + ["x < 0", "x > 100"])
+    for type_name, column in values.items():
+        batch = pa.record_batch({"x": pa.array(column, type=type_name)})
+        assert found_pairs(index, batch) == expected_pairs(filters, batch)
+
+
 @pytest.mark.parametrize("type_name", TEXT_TYPES)
 @pytest.mark.parametrize("as_dictionary", [False, True])
 def test_every_type_of_string_is_read(index: FilterIndex[Any], type_name: str, as_dictionary: bool) -> None:
-    texts = ["s = 'a'", "s LIKE 'a%'", "s LIKE '%long%'", "s LIKE '_'", "s > 'a'", "s IN ('', 'ä')", "s IS NULL"]
+    texts = [
+        "s = 'a'",
+        "s = 'a23456789012'",
+        "s = 'a234567890123'",
+        "s LIKE 'a%'",
+        "s LIKE '%long%'",
+        "s LIKE '_'",
+        "s > 'a'",
+        "s IN ('', 'ä')",
+        "s IS NULL",
+    ]
     filters = add_all(index, texts)
     values = ["a", None, "", "ä", "abc", "a long string, longer than a view holds inline", "a", "\U0001f600"]
+    values += ["a23456789012", "a234567890123"]  # a view holds twelve bytes inline
     column = pa.array(values, type=type_name)
     if as_dictionary:
         column = pa.array(values, type="string").dictionary_encode()
-    batch = pa.record_batch({"s": column, "topic": pa.array(["t", "", None, "t", "t", "", None, "t"])})
+    batch = pa.record_batch({"s": column, "topic": pa.array(["t", "", None, "t", "t", "", None, "t", "", "t"])})
     index.add("topic = 't'", filters.setdefault("topic = 't'", Filter("topic = 't'")))
     for piece in (batch, batch.slice(1), batch.slice(3, 4)):
         assert found_pairs(index, piece) == expected_pairs(filters, piece)
@@ -192,3 +213,15 @@ def test_strings_that_are_all_empty_are_read(index: FilterIndex[Any]) -> None:
     column = pa.StringArray.from_buffers(2, pa.py_buffer(bytes(12)), pa.py_buffer(b""))
     batch = pa.record_batch({"s": column})
     assert found_pairs(index, batch) == expected_pairs(filters, batch)
+
+
+@pytest.mark.skipif("compiled" not in ENGINES, reason="pyarrow does not import such data for the portable engine")
+def test_the_compiled_engine_reads_a_slice_of_a_struct_and_refuses_entries_outside_a_dictionary() -> None:
+    index: FilterIndex[Any] = FilterIndex(engine="compiled")
+    index.add(1, Filter("x = 2"))
+    index.add(2, Filter("s = 'a'"))
+    whole = pa.StructArray.from_arrays([pa.array([1, 2, 3, 2]), pa.array(["a", None, "b", "a"])], names=["x", "s"])
+    assert found_pairs(index, whole.slice(1)) == [(0, 1), (2, 1), (2, 2)]
+    outside = pa.DictionaryArray.from_arrays(pa.array([0, 1], type="int8"), pa.array(["a"]), safe=False)
+    with pytest.raises(EventError, match="outside its dictionary"):
+        index.match_columns(pa.record_batch({"s": outside}))

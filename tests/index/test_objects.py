@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gc
 import pickle
@@ -111,6 +112,30 @@ def test_an_id_whose_equality_adds_the_same_id_is_caught(new_index: Callable[[],
     index.remove(first)
     index.remove(second)
     assert len(index) == len(calls)
+
+
+@pytest.mark.parametrize("turn", [1, 2, 3])
+def test_an_id_that_is_added_while_it_is_compared_is_held_once(
+    new_index: Callable[[], FilterIndex[Any]], turn: int
+) -> None:
+    index = new_index()
+    calls: list[int] = []
+
+    def meddle() -> None:
+        calls.append(1)
+        if len(calls) == turn:
+            index.add(second, Filter("x = 1"))
+
+    first, second = Meddler(1, meddle), Meddler(2, lambda: None)
+    index.add(first, Filter("x = 1"))
+    with contextlib.suppress(DuplicateId):
+        index.add(second, Filter("x = 1"))
+    found = index.match({"x": 1})
+    assert [id is expected for id, expected in zip(found, (first, second), strict=True)] == [True, True]
+    assert len(index) == 2
+    index.remove(first)
+    index.remove(second)
+    assert (len(index), index.match({"x": 1}), index.counters()["rows"]) == (0, [], 0)
 
 
 def test_a_finaliser_may_use_the_index(new_index: Callable[[], FilterIndex[Any]]) -> None:

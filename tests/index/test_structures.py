@@ -151,3 +151,23 @@ def test_numbers_of_attributes_and_strings_are_used_again(index: FilterIndex[Any
             del filters[gone]
         kinds = (f"s{draw.randrange(12)}", "t", draw.randrange(12))
         check(index, filters, [({f"n{n}": draw.choice(kinds) for n in range(12) if draw.randrange(3)}, "")])
+
+
+def test_nothing_of_an_event_is_left_for_the_next(index: FilterIndex[Any]) -> None:
+    values: list[Any] = [5, 5.5, "x", "xyz", True, False, None]
+    tests = ["= 5", "> 1", "= 'x'", "LIKE 'x%'", "> 'a'", "= TRUE", "= FALSE", "IS NULL", "IS NOT NULL", "<> 5"]
+    filters = filled(index, [f"x {test} AND k = 1" for test in tests])
+    for first, second in itertools.product(values, values):
+        events = [({"k": 1, "x": value} if value is not None else {"k": 1}, "") for value in (first, second)]
+        check(index, filters, events)
+
+
+def test_thousands_of_values_are_found_after_as_many_were_removed(index: FilterIndex[Any]) -> None:
+    draw = random.Random(8)
+    texts = [f"s = 'v{n}'" if n % 2 else f"a{n % 40} = {n}" for n in range(6000)]
+    filters = filled(index, texts)
+    for id in draw.sample(list(filters), 3000):
+        index.remove(id)
+        del filters[id]
+    found = [index.match({"s": f"v{id}"} if id % 2 else {f"a{id % 40}": id}) for id in filters]
+    assert found == [[id] for id in filters]

@@ -32,12 +32,12 @@ class PortableEngine(Generic[Id]):
         self._events = self._candidates = self._probed = 0
 
     def add(self, id: Id, filter: Filter, conjunctions: tuple[Conjunction, ...], /) -> None:
-        if id in self._numbers:
-            raise DuplicateId(f"the index already holds a filter under the id {id!r}; remove it first", id)
         keys = tuple({key: None for conjunction in conjunctions for key in _access(conjunction)})
         number = self._next_number
         self._next_number += 1
-        self._numbers[id] = number
+        # One step: the id's own __eq__ may run here, and may add the same id.
+        if self._numbers.setdefault(id, number) != number:
+            raise DuplicateId(f"the index already holds a filter under the id {id!r}; remove it first", id)
         self._records[number] = (id, filter, keys)
         for key in keys:
             if key not in self._clusters:
