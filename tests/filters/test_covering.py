@@ -331,7 +331,7 @@ def test_a_question_about_many_alternatives_is_answered_safely_and_soon(monkeypa
     calls = Counter[str]()
 
     def counting(parts: list[Canonical]) -> Canonical:
-        calls["all_of"] += 1
+        calls["parts"] += len(parts)
         return all_of(parts)
 
     monkeypatch.setattr(covering, "all_of", counting)
@@ -339,8 +339,35 @@ def test_a_question_about_many_alternatives_is_answered_safely_and_soon(monkeypa
     nothing = Filter("(x = 1 OR y = 1) AND (x = 2 OR y = 2) AND (x = 3 OR y = 3)")
     assert not nothing.intersects(Filter())
     assert free.intersects(nothing)
-    assert calls["all_of"] <= 2 * (covering.EXPANSIONS_MAX + 1)
+    assert calls["parts"] <= 2 * covering.PARTS_MAX
     assert free.covers(free)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " OR ".join(f"s LIKE '%{i}%'" for i in range(200)),
+        " AND ".join(f"(a{i} = 1 OR b{i} = 2)" for i in range(110)),
+        " AND ".join(f"a{i} > {i}" for i in range(250)),
+        " OR ".join(f"a{i} + 1 > {i}" for i in range(200)),
+    ],
+    ids=["patterns", "choices", "conjunction", "expressions"],
+)
+def test_covering_compares_a_bounded_number_of_pairs(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Filters that differ in one place; each has hundreds of parts, and pairs of parts would be tens of thousands."""
+    compared = Counter[str]()
+    decide = covering._Comparison._decide
+
+    def counting(self: covering._Comparison, wide: Canonical, narrow: Canonical) -> bool:
+        compared["pairs"] += 1
+        return decide(self, wide, narrow)
+
+    monkeypatch.setattr(covering._Comparison, "_decide", counting)
+    filter, other = Filter(text), Filter(text.replace("7", "8", 1))
+    assert filter.covers(Filter(f"({text}) AND TRUE"))
+    filter.covers(other)
+    other.covers(filter)
+    assert compared["pairs"] <= 3 * covering.PAIRS_MAX
 
 
 def test_a_topic_is_a_string_that_is_not_empty_or_missing() -> None:

@@ -12,7 +12,8 @@ compares expressions (`Opaque`).
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -156,23 +157,11 @@ def _opaque(node: Node, negated: bool) -> Canonical:
 
 def all_of(parts: list[Canonical]) -> Canonical:
     """The conjunction: domains of one attribute intersected, contradictions recognised."""
-    domains: dict[str, Domain] = {}
-    others: dict[Any, Canonical] = {}
-    pending = parts[::-1]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Membership):
-            known = domains.get(part.name)
-            domain = part.domain if known is None else known.meet(part.domain)
-            if domain.is_empty:
-                return NEVER
-            domains[part.name] = domain
-        elif isinstance(part, Every):
-            pending.extend(reversed(part.parts))
-        elif part == NEVER:
-            return NEVER
-        else:
-            others.setdefault(canonical_key(part), part)
+    found = _gathered(parts, Every, NEVER)
+    if found is None:
+        return NEVER
+    domains = {name: _joined(same, Domain.meet) for name, same in found.domains.items()}
+    others = found.others
     for part in others.values():
         if isinstance(part, Pattern | Opaque) and canonical_key(_opposite(part)) in others:
             return NEVER
@@ -182,6 +171,38 @@ def all_of(parts: list[Canonical]) -> Canonical:
     members = [Membership(name, domain) for name, domain in domains.items() if domain != d.universe(name)]
     joined = (*members, *kept)
     return joined[0] if len(joined) == 1 else Every(joined)
+
+
+class _Gathered(NamedTuple):
+    """The parts of a conjunction or disjunction: sets of values by attribute, and the others, each once."""
+
+    domains: dict[str, list[Domain]]
+    others: dict[Any, Canonical]
+
+
+def _gathered(parts: list[Canonical], same: type[Every] | type[Some], decisive: Canonical) -> _Gathered | None:
+    """The parts, those of inner forms of the same type included; None if one of them decides alone."""
+    found = _Gathered({}, {})
+    pending = parts[::-1]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Membership):
+            found.domains.setdefault(part.name, []).append(part.domain)
+        elif isinstance(part, same):
+            pending.extend(reversed(part.parts))
+        elif part == decisive:
+            return None
+        else:
+            found.others.setdefault(canonical_key(part), part)
+    return found
+
+
+def _joined(domains: list[Domain], join: Callable[[Domain, Domain], Domain]) -> Domain:
+    """All domains as one, joined in pairs, then pairs of pairs: one by one, 256 times `x <> …` would be quadratic."""
+    while len(domains) > 1:
+        pairs = [join(a, b) for a, b in zip(domains[::2], domains[1::2], strict=False)]
+        domains = pairs + domains[len(pairs) * 2 :]
+    return domains[0]
 
 
 def _opposite(part: Pattern | Opaque) -> Canonical:
@@ -201,24 +222,13 @@ def _decide(part: Pattern, domains: dict[str, Domain]) -> bool:
 
 def any_of(parts: list[Canonical]) -> Canonical:
     """The disjunction: domains of one attribute united, what always holds recognised."""
-    domains: dict[str, Domain] = {}
-    others: dict[Any, Canonical] = {}
-    pending = parts[::-1]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Membership):
-            known = domains.get(part.name)
-            domain = part.domain if known is None else known.join(part.domain)
-            if domain == d.universe(part.name):
-                return ALWAYS
-            domains[part.name] = domain
-        elif isinstance(part, Some):
-            pending.extend(reversed(part.parts))
-        elif part == ALWAYS:
-            return ALWAYS
-        else:
-            others.setdefault(canonical_key(part), part)
-    joined = (*(Membership(name, domain) for name, domain in domains.items()), *others.values())
+    found = _gathered(parts, Some, ALWAYS)
+    if found is None:
+        return ALWAYS
+    domains = {name: _joined(same, Domain.join) for name, same in found.domains.items()}
+    if any(domain == d.universe(name) for name, domain in domains.items()):
+        return ALWAYS
+    joined = (*(Membership(name, domain) for name, domain in domains.items()), *found.others.values())
     return joined[0] if len(joined) == 1 else Some(joined)
 
 

@@ -2,47 +2,67 @@
 
 Both are safe in one direction always: `covers` says True only if it is so, `intersects` says False only if it is
 so. They are exact for conjunctions of comparisons, IN, BETWEEN, IS NULL and prefix LIKE, since each attribute's
-part is then one exact set. Work is bounded: `covers` looks at each pair of parts once, `intersects` expands
-at most EXPANSIONS_MAX alternatives and then gives the safe answer.
+part is then one exact set. Work is bounded: `covers` compares at most PAIRS_MAX pairs of parts, `intersects` joins
+at most PARTS_MAX parts, and both then give the safe answer.
 """
 
 from __future__ import annotations
 
 from holdfast.model import domain as d
-from holdfast.model.canonical import Canonical, Every, Membership, Opaque, Pattern, Some, all_of
+from holdfast.model.canonical import Canonical, Every, Membership, Opaque, Pattern, Some, all_of, canonical_key
 from holdfast.model.domain import Domain
 from holdfast.model.syntax import And, Attribute, Between, IsNull, Node, Not, Or, children
 
-EXPANSIONS_MAX = 64
+PAIRS_MAX = 4096
+PARTS_MAX = 4096
 
 
 def covers(wide: Canonical, narrow: Canonical) -> bool:
     """True only if whatever satisfies `narrow` satisfies `wide`."""
-    return _covers(wide, narrow, {})
+    return _Comparison().covers(wide, narrow) or canonical_key(wide) == canonical_key(narrow)
 
 
-def _covers(wide: Canonical, narrow: Canonical, known: dict[tuple[int, int], bool]) -> bool:
-    # Both trees live as long as the question, so the identities of their parts are safe keys.
-    key = (id(wide), id(narrow))
-    if key not in known:
-        known[key] = _decide_covers(wide, narrow, known)
-    return known[key]
+class _Comparison:
+    """One question of covering: what was found out of pairs of parts, and how many may still be looked at."""
 
+    def __init__(self) -> None:
+        # Both trees live as long as the question, so the identities of their parts are safe keys.
+        self._known: dict[tuple[int, int], bool] = {}
+        self._split: dict[int, tuple[dict[str, Canonical], list[Canonical]]] = {}
 
-def _decide_covers(wide: Canonical, narrow: Canonical, known: dict[tuple[int, int], bool]) -> bool:
-    if isinstance(narrow, Some):
-        return all(_covers(wide, part, known) for part in narrow.parts)
-    if isinstance(wide, Every):
-        return all(_covers(part, narrow, known) for part in wide.parts)
-    if isinstance(wide, Some) and any(_covers(part, narrow, known) for part in wide.parts):
-        return True
-    if isinstance(narrow, Every):
-        return any(_covers(wide, part, known) for part in narrow.parts)
-    if isinstance(wide, Membership):
-        return _implied_domain(narrow, wide.name).is_within(wide.domain)
-    if isinstance(wide, Pattern):
-        return _pattern_covers(wide, narrow)
-    return isinstance(wide, Opaque) and isinstance(narrow, Opaque) and _same(wide, narrow)
+    def covers(self, wide: Canonical, narrow: Canonical) -> bool:
+        key = (id(wide), id(narrow))
+        if key not in self._known:
+            if len(self._known) >= PAIRS_MAX:
+                return False
+            self._known[key] = False  # counted before its parts are
+            self._known[key] = self._decide(wide, narrow)
+        return self._known[key]
+
+    def _decide(self, wide: Canonical, narrow: Canonical) -> bool:
+        if isinstance(narrow, Some):
+            return all(self.covers(wide, part) for part in narrow.parts)
+        if isinstance(wide, Every):
+            return all(self.covers(part, narrow) for part in wide.parts)
+        if isinstance(wide, Some) and any(self.covers(part, narrow) for part in wide.parts):
+            return True
+        if isinstance(narrow, Every):
+            return any(self.covers(wide, part) for part in self._candidates(wide, narrow))
+        if isinstance(wide, Membership):
+            return _implied_domain(narrow, wide.name).is_within(wide.domain)
+        if isinstance(wide, Pattern):
+            return _pattern_covers(wide, narrow)
+        return isinstance(wide, Opaque) and isinstance(narrow, Opaque) and _same(wide, narrow)
+
+    def _candidates(self, wide: Canonical, narrow: Every) -> list[Canonical]:
+        """The parts of `narrow` that can imply `wide`: of the sets only the one of the same attribute."""
+        if id(narrow) not in self._split:
+            sets: dict[str, Canonical] = {part.name: part for part in narrow.parts if isinstance(part, Membership)}
+            self._split[id(narrow)] = sets, [part for part in narrow.parts if not isinstance(part, Membership)]
+        sets, others = self._split[id(narrow)]
+        if isinstance(wide, Membership | Pattern):
+            return [sets[wide.name], *others] if wide.name in sets else others
+        return others if isinstance(wide, Opaque) else list(narrow.parts)
 
 
 def _same(a: Opaque, b: Opaque) -> bool:
@@ -93,7 +113,7 @@ def needed_names(node: Node) -> tuple[str, ...]:
 
 def intersects(a: Canonical, b: Canonical) -> bool:
     """False only if nothing satisfies both."""
-    return _satisfiable(all_of([a, b]), [EXPANSIONS_MAX])
+    return _satisfiable(all_of([a, b]), [PARTS_MAX])
 
 
 def _satisfiable(form: Canonical, budget: list[int]) -> bool:
@@ -108,7 +128,7 @@ def _satisfiable(form: Canonical, budget: list[int]) -> bool:
     for alternative in choice.parts:
         if budget[0] <= 0:
             return True
-        budget[0] -= 1
+        budget[0] -= len(form.parts)
         if _satisfiable(all_of([alternative, *rest]), budget):
             return True
     return False
