@@ -118,7 +118,10 @@ class FilterIndex(Generic[Id]):
         return [id for id, candidate in self.items() if filter.intersects(candidate)]
 
     def counters(self) -> dict[str, int]:
-        """What the index holds and how much work it did: rows, clusters, rows scanned, filters asked."""
+        """What the index holds and how much work it did: rows, clusters, rows scanned, filters asked.
+
+        For measuring and testing; the names depend on the engine.
+        """
         return self._engine.counters()
 
     def __reduce__(self) -> NoReturn:  # without this, a copy would share the engine, and its filters

@@ -14,8 +14,8 @@ Numbers need care: a box is of doubles, the language compares exactly. Below 2^5
 an open bound is closed by taking the next double. From 2^53 on a box is rounded outwards and marked *near*: at
 its edge the filter has the last word.
 
-To add a structure to the index: describe here which part it can take, and serve it in both engines
-(`_kernel/access.c` and `portable.py`).
+To add a structure to the index: describe here which part it can take, and serve it in `_kernel/access.c`; the
+portable engine may ignore it.
 """
 
 from __future__ import annotations

@@ -66,6 +66,7 @@ class Filter:
         return cls(text, limits=limits)
 
     def to_msgpack(self) -> bytes:
+        """The text as one msgpack string; the limits do not travel with it."""
         return msgspec.msgpack.encode(self._text)
 
     def matches(self, attributes: Mapping[str, Any], topic: str = "") -> bool:

@@ -6,7 +6,10 @@ import msgspec
 
 
 class FilterLimits(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """How large a filter may be. A text beyond a limit is refused before work is spent on it."""
+    """How large a filter may be. A text beyond a limit is refused before work is spent on it.
+
+    All may be raised but `depth`, which Python's own recursion limit bounds: stay below 100.
+    """
 
     text_bytes: int = 4096
     depth: int = 64

@@ -6,6 +6,7 @@
  * name. Rows of a cluster are scanned column by column. What boxes can't say exactly is a *program* that is run for
  * the rows that passed; what a program can't say is left to the filter itself, in Python.
  *
+ *   map.c       a hash map of pointers
  *   symbols.c   attributes and strings, as small numbers
  *   event.c     one event: loading a dict, slots, reset
  *   arrow.c     events from the columns of an Arrow record batch
@@ -15,8 +16,9 @@
  *   index.c     records: add, remove, match
  *   module.c    the Python type
  *
- * No function between the start of a match and the copy of its results runs Python code, allocates a Python
- * object or gives up the interpreter lock: an id's __eq__, a finaliser or another thread may change the index. */
+ * No function between the start of a match and the copy of its results runs Python code or gives up the interpreter
+ * lock: an id's __eq__, a finaliser or another thread may change the index. What makes a Python object there that the
+ * collector knows (`event_as_pair`, the exception of `utf8`) holds the collector off meanwhile. */
 #ifndef HOLDFAST_KERNEL_H
 #define HOLDFAST_KERNEL_H
 
@@ -147,7 +149,7 @@ struct cluster {
     };
     uint32_t slot;
     union {
-        uint32_t level;
+        uint32_t level;    /* of a bucket; of a prefix: its length */
         uint32_t split_at; /* of a rung: the number of rows at which to try to split it */
     };
     uint32_t rows;
