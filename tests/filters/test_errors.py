@@ -375,3 +375,31 @@ def test_errors_survive_pickling(protocol: int) -> None:
     event_error = EventError("attribute 'a' is nan", "a", 7)
     event_copy = pickle.loads(pickle.dumps(event_error, protocol))
     assert (type(event_copy), str(event_copy), vars(event_copy)) == (EventError, str(event_error), vars(event_error))
+
+
+@pytest.mark.parametrize("name", FilterLimits.__struct_fields__)
+@pytest.mark.parametrize("value", [-1, "4096", 2.5, None, True])
+def test_a_limit_that_is_no_count_is_refused(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=name):
+        FilterLimits(**{name: value})  # type: ignore[arg-type]
+
+
+def test_depth_can_not_be_raised_beyond_what_the_stack_bears() -> None:
+    with pytest.raises(ValueError, match="at most 256"):
+        FilterLimits(depth=257)
+
+
+def test_a_deep_question_from_a_deep_caller_gets_the_safe_answer() -> None:
+    limits = FilterLimits(depth=256, text_bytes=10**6, predicates=10**4)
+    text = "x = 1"
+    for level in range(120):
+        text = f"(y{level} = 1 {'AND' if level % 2 else 'OR'} {text})"
+    deep, other = Filter(text, limits=limits), Filter(text.replace("x = 1", "x = 2"), limits=limits)
+
+    def called_deeply(levels: int) -> tuple[bool, bool]:
+        if levels:
+            return called_deeply(levels - 1)
+        return deep.covers(other), deep.intersects(other)
+
+    assert deep.canonical_form != other.canonical_form  # made here, where there is room
+    assert called_deeply(sys.getrecursionlimit() - 250) == (False, True)

@@ -127,6 +127,9 @@ class FilterIndex(Generic[Id]):
     def __reduce__(self) -> NoReturn:  # without this, a copy would share the engine, and its filters
         raise TypeError("a FilterIndex can't be copied or pickled; make another one from its items()")
 
+    def __repr__(self) -> str:
+        return f"<FilterIndex of {len(self)} filters>"
+
     def __len__(self) -> int:
         return len(self._engine)
 

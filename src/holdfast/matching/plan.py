@@ -85,7 +85,7 @@ class Alternative(NamedTuple):
     weight: int
 
 
-UNKNOWN = Alternative([], False, 0)
+ASK_ALWAYS = Alternative([], False, 0)
 
 
 def spread(form: Canonical) -> list[Alternative]:
@@ -94,7 +94,7 @@ def spread(form: Canonical) -> list[Alternative]:
         alternatives = [one for part in form.parts for one in spread(part)]
         if not _is_small(alternatives):
             alternatives = [_without_choices(part) for part in form.parts]
-        return alternatives if _is_small(alternatives) and all(one.parts for one in alternatives) else [UNKNOWN]
+        return alternatives if _is_small(alternatives) and all(one.parts for one in alternatives) else [ASK_ALWAYS]
     certain = _without_choices(form)
     result = [certain._replace(is_complete=True)]
     for part in form.parts if isinstance(form, Every) and not certain.is_complete else ():

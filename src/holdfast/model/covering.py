@@ -19,7 +19,10 @@ PARTS_MAX = 4096
 
 def covers(wide: Canonical, narrow: Canonical) -> bool:
     """True only if whatever satisfies `narrow` satisfies `wide`."""
-    return _Comparison().covers(wide, narrow) or canonical_key(wide) == canonical_key(narrow)
+    try:
+        return _Comparison().covers(wide, narrow) or canonical_key(wide) == canonical_key(narrow)
+    except RecursionError:  # a deep filter, asked about from deep inside the caller's own calls
+        return False
 
 
 class _Comparison:
@@ -113,7 +116,10 @@ def needed_names(node: Node) -> tuple[str, ...]:
 
 def intersects(a: Canonical, b: Canonical) -> bool:
     """False only if nothing satisfies both."""
-    return _satisfiable(all_of([a, b]), [PARTS_MAX])
+    try:
+        return _satisfiable(all_of([a, b]), [PARTS_MAX])
+    except RecursionError:
+        return True
 
 
 def _satisfiable(form: Canonical, budget: list[int]) -> bool:

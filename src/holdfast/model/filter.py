@@ -15,7 +15,7 @@ from holdfast.errors import FilterError
 from holdfast.model import covering, padres
 from holdfast.model.canonical import Canonical, canonical_key, canonical_of
 from holdfast.model.canonical_text import canonical_node
-from holdfast.model.limits import DEFAULT_LIMITS, FilterLimits
+from holdfast.model.limits import DEFAULT_LIMITS, DEPTH_MAX, FilterLimits
 from holdfast.model.parser import check_text, parse
 from holdfast.model.rendering import render
 from holdfast.model.syntax import Node, names_read
@@ -117,7 +117,7 @@ class Filter:
         limits = msgspec.structs.replace(
             self._limits,
             text_bytes=2**30,
-            depth=self._limits.depth * 4,
+            depth=DEPTH_MAX,
             predicates=2**30,
             in_values=2**30,
             like_percents=self._limits.like_percents + 1,

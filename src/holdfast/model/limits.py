@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
+# Trees are walked by recursion, a few calls a level: beyond this a filter could exhaust Python's stack.
+DEPTH_MAX = 256
+
 
 class FilterLimits(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """How large a filter may be. A text beyond a limit is refused before work is spent on it.
 
-    All may be raised but `depth`, which Python's own recursion limit bounds: stay below 100.
+    Limits may be lowered and raised, `depth` up to DEPTH_MAX.
     """
 
     text_bytes: int = 4096
@@ -18,6 +21,14 @@ class FilterLimits(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     like_percents: int = 64
     like_underscores: int = 16
     name_bytes: int = 128
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise ValueError(f"the limit {name} is a number that is not negative, not {value!r}")
+        if self.depth > DEPTH_MAX:
+            raise ValueError(f"the limit depth is at most {DEPTH_MAX}, not {self.depth}")
 
 
 DEFAULT_LIMITS = FilterLimits()
