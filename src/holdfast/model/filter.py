@@ -74,7 +74,7 @@ class Filter:
 
         Refuses with EventError what it reads and can't compare: NaN, an integer beyond 64 bits, a list.
         """
-        if attributes.__class__ is not dict or (topic and topic.__class__ is not str):
+        if attributes.__class__ is not dict or topic.__class__ is not str:
             attributes = with_topic(attributes, topic)
         elif TOPIC in attributes:
             raise topic_in_attributes()

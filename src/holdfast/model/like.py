@@ -54,16 +54,17 @@ class LikePattern(msgspec.Struct, frozen=True, gc=False):
     segments: tuple[Segment, ...]
 
     def matches(self, text: str) -> bool:
-        first, last = self.segments[0], self.segments[-1]
+        segments = self.segments
+        first, last = segments[0], segments[-1]
         if not (first.is_at(text, 0) if first.holes else text.startswith(first.text)):
             return False
-        if len(self.segments) == 1:
-            return len(text) == len(first.text)
         start = len(first.text)
+        if len(segments) == 1:
+            return len(text) == start
         end = len(text) - len(last.text)
         if end < start or not last.is_at(text, end):
             return False
-        for segment in self.segments[1:-1]:
+        for segment in segments[1:-1]:
             place = segment.find(text, start, end)
             if place < 0:
                 return False
