@@ -54,7 +54,7 @@ static cluster *cluster_find(const kernel_index *self, access_type type, uint32_
     return map_find(&self->clusters, cluster_hash(self, &key), cluster_equal, &key);
 }
 
-static cluster *cluster_new(kernel_index *self, access_type type, uint32_t slot, uint32_t level, uint64_t bits) {
+cluster *cluster_new(kernel_index *self, access_type type, uint32_t slot, uint32_t level, uint64_t bits) {
     cluster *fresh = PyMem_RawCalloc(1, sizeof(cluster));
     if (!fresh) return NULL;
     fresh->type = (uint8_t)type;
@@ -63,155 +63,6 @@ static cluster *cluster_new(kernel_index *self, access_type type, uint32_t slot,
     fresh->bits = bits;
     self->cluster_count++;
     return fresh;
-}
-
-static inline slot_info *info_of(const kernel_index *self, uint32_t slot) {
-    return &self->attributes[slot / SLOTS_PER_ATTRIBUTE]->slots[slot % SLOTS_PER_ATTRIBUTE];
-}
-
-/* ---- ladders. A rung's key is the bound, negated where the bound is an upper one. */
-
-static double ladder_key(const cluster *rung, const table *t, uint32_t row) {
-    for (uint32_t b = 0; b < t->arity; b++)
-        if (t->slots[(size_t)b * t->capacity + row] == rung->slot) {
-            const double *bounds = t->bounds + (size_t)(2 * b) * t->capacity + row;
-            return rung->type == ACCESS_AT_LEAST ? bounds[0] : -bounds[t->capacity];
-        }
-    return -INFINITY; /* not reached: a ladder's row keeps the box that it is stored by */
-}
-
-static ladder *ladder_of(const kernel_index *self, const cluster *rung) {
-    slot_info *info = info_of(self, rung->slot);
-    return rung->type == ACCESS_AT_LEAST ? &info->at_least : &info->at_most;
-}
-
-/* The number of rungs whose fence is not above the key. */
-static uint32_t rungs_up_to(const ladder *l, double key) {
-    uint32_t low = 0, high = l->count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (l->rungs[middle]->fence <= key) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
-static int ladder_insert(ladder *l, uint32_t place, cluster *rung) {
-    if (l->count == l->capacity) {
-        uint32_t capacity = l->capacity ? l->capacity * 2 : 4;
-        cluster **grown = PyMem_RawRealloc(l->rungs, capacity * sizeof(cluster *));
-        if (!grown) return -1;
-        l->rungs = grown;
-        l->capacity = capacity;
-    }
-    memmove(l->rungs + place + 1, l->rungs + place, (l->count - place) * sizeof(cluster *));
-    l->rungs[place] = rung;
-    l->count++;
-    return 0;
-}
-
-/* Fences ascend; equal ones may stand side by side where memory was short. */
-static uint32_t rung_place(const ladder *l, const cluster *rung) {
-    uint32_t place = rungs_up_to(l, rung->fence) - 1;
-    while (l->rungs[place] != rung) place--;
-    return place;
-}
-
-static uint32_t rung_limit(const cluster *rung) {
-    return (rung->rows < RUNG_ROWS_MAX ? 1 : rung->rows) + RUNG_ROWS_MAX;
-}
-
-static cluster *rung_new(kernel_index *self, ladder *l, uint8_t type, uint32_t slot, uint32_t place, double fence) {
-    cluster *fresh = cluster_new(self, (access_type)type, slot, 0, 0);
-    if (!fresh) return NULL;
-    fresh->fence = fence;
-    fresh->frequent_key = NAN;
-    fresh->split_at = rung_limit(fresh);
-    if (ladder_insert(l, place, fresh) == 0) return fresh;
-    self->cluster_count--;
-    PyMem_RawFree(fresh);
-    return NULL;
-}
-
-static cluster *ladder_rung(kernel_index *self, const access_choice *choice) {
-    slot_info *info = info_of(self, choice->slot);
-    ladder *l = choice->type == ACCESS_AT_LEAST ? &info->at_least : &info->at_most;
-    if (!l->count) return rung_new(self, l, (uint8_t)choice->type, choice->slot, 0, choice->key);
-    uint32_t count = rungs_up_to(l, choice->key);
-    cluster *rung = l->rungs[count ? count - 1 : 0];
-    if (choice->key < rung->fence) rung->fence = choice->key; /* the lowest rung takes what is lower still */
-    return rung;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Where to split a rung: near its median key, and above its lowest. INFINITY if all its keys are equal. */
-static double fence_between(const cluster *rung, double *median) {
-    enum { SAMPLE_MAX = 1024 };
-    double sample[SAMPLE_MAX], lowest = INFINITY, second = INFINITY;
-    uint32_t step = rung->rows / SAMPLE_MAX + 1, seen_rows = 0, count = 0;
-    for (uint32_t arity = 1; arity <= ARITY_MAX; arity++)
-        for (const table *t = rung->tables[arity]; t; t = t->next)
-            for (uint32_t row = 0; row < t->count; row++) {
-                double key = ladder_key(rung, t, row);
-                if (seen_rows++ % step == 0) sample[count++] = key;
-                if (key < lowest) {
-                    second = lowest;
-                    lowest = key;
-                } else if (key > lowest && key < second) {
-                    second = key;
-                }
-            }
-    qsort(sample, count, sizeof(double), by_value);
-    *median = sample[count / 2];
-    return *median > lowest ? *median : second;
-}
-
-/* Splits a rung that has grown too large. The smaller part moves, so that many equal keys stay where they are.
- * What can't be done for want of memory is left undone: that costs time, never a match. */
-void ladder_split(kernel_index *self, cluster *rung, double new_key) {
-    /* A rung of equal keys can't be split: it is looked at again when enough others have come. */
-    if (new_key == rung->frequent_key) rung->split_at++;
-    if (rung->rows < rung->split_at) return;
-    ladder *l = ladder_of(self, rung);
-    uint32_t place = rung_place(l, rung);
-    double fence = fence_between(rung, &rung->frequent_key);
-    rung->split_at = rung_limit(rung);
-    if (fence == INFINITY || (place + 1 < l->count && l->rungs[place + 1]->fence <= fence)) return;
-    uint32_t *refs = PyMem_RawMalloc(rung->rows * sizeof(uint32_t));
-    if (!refs) return;
-    uint32_t lower_count = 0, upper_count = 0; /* from the front, and from the back */
-    for (uint32_t arity = 1; arity <= ARITY_MAX; arity++)
-        for (const table *t = rung->tables[arity]; t; t = t->next)
-            for (uint32_t row = 0; row < t->count; row++) {
-                if (ladder_key(rung, t, row) < fence) refs[lower_count++] = t->refs[row];
-                else refs[rung->rows - ++upper_count] = t->refs[row];
-            }
-    bool is_upper = upper_count <= lower_count;
-    cluster *fresh = rung_new(self, l, rung->type, rung->slot, place + is_upper, is_upper ? fence : rung->fence);
-    if (fresh) {
-        const uint32_t *moving = is_upper ? refs + lower_count : refs;
-        uint32_t count = is_upper ? upper_count : lower_count, moved = 0;
-        while (moved < count && cluster_move_row(self, self->refs[moving[moved]].home, self->refs[moving[moved]].row, fresh) == 0)
-            moved++;
-        /* Rows that had to stay are found still: no event that they match is below the fence of the old rung. */
-        if (!moved) access_drop_cluster(self, fresh);
-        if (moved == count) {
-            if (!is_upper) rung->fence = fence;
-            fresh->split_at = rung_limit(fresh);
-            rung->split_at = rung_limit(rung);
-        }
-    }
-    PyMem_RawFree(refs);
-}
-
-/* A rung that was large with equal keys and is small now may be split again. */
-void ladder_shrink(cluster *rung) {
-    bool is_rung = rung->type == ACCESS_AT_LEAST || rung->type == ACCESS_AT_MOST;
-    if (is_rung && rung->split_at > RUNG_ROWS_MAX + 1 && rung->rows < rung->split_at / 2) rung->split_at = rung_limit(rung);
 }
 
 /* ---- choosing */
@@ -265,7 +116,6 @@ static double clamp(double share, double low, double high) { return share < low 
 
 /* What rows stored so far say of a share, as soon as they are enough to say anything. A span alone says little: one
  * filter with a bound of 1e300 would make all other ranges look narrow. */
-enum { TELLING_ROWS = 64 };
 
 static double share_of_buckets(const kernel_index *self, const slot_info *info, const access_choice *choice) {
     double rows = 1.0;
@@ -274,12 +124,6 @@ static double share_of_buckets(const kernel_index *self, const slot_info *info, 
         if (found) rows += found->rows;
     }
     return info->range_rows < TELLING_ROWS ? 0.0 : rows / (info->range_rows + 2.0);
-}
-
-static double share_of_ladder(const ladder *l, double key) {
-    if (l->count < 2) return l->count && l->rungs[0]->rows >= TELLING_ROWS ? 0.6 : 0.0;
-    uint32_t below = rungs_up_to(l, key);
-    return (double)(l->count - (below ? below - 1 : 0)) / l->count;
 }
 
 void access_guess(const kernel_index *self, access_choice *choice) {
@@ -318,11 +162,11 @@ void access_guess(const kernel_index *self, access_choice *choice) {
         }
         case ACCESS_AT_LEAST:
             choice->share = span > 0 ? (info->span_high - choice->key) / span : 0.6;
-            choice->share = clamp(fmax(choice->share, share_of_ladder(&info->at_least, choice->key)), 0.05, 0.95);
+            choice->share = clamp(fmax(choice->share, ladder_share(&info->at_least, choice->key)), 0.05, 0.95);
             break;
         default:
             choice->share = span > 0 ? (-choice->key - info->span_low) / span : 0.6;
-            choice->share = clamp(fmax(choice->share, share_of_ladder(&info->at_most, choice->key)), 0.05, 0.95);
+            choice->share = clamp(fmax(choice->share, ladder_share(&info->at_most, choice->key)), 0.05, 0.95);
             break;
     }
     choice->share += 1e-9 * choice->bits_count; /* of equals, the one with fewer rows */
@@ -411,10 +255,7 @@ void access_drop_cluster(kernel_index *self, cluster *gone) {
     if (gone->type == ACCESS_ALWAYS) {
         self->always = NULL;
     } else if (gone->type == ACCESS_AT_LEAST || gone->type == ACCESS_AT_MOST) {
-        ladder *l = ladder_of(self, gone);
-        uint32_t place = rung_place(l, gone);
-        l->count--;
-        memmove(l->rungs + place, l->rungs + place + 1, (l->count - place) * sizeof(cluster *));
+        ladder_remove(self, gone);
     } else {
         map_remove(&self->clusters, gone->hash, gone);
         slot_info *info = info_of(self, gone->slot);
@@ -434,13 +275,6 @@ static int scan_found(kernel_index *self, access_type type, uint32_t slot, uint3
     return found ? cluster_scan(self, found) : 0;
 }
 
-static int probe_ladder(kernel_index *self, const ladder *l, double key) {
-    uint32_t count = rungs_up_to(l, key);
-    for (uint32_t i = 0; i < count; i++)
-        if (cluster_scan(self, l->rungs[i]) < 0) return -1;
-    return 0;
-}
-
 static int probe_order(kernel_index *self, const slot_info *info, uint32_t slot) {
     double value = self->slots[slot];
     uint64_t order = order_bits(value);
@@ -448,8 +282,8 @@ static int probe_order(kernel_index *self, const slot_info *info, uint32_t slot)
         uint32_t level = (uint32_t)__builtin_ctz(levels);
         if (scan_found(self, ACCESS_RANGE, slot, level, order >> (level * LEVEL_BITS)) < 0) return -1;
     }
-    if (info->at_least.count && probe_ladder(self, &info->at_least, value) < 0) return -1;
-    if (info->at_most.count && probe_ladder(self, &info->at_most, -value) < 0) return -1;
+    if (info->at_least.count && ladder_probe(self, &info->at_least, value) < 0) return -1;
+    if (info->at_most.count && ladder_probe(self, &info->at_most, -value) < 0) return -1;
     return 0;
 }
 

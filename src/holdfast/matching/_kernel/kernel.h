@@ -12,6 +12,7 @@
  *   arrow.c     events from the columns of an Arrow record batch
  *   rows.c      clusters, tables of rows, scanning
  *   access.c    where a conjunction is stored, and which clusters an event reaches
+ *   ladder.c    the access to ranges with one open end
  *   program.c   exact tests
  *   index.c     records: add, remove, match
  *   module.c    the Python type
@@ -44,6 +45,7 @@ enum {
     ARITY_MAX = 4,         /* boxes kept in a row; further ones go to its program */
     TABLE_ROWS_MAX = 4096, /* a larger cluster has several tables, so that no growth copies much */
     RUNG_ROWS_MAX = 512,   /* a rung of a ladder splits beyond this */
+    TELLING_ROWS = 64,     /* from here on, rows stored so far say something of how selective an access is */
     LEVEL_BITS = 2,        /* the widths of range buckets are powers of 4 */
     LEVELS = 32,
     KEY_BYTES = 6 /* what a double holds exactly */
@@ -283,12 +285,23 @@ uint64_t prefix_hash(const kernel_index *self, const char *bytes, uint32_t lengt
 void access_guess(const kernel_index *self, access_choice *choice);
 bool access_for_range(const box *b, access_choice *choice, uint64_t bits[2]);
 cluster *access_cluster(kernel_index *self, const access_choice *choice, uint64_t bits);
-void ladder_split(kernel_index *self, cluster *rung, double new_key);
-void ladder_shrink(cluster *rung);
+cluster *cluster_new(kernel_index *self, access_type type, uint32_t slot, uint32_t level, uint64_t bits);
 void access_drop_cluster(kernel_index *self, cluster *home);
 int access_probe(kernel_index *self);
 void note_span(slot_info *slot, const box *b);
 void note_rows(kernel_index *self, const cluster *home, int change);
+
+static inline slot_info *info_of(const kernel_index *self, uint32_t slot) {
+    return &self->attributes[slot / SLOTS_PER_ATTRIBUTE]->slots[slot % SLOTS_PER_ATTRIBUTE];
+}
+
+/* ladder.c */
+cluster *ladder_rung(kernel_index *self, const access_choice *choice);
+void ladder_split(kernel_index *self, cluster *rung, double new_key);
+void ladder_shrink(cluster *rung);
+void ladder_remove(kernel_index *self, cluster *rung);
+double ladder_share(const ladder *l, double key);
+int ladder_probe(kernel_index *self, const ladder *l, double key);
 
 /* program.c */
 int program_take_tests(kernel_index *self, program *p, PyObject *const *descriptions, uint32_t count, record *owner);
