@@ -105,10 +105,11 @@ class Filter:
     @property
     def canonical_form(self) -> Canonical:
         """The filter as sets of values: ranges merged, contradictions recognised. Kept once made."""
-        if self._canonical is None:
-            object.__setattr__(self, "_canonical", canonical_of(self._root))
-        assert self._canonical is not None
-        return self._canonical
+        form = self._canonical
+        if form is None:
+            form = canonical_of(self._root)
+            object.__setattr__(self, "_canonical", form)
+        return form
 
     @property
     def canonical(self) -> Filter:

@@ -116,7 +116,6 @@ static double clamp(double share, double low, double high) { return share < low 
 
 /* What rows stored so far say of a share, as soon as they are enough to say anything. A span alone says little: one
  * filter with a bound of 1e300 would make all other ranges look narrow. */
-
 static double share_of_buckets(const kernel_index *self, const slot_info *info, const access_choice *choice) {
     double rows = 1.0;
     for (uint32_t i = 0; i < choice->bits_count; i++) {

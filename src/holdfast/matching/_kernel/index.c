@@ -56,7 +56,7 @@ int use_string(kernel_index *self, record *owner, uint32_t attribute, PyObject *
 
 /* ---- one conjunction, on its way from plan.py into rows */
 
-enum { POINT_SETS_MAX = 256 };
+enum { POINT_SETS_MAX = 256 }; /* sets of several values; plan.py makes tests of those beyond its SETS_MAX */
 
 typedef struct {
     box *boxes;
@@ -142,7 +142,7 @@ static int take_points(kernel_index *self, conjunction *c, record *owner, PyObje
             return -1;
         Py_ssize_t count = PyTuple_GET_SIZE(values);
         if ((kind != KIND_NUMBER && kind != KIND_STRING) || count < 1 || c->set_count == POINT_SETS_MAX) {
-            PyErr_SetString(PyExc_TypeError, "a finite set holds numbers or strings");
+            PyErr_SetString(PyExc_TypeError, "a finite set holds numbers or strings, and there are few of them");
             return -1;
         }
         uint64_t *bits = PyMem_RawMalloc((size_t)count * sizeof(uint64_t));
