@@ -3,6 +3,7 @@
     HoldfastError
     ├── FilterError         text that is no filter, or a filter beyond a limit     (a ValueError)
     ├── EventError          attributes that no event can carry                     (a ValueError)
+    ├── TopologyError       a graph that can't be made as asked                    (a ValueError)
     └── IndexIdError
         ├── DuplicateId     an id that the index holds already                     (a ValueError)
         └── UnknownId       an id that the index does not hold                     (a KeyError)
@@ -65,6 +66,18 @@ class EventError(HoldfastError, ValueError):
 
     def __str__(self) -> str:
         return self.problem if self.row is None else f"{self.problem} (event {self.row} of the batch)"
+
+
+class TopologyError(HoldfastError, ValueError):
+    """A graph that can't be made as asked. `parameter` names what is to be changed, where it is a single one."""
+
+    def __init__(self, problem: str, parameter: str = "") -> None:
+        super().__init__(problem, parameter)
+        self.problem = problem
+        self.parameter = parameter
+
+    def __str__(self) -> str:
+        return self.problem
 
 
 class IndexIdError(HoldfastError):

@@ -1,0 +1,1 @@
+"""Tests of the graphs that networks are made of."""
