@@ -4,6 +4,7 @@
     ├── FilterError         text that is no filter, or a filter beyond a limit     (a ValueError)
     ├── EventError          attributes that no event can carry                     (a ValueError)
     ├── TopologyError       a graph that can't be made as asked                    (a ValueError)
+    ├── ScenarioError       a simulation that can't be run as written              (a ValueError)
     └── IndexIdError
         ├── DuplicateId     an id that the index holds already                     (a ValueError)
         └── UnknownId       an id that the index does not hold                     (a KeyError)
@@ -78,6 +79,19 @@ class TopologyError(HoldfastError, ValueError):
 
     def __str__(self) -> str:
         return self.problem
+
+
+class ScenarioError(HoldfastError, ValueError):
+    """A simulation that can't be run as written. Says what is wrong, where, and what to do about it."""
+
+    def __init__(self, problem: str, where: str, remedy: str) -> None:
+        super().__init__(problem, where, remedy)
+        self.problem = problem
+        self.where = where
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.problem}; {self.remedy}"
 
 
 class IndexIdError(HoldfastError):

@@ -1,0 +1,1 @@
+"""The simulator: nodes that exchange messages in virtual time."""
