@@ -78,13 +78,13 @@ def test_the_default_has_the_routers_and_domains_of_the_paper(defaults: list[Tra
 
 
 def test_the_default_has_about_the_links_of_the_paper(defaults: list[TransitStubGraph]) -> None:
-    # D2-E1 counts 10,660; each link is two arcs.
+    # D2-E1 counts 10,660, taken for arcs; each link is two.
     assert [graph.arcs for graph in defaults if abs(graph.arcs - 10_660) > 0.03 * 10_660] == []
     assert mean(graph.arcs for graph in defaults) == pytest.approx(10_660, rel=0.01)
     assert all(graph.arcs == 2 * len(graph.links) for graph in defaults)
 
 
-def test_the_paper_cannot_have_counted_two_way_links() -> None:
+def test_complete_domains_have_fewer_two_way_links_than_the_paper_counts() -> None:
     complete = TransitStubShape(domain_link_probability=1, transit_link_probability=1, stub_link_probability=1)
     assert len(generate(complete, Random(1)).links) == 190 + 200 + 300 + 8_400 == 9_090
 

@@ -11,11 +11,13 @@ Where chance leaves the domains, or the routers of one domain, in several parts,
 draws again until all is connected; joining ends for every probability, and adds 9 links to the default graph.) So each
 domain is connected, and the whole graph is.
 
-**How many links.** D2-E1 has 2,500 routers and 10,660 links. GT-ITM writes each link as two arcs, one per direction,
-and 10,660 can only be the number of those: with two-way links, even complete domains make no more than 190 + 200 +
-300 + 8,400 = 9,090. The default probabilities 0.6, 0.6 and 0.57 give 114 + 120 + 300 + 4,788 + 9 = 5,331 two-way links
-on average, or 10,662 arcs; the standard deviation is 0.9 %. GT-ITM's sample for such stub domains, 0.42, gives about
-4,150 and 8,300. Who wants 10,660 two-way links takes stub_link_probability=1.0 and extra_stub_stub_links=1_724.
+**How many links.** D2-E1 has 2,500 routers and 10,660 links, and says neither how dense its domains are nor what it
+counts. Two-way links between these domains, all of them complete, are 190 + 200 + 300 + 8,400 = 9,090 at most; there
+would have to be at least 1,570 extra links beside them. We read the number as that of arcs, one for each direction of a
+link, which is how the GraphBase format that GT-ITM writes stores an edge. That is an inference, not the paper's word.
+The default probabilities 0.6, 0.6 and 0.57 give 114 + 120 + 300 + 4,788 + 9 = 5,331 two-way links on average, or 10,662
+arcs; the standard deviation is 0.9 %. A stub_link_probability of 0.42 gives 4,120 and 8,250. Who reads the number as
+that of two-way links takes stub_link_probability=1.0 and extra_stub_stub_links=1_724.
 
 **Delays.** A link's delay is what one message takes in one direction, the same in both: a whole number of nanoseconds,
 uniform between two bounds. D2-E1 gives the access links' (10–90 ms, from a host to its router), and none of the
@@ -151,7 +153,7 @@ class TransitStubGraph(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def arcs(self) -> int:
-        """How many one-way links there are, two for each link: what GT-ITM and D2-E1 count."""
+        """How many one-way links there are, two for each link: what D2-E1 is taken to count."""
         return 2 * len(self.links)
 
     def attach(self, rng: Random) -> Attachment:
