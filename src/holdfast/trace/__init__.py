@@ -1,0 +1,1 @@
+"""Traces: what happened in a run, row by row; checkers over them; the story of one event."""

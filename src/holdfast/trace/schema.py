@@ -1,0 +1,177 @@
+"""The rows of a trace, version 1: one JSON object a line, after a header line (X-D5).
+
+The header says once what every row of the file shares: the run, the system that ran, the seed. Rows are told apart by
+`kind`. Times are integer nanoseconds of the run's clock; fields that have their default value are left out of the line.
+New fields get defaults and new kinds may be added without a new version; a reader skips kinds that it does not know.
+
+An event's id is text, `publisher/incarnation/sequence`; a subscription's is `subscriber/incarnation/number`. Both name
+the incarnation, so that a client that was started again is never taken for its earlier self.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+
+TRACE_FORMAT = "holdfast-trace"
+TRACE_VERSION = 1
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line of a trace."""
+
+    format: str = TRACE_FORMAT
+    version: int = TRACE_VERSION
+    run: str  # what tells this run from others, for instance "one-broker/17"
+    system: str  # the scheme
+    seed: int = 0
+    sampled: bool = False  # rows were left out: no checker may draw conclusions
+    settings: dict[str, Any] = {}
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", gc=False):
+    """What all rows have."""
+
+    kind: ClassVar[str]
+    t: int
+
+
+class Published(Row, frozen=True, tag="published"):
+    """A publisher's application asked for an event to be published."""
+
+    event: str
+    publisher: str
+    incarnation: int
+    sequence: int
+    topic: str = ""
+    attributes: dict[str, int | float | str | bool] = {}
+    lifetime: int = 0  # nanoseconds; 0 is for ever
+
+
+class Acknowledged(Row, frozen=True, tag="acknowledged"):
+    """The publisher was told that its event is accepted, with all that the scheme promises of accepted events."""
+
+    event: str
+    publisher: str
+    position: tuple[str, int] | None = None
+
+
+class Refused(Row, frozen=True, tag="refused"):
+    """The publisher was told that its event is not accepted, or that it is not known whether it was."""
+
+    event: str
+    publisher: str
+    reason: str
+
+
+class Subscribed(Row, frozen=True, tag="subscribed"):
+    """A subscriber's application asked for a subscription."""
+
+    subscription: str
+    subscriber: str
+    filter: str
+    overflow: str = ""
+    name: str = ""
+
+
+class Confirmed(Row, frozen=True, tag="confirmed"):
+    """The subscriber was told that its subscription is in place; again after each time that it had to be made anew."""
+
+    subscription: str
+    subscriber: str
+
+
+class Unsubscribed(Row, frozen=True, tag="unsubscribed"):
+    """The subscription ended: its owner asked for that, or was told so."""
+
+    subscription: str
+    subscriber: str
+    reason: str = ""
+
+
+class Delivered(Row, frozen=True, tag="delivered"):
+    """An event was handed to the subscriber's application."""
+
+    event: str
+    subscription: str
+    subscriber: str
+    via: str = ""  # the broker that the subscriber got it from
+    hops: int = 0
+    tag: str = ""
+    attempt: int = 1
+    position: tuple[str, int] | None = None
+
+
+class Missed(Row, frozen=True, tag="missed"):
+    """The subscriber was told that it did not get events that it wanted.
+
+    With a count, so many were dropped. Without one, nothing is known of events accepted before the next `Confirmed`
+    of the subscription: its broker forgot it and it had to be made anew.
+    """
+
+    subscription: str
+    subscriber: str
+    reason: str
+    count: int | None = None
+
+
+class Hop(Row, frozen=True, tag="hop"):
+    """A message was put on the link from `source` to `target`. `events` are the events that it carries."""
+
+    message: int  # a running number in the run
+    source: str
+    target: str
+    what: str  # the message's type
+    size: int = 0
+    events: list[str] = []
+
+
+class Fault(Row, frozen=True, tag="fault"):
+    """A component changed its state: a node is `crashed`, `up`, `paused`, a link `a>b` is `cut`, `healed`, and so on."""
+
+    component: str
+    state: str
+
+
+class Control(Row, frozen=True, tag="control"):
+    """Something else that a node found worth noting."""
+
+    node: str
+    what: str
+    detail: dict[str, Any] = {}
+
+
+class TableSize(Row, frozen=True, tag="table_size"):
+    """How many entries a table of a node has."""
+
+    node: str
+    table: str
+    entries: int
+
+
+class QueueLength(Row, frozen=True, tag="queue_length"):
+    """How much waits in a queue of a node, and how much may."""
+
+    node: str
+    queue: str
+    length: int
+    limit: int = 0  # 0: no limit is claimed
+    bytes: int = 0
+
+
+AnyRow = (
+    Published
+    | Acknowledged
+    | Refused
+    | Subscribed
+    | Confirmed
+    | Unsubscribed
+    | Delivered
+    | Missed
+    | Hop
+    | Fault
+    | Control
+    | TableSize
+    | QueueLength
+)
