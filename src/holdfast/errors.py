@@ -5,16 +5,21 @@
     ├── EventError          attributes that no event can carry                     (a ValueError)
     ├── TopologyError       a graph that can't be made as asked                    (a ValueError)
     ├── ScenarioError       a simulation that can't be run as written              (a ValueError)
-    └── IndexIdError
-        ├── DuplicateId     an id that the index holds already                     (a ValueError)
-        └── UnknownId       an id that the index does not hold                     (a KeyError)
+    ├── IndexIdError
+    │   ├── DuplicateId     an id that the index holds already                     (a ValueError)
+    │   └── UnknownId       an id that the index does not hold                     (a KeyError)
+    └── TraceError          lines that are no trace, or a question that it can't answer  (a ValueError)
+        ├── SampledTrace    a trace that leaves rows out, given to a checker
+        ├── UnknownEvent    an event that the trace does not tell of
+        └── UnknownChecker  a name that no checker has
 
 A caller's mistake gets a precise exception with its fields; nothing here is raised for a bug of our own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 CARET_CONTEXT_CHARACTERS = 60
 
@@ -112,6 +117,46 @@ class DuplicateId(IndexIdError, ValueError):  # noqa: N818 - a noun that says wh
 
 class UnknownId(IndexIdError, KeyError):  # noqa: N818
     """The index holds no filter under this id."""
+
+
+class TraceError(HoldfastError, ValueError):
+    """A trace that can't be read or used. `line` is the number of the line at fault, from 1, where there is one."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem, line)
+        self.problem = problem
+        self.line = line
+
+    def __str__(self) -> str:
+        return self.problem if self.line is None else f"line {self.line}: {self.problem}"
+
+
+class SampledTrace(TraceError):  # noqa: N818
+    """The trace leaves rows out, so that a checker would take what was left out for what did not happen."""
+
+
+class UnknownEvent(TraceError):  # noqa: N818
+    """The trace does not tell of this event. `close` are ids in it that look alike."""
+
+    def __init__(self, event: str, close: Sequence[str] = ()) -> None:
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        super().__init__(f"the trace has no event {event!r}{hint}")
+        self.event = event
+        self.close = tuple(close)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.event, self.close)
+
+
+class UnknownChecker(TraceError):  # noqa: N818
+    """No checker has this name, or it was named without the argument that it needs, or with one that it does not."""
+
+    def __init__(self, checker: str, problem: str) -> None:
+        super().__init__(problem)
+        self.checker = checker
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.checker, self.problem)
 
 
 def _printable(text: str) -> str:

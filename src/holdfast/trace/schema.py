@@ -1,8 +1,10 @@
 """The rows of a trace, version 1: one JSON object a line, after a header line (X-D5).
 
 The header says once what every row of the file shares: the run, the system that ran, the seed. Rows are told apart by
-`kind`. Times are integer nanoseconds of the run's clock; fields that have their default value are left out of the line.
-New fields get defaults and new kinds may be added without a new version; a reader skips kinds that it does not know.
+`kind`. Times are integer nanoseconds of the run's clock, and never go backwards; rows of one time stand in the order
+in which they happened. Fields that have their default value are left out of the line. New fields get defaults and new
+kinds may be added without a new version; a reader skips kinds that it does not know. docs/trace.md is the table of all
+fields.
 
 An event's id is text, `publisher/incarnation/sequence`; a subscription's is `subscriber/incarnation/number`. Both name
 the incarnation, so that a client that was started again is never taken for its earlier self.
@@ -10,7 +12,7 @@ the incarnation, so that a client that was started again is never taken for its 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias, get_args
 
 import msgspec
 
@@ -27,6 +29,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     system: str  # the scheme
     seed: int = 0
     sampled: bool = False  # rows were left out: no checker may draw conclusions
+    promises: list[str] = []  # the checkers that this run must pass, for instance "weak-ordered:b2"
     settings: dict[str, Any] = {}
 
 
@@ -37,9 +40,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fie
     t: int
 
 
-class Published(Row, frozen=True, tag="published"):
+class Published(Row, frozen=True, kw_only=True, tag="published"):
     """A publisher's application asked for an event to be published."""
 
+    kind: ClassVar[str] = "published"
     event: str
     publisher: str
     incarnation: int
@@ -49,25 +53,28 @@ class Published(Row, frozen=True, tag="published"):
     lifetime: int = 0  # nanoseconds; 0 is for ever
 
 
-class Acknowledged(Row, frozen=True, tag="acknowledged"):
+class Acknowledged(Row, frozen=True, kw_only=True, tag="acknowledged"):
     """The publisher was told that its event is accepted, with all that the scheme promises of accepted events."""
 
+    kind: ClassVar[str] = "acknowledged"
     event: str
     publisher: str
     position: tuple[str, int] | None = None
 
 
-class Refused(Row, frozen=True, tag="refused"):
+class Refused(Row, frozen=True, kw_only=True, tag="refused"):
     """The publisher was told that its event is not accepted, or that it is not known whether it was."""
 
+    kind: ClassVar[str] = "refused"
     event: str
     publisher: str
     reason: str
 
 
-class Subscribed(Row, frozen=True, tag="subscribed"):
+class Subscribed(Row, frozen=True, kw_only=True, tag="subscribed"):
     """A subscriber's application asked for a subscription."""
 
+    kind: ClassVar[str] = "subscribed"
     subscription: str
     subscriber: str
     filter: str
@@ -75,24 +82,27 @@ class Subscribed(Row, frozen=True, tag="subscribed"):
     name: str = ""
 
 
-class Confirmed(Row, frozen=True, tag="confirmed"):
+class Confirmed(Row, frozen=True, kw_only=True, tag="confirmed"):
     """The subscriber was told that its subscription is in place; again after each time that it had to be made anew."""
 
+    kind: ClassVar[str] = "confirmed"
     subscription: str
     subscriber: str
 
 
-class Unsubscribed(Row, frozen=True, tag="unsubscribed"):
+class Unsubscribed(Row, frozen=True, kw_only=True, tag="unsubscribed"):
     """The subscription ended: its owner asked for that, or was told so."""
 
+    kind: ClassVar[str] = "unsubscribed"
     subscription: str
     subscriber: str
     reason: str = ""
 
 
-class Delivered(Row, frozen=True, tag="delivered"):
+class Delivered(Row, frozen=True, kw_only=True, tag="delivered"):
     """An event was handed to the subscriber's application."""
 
+    kind: ClassVar[str] = "delivered"
     event: str
     subscription: str
     subscriber: str
@@ -103,22 +113,24 @@ class Delivered(Row, frozen=True, tag="delivered"):
     position: tuple[str, int] | None = None
 
 
-class Missed(Row, frozen=True, tag="missed"):
+class Missed(Row, frozen=True, kw_only=True, tag="missed"):
     """The subscriber was told that it did not get events that it wanted.
 
     With a count, so many were dropped. Without one, nothing is known of events accepted before the next `Confirmed`
     of the subscription: its broker forgot it and it had to be made anew.
     """
 
+    kind: ClassVar[str] = "missed"
     subscription: str
     subscriber: str
     reason: str
     count: int | None = None
 
 
-class Hop(Row, frozen=True, tag="hop"):
+class Hop(Row, frozen=True, kw_only=True, tag="hop"):
     """A message was put on the link from `source` to `target`. `events` are the events that it carries."""
 
+    kind: ClassVar[str] = "hop"
     message: int  # a running number in the run
     source: str
     target: str
@@ -127,32 +139,39 @@ class Hop(Row, frozen=True, tag="hop"):
     events: list[str] = []
 
 
-class Fault(Row, frozen=True, tag="fault"):
-    """A component changed its state: a node is `crashed`, `up`, `paused`, a link `a>b` is `cut`, `healed`, and so on."""
+class Fault(Row, frozen=True, kw_only=True, tag="fault"):
+    """A component changed its state: a node is `crashed`, `paused`, `up`, a link `a>b` is `cut`, `healed`, and so on.
 
+    The states `up` and `healed` say that all is well; every other says what is not.
+    """
+
+    kind: ClassVar[str] = "fault"
     component: str
     state: str
 
 
-class Control(Row, frozen=True, tag="control"):
+class Control(Row, frozen=True, kw_only=True, tag="control"):
     """Something else that a node found worth noting."""
 
+    kind: ClassVar[str] = "control"
     node: str
     what: str
     detail: dict[str, Any] = {}
 
 
-class TableSize(Row, frozen=True, tag="table_size"):
+class TableSize(Row, frozen=True, kw_only=True, tag="table_size"):
     """How many entries a table of a node has."""
 
+    kind: ClassVar[str] = "table_size"
     node: str
     table: str
     entries: int
 
 
-class QueueLength(Row, frozen=True, tag="queue_length"):
+class QueueLength(Row, frozen=True, kw_only=True, tag="queue_length"):
     """How much waits in a queue of a node, and how much may."""
 
+    kind: ClassVar[str] = "queue_length"
     node: str
     queue: str
     length: int
@@ -160,7 +179,7 @@ class QueueLength(Row, frozen=True, tag="queue_length"):
     bytes: int = 0
 
 
-AnyRow = (
+AnyRow: TypeAlias = (
     Published
     | Acknowledged
     | Refused
@@ -175,3 +194,6 @@ AnyRow = (
     | TableSize
     | QueueLength
 )
+
+ROW_TYPES: tuple[type[Row], ...] = get_args(AnyRow)
+KINDS: dict[str, type[Row]] = {row_type.kind: row_type for row_type in ROW_TYPES}

@@ -1,0 +1,1 @@
+"""Tests of traces: the format, the checkers, the story of one event."""
