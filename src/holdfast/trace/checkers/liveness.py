@@ -1,0 +1,69 @@
+"""`liveness`: by the end of the run every question has its answer.
+
+Every published event was acknowledged or refused; every subscription that was asked for was confirmed or has ended, and
+confirmed again after a `Missed` without a count, which says that it has to be made anew. Who crashed waits for nothing
+that it asked for before.
+"""
+
+from __future__ import annotations
+
+from holdfast.trace.checkers.checker import Checker, Handlers
+from holdfast.trace.schema import (
+    Acknowledged,
+    Confirmed,
+    Fault,
+    Missed,
+    Published,
+    Refused,
+    Subscribed,
+    Unsubscribed,
+)
+
+
+class Liveness(Checker):
+    """Keeps what each client waits for."""
+
+    def __init__(self, name: str = "liveness") -> None:
+        handlers: Handlers = {
+            Acknowledged: self._on_answered,
+            Confirmed: self._on_settled,
+            Fault: self._on_fault,
+            Missed: self._on_missed,
+            Published: self._on_published,
+            Refused: self._on_answered,
+            Subscribed: self._on_subscribed,
+            Unsubscribed: self._on_settled,
+        }
+        super().__init__(name, handlers)
+        self._events: dict[str, dict[str, int]] = {}  # publisher → event → since when it waits
+        self._subscriptions: dict[str, dict[str, int]] = {}  # subscriber → subscription → since when it waits
+
+    def _on_published(self, row: Published) -> None:
+        self._events.setdefault(row.publisher, {})[row.event] = row.t
+
+    def _on_answered(self, row: Acknowledged | Refused) -> None:
+        self._events.get(row.publisher, {}).pop(row.event, None)
+
+    def _on_subscribed(self, row: Subscribed) -> None:
+        self._subscriptions.setdefault(row.subscriber, {})[row.subscription] = row.t
+
+    def _on_settled(self, row: Confirmed | Unsubscribed) -> None:
+        self._subscriptions.get(row.subscriber, {}).pop(row.subscription, None)
+
+    def _on_missed(self, row: Missed) -> None:
+        if row.count is None:
+            self._subscriptions.setdefault(row.subscriber, {})[row.subscription] = row.t
+
+    def _on_fault(self, row: Fault) -> None:
+        if row.state == "crashed":
+            self._events.pop(row.component, None)
+            self._subscriptions.pop(row.component, None)
+
+    def finish(self) -> None:
+        for publisher, events in self._events.items():
+            for event, t in events.items():
+                self.violate(t, f"{publisher} never learned whether {event} was accepted", (event,))
+        for subscriber, subscriptions in self._subscriptions.items():
+            for subscription, t in subscriptions.items():
+                message = f"{subscriber} was never told that {subscription} is in place"
+                self.violate(t, message, (), (subscription,))

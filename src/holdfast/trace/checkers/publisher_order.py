@@ -1,0 +1,52 @@
+"""`publisher-order`: every subscription gets the events of one publisher in the order of their publication (D0-C2).
+
+Without faults every scheme promises that (D0-C25); which keep it through a failure is each scheme's own matter. The
+order is that of (incarnation, sequence). The first delivery of an event counts: a second one is for `at-most-once` to
+find, and a declared redelivery (`attempt` > 1) comes when it comes. Events that nobody published are for
+`only-matching`.
+"""
+
+from __future__ import annotations
+
+from holdfast.trace.checkers.checker import Checker
+from holdfast.trace.schema import Delivered, Published
+
+
+class _Stream:
+    """What one subscription got of one publisher."""
+
+    __slots__ = ("event", "last", "seen")
+
+    def __init__(self) -> None:
+        self.last = (-1, -1)  # (incarnation, sequence) of the latest event so far, in the publisher's order
+        self.event = ""
+        self.seen: set[tuple[int, int]] = set()
+
+
+class PublisherOrder(Checker):
+    """Keeps the latest event of each publisher, for each subscription."""
+
+    def __init__(self, name: str = "publisher-order") -> None:
+        super().__init__(name, {Delivered: self._on_delivered, Published: self._on_published})
+        self._places: dict[str, tuple[str, tuple[int, int]]] = {}  # event → publisher and (incarnation, sequence)
+        self._streams: dict[tuple[str, str], _Stream] = {}
+
+    def _on_published(self, row: Published) -> None:
+        self._places[row.event] = (row.publisher, (row.incarnation, row.sequence))
+
+    def _on_delivered(self, row: Delivered) -> None:
+        found = self._places.get(row.event)
+        if found is None or row.attempt > 1:
+            return
+        publisher, place = found
+        key = (row.subscription, publisher)
+        stream = self._streams.get(key)
+        if stream is None:
+            stream = self._streams[key] = _Stream()
+        if place > stream.last:
+            stream.last = place
+            stream.event = row.event
+        elif place not in stream.seen:
+            message = f"{row.subscription} got {row.event} after {stream.event}, which {publisher} published later"
+            self.violate(row.t, message, (row.event, stream.event), (row.subscription,))
+        stream.seen.add(place)

@@ -1,0 +1,70 @@
+"""The checkers by name, as headers of traces and the command line name them.
+
+A name may carry an argument after a colon: `weak-ordered:b2` asks about the events that kept clear of broker b2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from holdfast.errors import UnknownChecker
+from holdfast.trace.checkers.at_most_once import AtMostOnce
+from holdfast.trace.checkers.bounded_queues import BoundedQueues
+from holdfast.trace.checkers.checker import Checker
+from holdfast.trace.checkers.complete import Complete
+from holdfast.trace.checkers.exactly_once import ExactlyOnce
+from holdfast.trace.checkers.liveness import Liveness
+from holdfast.trace.checkers.no_loss import NoLoss
+from holdfast.trace.checkers.only_matching import OnlyMatching
+from holdfast.trace.checkers.publisher_order import PublisherOrder
+from holdfast.trace.checkers.restricted import Restricted
+from holdfast.trace.checkers.total_order import TotalOrder
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """How a checker is made, and what it promises. `argument` says what follows the colon; empty if nothing does."""
+
+    make: Callable[[str], Checker]
+    promise: str
+    argument: str = ""
+
+
+CHECKERS: dict[str, Entry] = {
+    "only-matching": Entry(lambda _: OnlyMatching(), "only published events that match reach a subscription"),
+    "at-most-once": Entry(lambda _: AtMostOnce(), "no subscription gets an event twice"),
+    "publisher-order": Entry(lambda _: PublisherOrder(), "the events of one publisher arrive in their order"),
+    "total-order": Entry(lambda _: TotalOrder(), "any two subscriptions get their common events in one order"),
+    "no-loss": Entry(lambda _: NoLoss(), "every acknowledged event reaches every subscription that it is owed to"),
+    "exactly-once": Entry(lambda _: ExactlyOnce(), "at-most-once and no-loss"),
+    "complete": Entry(lambda _: Complete(), "subscriptions with the same filter have the same gaps"),
+    "weak-complete": Entry(
+        lambda broker: Restricted(Complete(f"weak-complete:{broker}"), broker),
+        "complete, for events that do not traverse BROKER",
+        "BROKER",
+    ),
+    "weak-ordered": Entry(
+        lambda broker: Restricted(PublisherOrder(f"weak-ordered:{broker}"), broker),
+        "publisher-order, for events that do not traverse BROKER",
+        "BROKER",
+    ),
+    "bounded-queues": Entry(lambda _: BoundedQueues(), "no queue passes the limit that is claimed for it"),
+    "liveness": Entry(lambda _: Liveness(), "every publication and every subscription gets its answer"),
+}
+
+# What every scheme promises, whatever its header says.
+PROMISED_BY_ALL = ("only-matching", "at-most-once", "bounded-queues")
+
+
+def make_checker(name: str) -> Checker:
+    """The checker of this name, new; with its argument after a colon."""
+    plain, colon, argument = name.partition(":")
+    entry = CHECKERS.get(plain)
+    if entry is None:
+        raise UnknownChecker(name, f"there is no checker {plain!r}; there are {', '.join(CHECKERS)}")
+    if entry.argument and not argument:
+        raise UnknownChecker(name, f"checker {plain!r} needs an argument: {plain}:{entry.argument}")
+    if colon and not entry.argument:
+        raise UnknownChecker(name, f"checker {plain!r} takes no argument, and was given {argument!r}")
+    return entry.make(argument)
