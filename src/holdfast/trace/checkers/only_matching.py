@@ -34,7 +34,6 @@ class OnlyMatching(Checker):
 
     def _on_subscribed(self, row: Subscribed) -> None:
         self._in_place[row.subscription] = (row.subscriber, self._filters[row.filter])
-        self._ended.pop(row.subscription, None)
 
     def _on_unsubscribed(self, row: Unsubscribed) -> None:
         if self._in_place.pop(row.subscription, None) is not None:
