@@ -8,10 +8,11 @@
     ├── IndexIdError
     │   ├── DuplicateId     an id that the index holds already                     (a ValueError)
     │   └── UnknownId       an id that the index does not hold                     (a KeyError)
-    └── TraceError          lines that are no trace, or a question that it can't answer  (a ValueError)
-        ├── SampledTrace    a trace that leaves rows out, given to a checker
-        ├── UnknownEvent    an event that the trace does not tell of
-        └── UnknownChecker  a name that no checker has
+    ├── TraceError          lines that are no trace, or a question that it can't answer  (a ValueError)
+    │   ├── SampledTrace    a trace that leaves rows out, given to a checker
+    │   ├── UnknownEvent    an event that the trace does not tell of
+    │   └── UnknownChecker  a name that no checker has
+    └── ProtocolError       a peer said what the protocol does not allow
 
 A caller's mistake gets a precise exception with its fields; nothing here is raised for a bug of our own.
 """
@@ -157,6 +158,10 @@ class UnknownChecker(TraceError):  # noqa: N818
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.checker, self.problem)
+
+
+class ProtocolError(HoldfastError):
+    """A peer broke the protocol. Its link is closed; nothing else is harmed."""
 
 
 def _printable(text: str) -> str:

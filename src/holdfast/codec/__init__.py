@@ -1,0 +1,5 @@
+"""The codec: a closed registry of types, each with a number that is never used again, and their bytes."""
+
+from holdfast.codec.registry import CodecError, Registry
+
+__all__ = ["CodecError", "Registry"]

@@ -1,0 +1,283 @@
+"""What a node may ask for.
+
+One outbox serves one node for all its life. During a turn it only collects; the driver carries everything out when
+`handle` has returned, in an order that it is free to choose except where the contract binds it:
+
+- a message sent with `after=LATEST` (the default) leaves only when everything appended before is durable;
+- to one peer, a lane is FIFO among messages that wait for the disk, and among those that do not.
+
+`RecordingOutbox` keeps every effect as a value, for tests.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.kernel.inputs import TimerKey
+from holdfast.kernel.messages import Message, Record
+from holdfast.kernel.queues import Entry, Lane, OutputQueue
+
+
+class After(enum.Enum):
+    """What a message waits for."""
+
+    LATEST = "latest"  # everything that the node has appended so far
+    NOW = "now"  # nothing: only for what claims nothing durable
+
+
+LATEST: Final = After.LATEST
+NOW: Final = After.NOW
+
+
+class _Effect(msgspec.Struct, frozen=True, gc=False):
+    pass
+
+
+class Send(_Effect, frozen=True):
+    to: str
+    message: Message
+    lane: Lane = Lane.CONTROL
+    after: After = After.LATEST
+
+
+class Append(_Effect, frozen=True):
+    stream: str
+    record: Record
+    token: int
+
+
+class Snapshot(_Effect, frozen=True):
+    """The record stands for everything appended to the stream before it."""
+
+    stream: str
+    record: Record
+    token: int
+
+
+class Truncate(_Effect, frozen=True):
+    """Records of the stream below the number are not needed any more."""
+
+    stream: str
+    before: int
+
+
+class ReadLog(_Effect, frozen=True):
+    request: int
+    stream: str
+    start: int
+    limit: int
+
+
+class Connect(_Effect, frozen=True):
+    peer: str
+    address: str
+
+
+class Disconnect(_Effect, frozen=True):
+    link: int
+    reason: str
+
+
+class SetTimer(_Effect, frozen=True):
+    key: TimerKey
+    after: int
+
+
+class CancelTimer(_Effect, frozen=True):
+    key: TimerKey
+
+
+class Deliver(_Effect, frozen=True):
+    """For the application beside a client node: events of one of its subscriptions, in order."""
+
+    subscription: int
+    events: list[Any]
+
+
+class Complete(_Effect, frozen=True):
+    """For the application beside a client node: the answer to one of its requests."""
+
+    request: int
+    result: Any
+
+
+class Note(_Effect, frozen=True):
+    """A row for the trace. The driver adds the time."""
+
+    kind: str
+    fields: dict[str, Any]
+
+
+Effect = (
+    Send
+    | Append
+    | Snapshot
+    | Truncate
+    | ReadLog
+    | Connect
+    | Disconnect
+    | SetTimer
+    | CancelTimer
+    | Deliver
+    | Complete
+    | Note
+)
+
+
+class Outbox:
+    """Collects what a node asks for; the driver empties it after every turn."""
+
+    __slots__ = ("actions", "now", "queues", "stored", "timers", "token", "touched", "tracing", "wall")
+
+    def __init__(self, tracing: bool = False) -> None:
+        self.now = 0  # monotonic, nanoseconds
+        self.wall = 0  # since 1970, nanoseconds; may jump; for lifetimes and for what people read
+        self.tracing = tracing  # whether notes are wanted: skip the work of making one if not
+        self.token = 0  # of the latest append
+        self.queues: dict[str, OutputQueue] = {}
+        self.touched: list[OutputQueue] = []
+        self.timers: list[tuple[TimerKey, int | None]] = []
+        self.stored: list[Append | Snapshot | Truncate] = []
+        self.actions: list[ReadLog | Connect | Disconnect | Deliver | Complete | Note] = []
+
+    # ------------------------------------------------------------------------------------------------- messages
+    def send(self, to: str, message: Message, lane: Lane = Lane.CONTROL, after: After = LATEST) -> None:
+        """Puts a message into the peer's queue."""
+        queue = self.queues.get(to)
+        if queue is None:
+            queue = self.queue(to)
+        queue.put(Entry(message, lane, self.token if after is LATEST else 0, message.weight()))
+
+    def queue(self, peer: str) -> OutputQueue:
+        """The peer's queue, made when it is first asked for."""
+        queue = self.queues.get(peer)
+        if queue is None:
+            queue = self.queues[peer] = OutputQueue(peer, self.touched)
+        return queue
+
+    def drop_queue(self, peer: str) -> None:
+        """Forgets the peer's queue and what waits in it."""
+        queue = self.queues.pop(peer, None)
+        if queue is not None:
+            queue.close()
+
+    # -------------------------------------------------------------------------------------------------- storage
+    def append(self, stream: str, record: Record) -> int:
+        """Adds a record to a stream; gives the token that `Durable` will reach."""
+        self.token += 1
+        self.stored.append(Append(stream, record, self.token))
+        return self.token
+
+    def snapshot(self, stream: str, record: Record) -> int:
+        """Adds a record that stands for all earlier ones of the stream, which go when it is durable."""
+        self.token += 1
+        self.stored.append(Snapshot(stream, record, self.token))
+        return self.token
+
+    def truncate(self, stream: str, before: int) -> None:
+        """Gives up the records of the stream below a number."""
+        self.stored.append(Truncate(stream, before))
+
+    def read_log(self, request: int, stream: str, start: int, limit: int) -> None:
+        """Asks for up to `limit` durable records from a number on; the answer is `LogRead`."""
+        self.actions.append(ReadLog(request, stream, start, limit))
+
+    # ---------------------------------------------------------------------------------------------------- links
+    def connect(self, peer: str, address: str) -> None:
+        """Dials an address. `peer` is who is expected there, or empty if anyone is welcome."""
+        self.actions.append(Connect(peer, address))
+
+    def disconnect(self, link: int, reason: str) -> None:
+        """Closes a link after what was sent in this turn and may leave; `LinkDown` follows."""
+        self.actions.append(Disconnect(link, reason))
+
+    # --------------------------------------------------------------------------------------------------- timers
+    def set_timer(self, key: TimerKey, after: int) -> None:
+        """Fires once, `after` nanoseconds from now; replaces a timer of the same key."""
+        self.timers.append((key, after))
+
+    def cancel_timer(self, key: TimerKey) -> None:
+        self.timers.append((key, None))
+
+    # ---------------------------------------------------------------------------------------- application, trace
+    def deliver(self, subscription: int, events: list[Any]) -> None:
+        """Hands events to the application beside a client node."""
+        self.actions.append(Deliver(subscription, events))
+
+    def complete(self, request: int, result: Any) -> None:
+        """Answers a request of the application beside a client node."""
+        self.actions.append(Complete(request, result))
+
+    def note(self, kind: str, **fields: Any) -> None:
+        """Adds a row to the trace, if there is one."""
+        if self.tracing:
+            self.actions.append(Note(kind, fields))
+
+
+class RecordingOutbox(Outbox):
+    """An outbox that keeps every effect as a value, in the order in which it was asked for."""
+
+    __slots__ = ("effects",)
+
+    def __init__(self, tracing: bool = True) -> None:
+        super().__init__(tracing)
+        self.effects: list[Effect] = []
+
+    def send(self, to: str, message: Message, lane: Lane = Lane.CONTROL, after: After = LATEST) -> None:
+        super().send(to, message, lane, after)
+        self.effects.append(Send(to, message, lane, after))
+
+    def append(self, stream: str, record: Record) -> int:
+        token = super().append(stream, record)
+        self.effects.append(Append(stream, record, token))
+        return token
+
+    def snapshot(self, stream: str, record: Record) -> int:
+        token = super().snapshot(stream, record)
+        self.effects.append(Snapshot(stream, record, token))
+        return token
+
+    def truncate(self, stream: str, before: int) -> None:
+        super().truncate(stream, before)
+        self.effects.append(Truncate(stream, before))
+
+    def read_log(self, request: int, stream: str, start: int, limit: int) -> None:
+        super().read_log(request, stream, start, limit)
+        self.effects.append(ReadLog(request, stream, start, limit))
+
+    def connect(self, peer: str, address: str) -> None:
+        super().connect(peer, address)
+        self.effects.append(Connect(peer, address))
+
+    def disconnect(self, link: int, reason: str) -> None:
+        super().disconnect(link, reason)
+        self.effects.append(Disconnect(link, reason))
+
+    def set_timer(self, key: TimerKey, after: int) -> None:
+        super().set_timer(key, after)
+        self.effects.append(SetTimer(key, after))
+
+    def cancel_timer(self, key: TimerKey) -> None:
+        super().cancel_timer(key)
+        self.effects.append(CancelTimer(key))
+
+    def deliver(self, subscription: int, events: list[Any]) -> None:
+        super().deliver(subscription, events)
+        self.effects.append(Deliver(subscription, events))
+
+    def complete(self, request: int, result: Any) -> None:
+        super().complete(request, result)
+        self.effects.append(Complete(request, result))
+
+    def note(self, kind: str, **fields: Any) -> None:
+        super().note(kind, **fields)
+        if self.tracing:
+            self.effects.append(Note(kind, fields))
+
+    def take_effects(self) -> list[Effect]:
+        """The effects since the last call."""
+        effects, self.effects = self.effects, []
+        return effects
