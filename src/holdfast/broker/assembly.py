@@ -1,0 +1,43 @@
+"""Which parts a node is made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.kernel.parts import Assembly
+from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.sessions.client import ClientSession, ClientSettings
+from holdfast.protocols.sessions.core import BrokerCore, CoreLimits
+from holdfast.protocols.sessions.host import HostSettings, SessionHost
+from holdfast.protocols.sessions.sequencer import SNAPSHOT_EVERY, DirectSequencer
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+class BrokerSettings(msgspec.Struct, frozen=True):
+    """What a broker is told: who it is, and how it works."""
+
+    name: str
+    durable: bool = False  # keeps its sessions and subscriptions over a restart
+    limits: CoreLimits = CoreLimits()
+    host: HostSettings = HostSettings()
+    snapshot_every: int = SNAPSHOT_EVERY
+
+
+def make_broker(settings: BrokerSettings, rng: Random, streams: StoredStreams) -> Assembly:
+    """A broker on its own, from what its disk kept."""
+    core = BrokerCore(settings.limits)
+    sequencer = DirectSequencer(core, settings.durable, settings.snapshot_every)
+    host = SessionHost(settings.name, core, sequencer, settings.host)
+    sequencer.recover(streams)
+    sequencer.applied = host.on_applied
+    # The sequencer comes first: it journals a turn before the host speaks of it.
+    return Assembly([sequencer, host])
+
+
+def make_client(settings: ClientSettings, rng: Random, streams: StoredStreams) -> Assembly:
+    """A client; it keeps nothing over a restart."""
+    return Assembly([ClientSession(settings, rng)])

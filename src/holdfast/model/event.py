@@ -1,0 +1,131 @@
+"""Events: what a publisher sends, and the bytes in which it travels.
+
+An event's bytes are made once, by its publisher's client, and never again: a broker decodes them at most once, to
+match, and passes the same bytes on. Whatever a scheme has to say about an event on its way stands beside them, in the
+message that carries it (the hop header).
+
+An event's id is (publisher, incarnation, sequence): unique without anyone's help, and ordered for each incarnation of a
+publisher (D0-A7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.errors import EventError
+from holdfast.model.values import Value, check_attributes, is_unicode_text
+
+ATTRIBUTES_MAX = 64
+NAME_BYTES_MAX = 128
+STRING_BYTES_MAX = 64 * 1024
+PAYLOAD_BYTES_MAX = 512 * 1024
+# Shorter bytes than these can't break any of the limits above: a name and its value take three bytes or more.
+_SMALL_BYTES = 128
+
+
+class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One event. `lifetime` and `published_at` are nanoseconds, the latter by the publisher's clock; 0 is for ever."""
+
+    publisher: str
+    incarnation: int
+    sequence: int
+    topic: str
+    attributes: dict[str, Value]
+    payload: bytes = b""
+    published_at: int = 0
+    lifetime: int = 0
+
+    @property
+    def id(self) -> str:
+        """The id as text, as traces show it."""
+        return f"{self.publisher}/{self.incarnation}/{self.sequence}"
+
+
+# An event's immutable bytes; embedded in a message as they are.
+EventBytes = msgspec.Raw
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_one = msgspec.msgpack.Decoder(Event).decode
+_decode_events = msgspec.msgpack.Decoder(list[Event]).decode
+_decode_slices = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+
+
+def encode_event(event: Event) -> EventBytes:
+    return msgspec.Raw(_encode(event))
+
+
+def decode_event(data: EventBytes) -> Event:
+    """The event of these bytes; msgspec.DecodeError if they are none."""
+    return _decode_one(data)
+
+
+class _Id(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The first fields of an event; the rest is skipped."""
+
+    publisher: str
+    incarnation: int
+    sequence: int
+
+
+_decode_id = msgspec.msgpack.Decoder(_Id).decode
+_decode_ids = msgspec.msgpack.Decoder(list[_Id]).decode
+
+
+def event_ids(events: Sequence[EventBytes] | EventBytes) -> list[str]:
+    """The ids, as text, of some events, or of a batch of them."""
+    ids = _decode_ids(events) if isinstance(events, msgspec.Raw) else [_decode_id(event) for event in events]
+    return [f"{id.publisher}/{id.incarnation}/{id.sequence}" for id in ids]
+
+
+def decode_batch(batch: EventBytes) -> tuple[list[Event], list[EventBytes]]:
+    """A msgpack array of events, twice: decoded, to look at, and as slices of the same bytes, to pass on."""
+    return _decode_events(batch), _decode_slices(batch)
+
+
+def encode_batch(events: Sequence[EventBytes]) -> EventBytes:
+    """A msgpack array of the events' bytes, which are copied as they are."""
+    return msgspec.Raw(_encode(events))
+
+
+def check_limits(event: Event, size: int) -> None:
+    """Refuses, with EventError, an event beyond a limit. `size` is that of its bytes.
+
+    What its attributes hold is checked where they are matched: the index looks at every value anyway.
+    """
+    if size <= _SMALL_BYTES:
+        return
+    if len(event.attributes) > ATTRIBUTES_MAX:
+        raise EventError(f"an event has at most {ATTRIBUTES_MAX} attributes, not {len(event.attributes)}")
+    _check_length("topic", event.topic)
+    if len(event.payload) > PAYLOAD_BYTES_MAX:
+        raise EventError(f"a payload has at most {PAYLOAD_BYTES_MAX} bytes, not {len(event.payload)}")
+    for name, value in event.attributes.items():
+        length = len(name.encode())
+        if length > NAME_BYTES_MAX:
+            shown = name[:20]
+            raise EventError(f"attribute names have at most {NAME_BYTES_MAX} bytes; {shown!r}… has {length}", name)
+        if isinstance(value, str):
+            _check_length(f"attribute {name!r}", value)
+
+
+def _check_length(what: str, text: str) -> None:
+    if len(text) > STRING_BYTES_MAX // 4 and len(text.encode()) > STRING_BYTES_MAX:
+        raise EventError(f"{what} has at most {STRING_BYTES_MAX} bytes, not {len(text.encode())}")
+
+
+def check_event(event: Event, size: int) -> None:
+    """Refuses, with EventError, an event that no broker accepts; for publishers, who have no index."""
+    check_topic(event.topic)
+    check_attributes(event.attributes)
+    if type(event.payload) is not bytes:
+        raise EventError(f"payload is of type {type(event.payload).__name__}, not bytes")
+    check_limits(event, size)
+
+
+def check_topic(topic: object) -> None:
+    if not isinstance(topic, str):
+        raise EventError(f"topic is of type {type(topic).__name__}, not str", "topic")
+    if not is_unicode_text(topic):
+        raise EventError("topic holds a lone surrogate, which is no Unicode text", "topic")

@@ -1,0 +1,134 @@
+"""One subscription at its client: how far it is, and what it has seen of each publisher.
+
+Numbers are those that the broker gave the subscription's events. `received` counts what the client got, `consumed` what
+the application has dealt with; in between lies what was handed over and not consumed, in runs without gaps.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+
+from holdfast.kernel.node import require
+from holdfast.model.event import Event
+from holdfast.protocols.sessions.messages import Overflow
+
+PUBLISHERS_MAX = 10_000  # that a subscription remembers; the one longest remembered goes first
+
+
+class SubscriptionPhase(enum.Enum):
+    MAKING = "making"  # asked for, also again after the broker forgot it
+    LIVE = "live"
+    FORGOTTEN = "forgotten"  # by the broker, and not to be made again
+    ENDING = "ending"  # nothing is handed over any more; the broker may not know yet
+
+
+class IncomingSubscription:
+    """Compared by identity."""
+
+    __slots__ = (
+        "_reported_consumed", "_reported_received", "_runs", "_seen", "_seen_before", "asked", "consumed", "enders",
+        "filter", "gap", "maker", "number", "overflow", "phase", "received", "window",
+    )  # fmt: skip
+
+    def __init__(self, number: int, maker: int, filter: str, overflow: Overflow, window: int) -> None:
+        self.number = number
+        self.maker: int | None = maker  # the request that waits for a confirmation
+        self.enders: list[int] = []  # the requests that wait for the end
+        self.filter = filter
+        self.overflow = overflow
+        self.window = window
+        self.phase = SubscriptionPhase.MAKING
+        self.received = 0
+        self.consumed = 0
+        self.gap = False  # something did not arrive that should have
+        self.asked = False  # the broker does not seem to know how far we are
+        self._runs: deque[list[int]] = deque()  # [count, number of the last], handed over and not consumed
+        self._reported_received = 0
+        self._reported_consumed = 0
+        # (publisher, incarnation) → the highest sequence handed over; and what that was when the broker last forgot.
+        self._seen: dict[tuple[str, int], int] = {}
+        self._seen_before: dict[tuple[str, int], int] = {}
+
+    def take(self, event: Event) -> bool:
+        """Counts the next event as received. False if the application had it from a session that the broker forgot."""
+        self.received += 1
+        self.gap = False
+        publisher = (event.publisher, event.incarnation)
+        if self._seen_before:
+            # A publisher's events come in order: one that is not newer than the last one seen was sent again, after the
+            # broker had lost its memory.
+            if event.sequence <= self._seen_before.get(publisher, 0):
+                self._settle_consumed()
+                return False
+            self._seen_before.pop(publisher, None)
+        self._hand_over()
+        self._seen[publisher] = event.sequence
+        if len(self._seen) > PUBLISHERS_MAX:
+            del self._seen[next(iter(self._seen))]
+        return True
+
+    def _hand_over(self) -> None:
+        if self._runs and self._runs[-1][1] == self.received - 1:
+            self._runs[-1][0] += 1
+            self._runs[-1][1] = self.received
+        else:
+            self._runs.append([1, self.received])
+
+    def consume(self, count: int) -> None:
+        while count and self._runs:
+            run = self._runs[0]
+            taken = min(count, run[0])
+            run[0] -= taken
+            count -= taken
+            if run[0]:
+                break
+            self._runs.popleft()
+        self._settle_consumed()
+
+    def _settle_consumed(self) -> None:
+        if self._runs:
+            self.consumed = max(self.consumed, self._runs[0][1] - self._runs[0][0])
+        else:
+            self.consumed = self.received
+
+    def skip(self, through: int) -> int:
+        """The broker dropped events up to this number; how many of them had not arrived."""
+        count = max(0, through - self.received)
+        if count:
+            self.received = through
+            self.gap = False
+            self._settle_consumed()
+        return count
+
+    def forgotten(self, again: bool) -> None:
+        """The broker forgot the subscription: numbers begin again, and what comes may have come before.
+
+        `again`: it is to be made anew.
+        """
+        self.phase = SubscriptionPhase.MAKING if again else SubscriptionPhase.FORGOTTEN
+        self.received = self.consumed = self._reported_received = self._reported_consumed = 0
+        self.gap = False
+        self._runs.clear()
+        self._seen_before = dict(self._seen)
+
+    @property
+    def urgent(self) -> bool:
+        """Whether the broker should hear of the progress now."""
+        quarter = max(1, self.window // 4)
+        return (
+            self.gap
+            or self.asked
+            or self.received - self._reported_received >= quarter
+            or self.consumed - self._reported_consumed >= quarter
+        )
+
+    def reported(self) -> None:
+        self._reported_received, self._reported_consumed = self.received, self.consumed
+        self.gap = self.asked = False
+
+    def check_invariants(self) -> None:
+        require(self.consumed <= self.received, "what is consumed was received", number=self.number)
+        waiting = sum(run[0] for run in self._runs)
+        require(waiting <= self.received - self.consumed, "what is not consumed was handed over", number=self.number)
+        require(waiting <= self.window or self.phase is not SubscriptionPhase.LIVE, "the window bounds what waits")

@@ -1,0 +1,208 @@
+"""What clients and brokers say to each other.
+
+A session belongs to one life of a client. Its client numbers the events that it publishes, from 1, and the broker
+answers with the number up to which it has accepted them; the broker numbers the events of each subscription, from 1,
+and the client answers with the number up to which it has received and consumed them. So either side can say anything
+again after a loss, and the other knows what is new.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from holdfast.kernel.messages import NOMINAL_WEIGHT, Message
+from holdfast.model.event import EventBytes, event_ids
+
+
+class Overflow(enum.Enum):
+    """What happens when a subscription without a name can't hold another event at its broker."""
+
+    DISCONNECT = "disconnect"  # the subscription ends, and its owner is told
+    DROP_OLDEST = "drop-oldest"  # the oldest event goes, and the owner sees how many did
+    BLOCK = "block"  # publishers of matching events at the same broker wait, for a while
+
+
+class Refusal(enum.Enum):
+    """Why a broker said no. Client libraries turn these into exceptions."""
+
+    SUPERSEDED = "superseded"  # another client opened a session under the same name
+    FILTER = "filter"  # the text is no filter, or is beyond a limit
+    LIMIT = "limit"  # more than the broker allows
+    CONFLICT = "conflict"  # the number is in use for something else
+    EVENT = "event"  # no event can be like this
+
+
+# ------------------------------------------------------------------------------------------------- client to broker
+class OpenSession(Message, frozen=True):
+    """The first message on a link. `instance` is drawn anew in each life of a client; `epoch` is 0 in a new life.
+
+    `received` and `consumed` say how far the client is with each subscription, if the broker still knows the session.
+    """
+
+    instance: int
+    epoch: int = 0
+    subscriptions: tuple[int, ...] = ()
+    received: tuple[int, ...] = ()
+    consumed: tuple[int, ...] = ()
+
+
+class Subscribe(Message, frozen=True):
+    """`window` is how many events the client is ready to hold that its application has not consumed."""
+
+    subscription: int
+    filter: str
+    overflow: Overflow = Overflow.DISCONNECT
+    window: int = 1024
+
+
+class Unsubscribe(Message, frozen=True):
+    """Also the answer to `SubscriptionEnded`: the client knows."""
+
+    subscription: int
+
+
+class Publish(Message, frozen=True):
+    """Events from the session's number `first` on; `confirmed`: the client has seen answers up to there."""
+
+    first: int
+    events: EventBytes  # a msgpack array of events
+    confirmed: int = 0
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + len(self.events)
+
+    def event_ids(self) -> list[str]:
+        return event_ids(self.events)
+
+
+class Progress(Message, frozen=True):
+    """How far the client is with some of its subscriptions. What is consumed makes room for more (credit).
+
+    `missing`: something in between did not arrive; say everything again that comes after `received`.
+    """
+
+    subscriptions: tuple[int, ...]
+    received: tuple[int, ...]
+    consumed: tuple[int, ...]
+    missing: bool = False
+
+
+class CloseSession(Message, frozen=True):
+    """The client is leaving for good; forget it."""
+
+
+class Ping(Message, frozen=True):
+    """Anyone there?"""
+
+
+# ------------------------------------------------------------------------------------------------- broker to client
+class SessionOpened(Message, frozen=True):
+    """The session is `epoch`: the client's own if the broker still knew it, else a new one that knows nothing.
+
+    Events are accepted up to the session's number `accepted`; the client may be `publish_window` ahead of that.
+    `memory` names what the broker remembers: another one means that it lost everything. `forgotten` are those of the
+    client's subscriptions that are not known any more. `alternates` are addresses that serve too if this one fails.
+    """
+
+    epoch: int
+    accepted: int
+    publish_window: int
+    memory: int
+    forgotten: tuple[int, ...] = ()
+    alternates: tuple[str, ...] = ()
+
+
+class SessionRefused(Message, frozen=True):
+    reason: Refusal
+    problem: str
+
+
+class SessionClosed(Message, frozen=True):
+    """The answer to `CloseSession`."""
+
+
+class Redirect(Message, frozen=True):
+    """Not here; try there."""
+
+    addresses: tuple[str, ...]
+
+
+class Subscribed(Message, frozen=True):
+    subscription: int
+
+
+class SubscribeRefused(Message, frozen=True):
+    """`offset` and `expected` are those of a filter's error."""
+
+    subscription: int
+    reason: Refusal
+    problem: str
+    offset: int = 0
+    expected: str = ""
+
+
+class Unsubscribed(Message, frozen=True):
+    subscription: int
+
+
+class SubscriptionEnded(Message, frozen=True):
+    """The broker ended a subscription; said again until the client unsubscribes."""
+
+    subscription: int
+    reason: str
+
+
+class Accepted(Message, frozen=True):
+    """Events are accepted up to this number of the session, except those refused: (number, reason, problem)."""
+
+    sequence: int
+    refused: tuple[tuple[int, Refusal, str], ...] = ()
+
+
+class Deliver(Message, frozen=True):
+    """Events for subscriptions: `events[i]` is number `numbers[i]` of subscription `subscriptions[i]`."""
+
+    subscriptions: list[int]
+    numbers: list[int]
+    events: list[EventBytes]
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + sum(map(len, self.events))
+
+    def event_ids(self) -> list[str]:
+        return event_ids(self.events)
+
+
+class Dropped(Message, frozen=True):
+    """Of a subscription, events up to number `through` that have not arrived will not arrive: there was no room."""
+
+    subscription: int
+    through: int
+
+
+class Pong(Message, frozen=True):
+    """Someone is here."""
+
+
+# Kinds are numbers that are never given to another type.
+SESSION_MESSAGES: dict[int, type[Message]] = {
+    1: OpenSession,
+    2: Subscribe,
+    3: Unsubscribe,
+    4: Publish,
+    5: Progress,
+    6: CloseSession,
+    7: Ping,
+    16: SessionOpened,
+    17: SessionRefused,
+    18: SessionClosed,
+    19: Redirect,
+    20: Subscribed,
+    21: SubscribeRefused,
+    22: Unsubscribed,
+    23: SubscriptionEnded,
+    24: Accepted,
+    25: Deliver,
+    26: Dropped,
+    27: Pong,
+}

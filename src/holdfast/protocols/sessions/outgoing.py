@@ -1,0 +1,157 @@
+"""What a client publishes: waiting, in flight, answered.
+
+Events wait in order; at most a window of them is in flight, numbered from 1 in their session. The broker answers with a
+number up to which it has taken them in. A request is done when all its events are.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from holdfast.kernel.node import require
+from holdfast.model.event import EventBytes
+from holdfast.protocols.sessions.messages import Refusal
+
+_GIVEN_UP = -1  # in place of a request: answered already, as lost
+
+Refused = list[tuple[int, Refusal | None, str]]
+
+
+class _Request:
+    __slots__ = ("refused", "remaining")
+
+    def __init__(self, remaining: int, refused: Refused) -> None:
+        self.remaining = remaining
+        self.refused = refused
+
+
+class Outgoing:
+    """Events on their way to the broker, oldest first: in flight and sent, in flight and to be sent again, waiting."""
+
+    def __init__(self, window: int) -> None:
+        self.window = window
+        self.answered = 0  # the session's number up to which the broker has answered
+        # (sequence, request, place in the request, bytes, retry)
+        self._events: deque[tuple[int, int, int, EventBytes, bool]] = deque()
+        self._taken = 0  # of those, so many are sent
+        self._sent_once = 0  # the highest number of this session that was ever sent
+        self._tombstones = 0  # events that were given up and hold their place
+        self._requests: dict[int, _Request] = {}
+
+    @property
+    def sent(self) -> int:
+        """The highest number that was sent in this session."""
+        return self._sent_once
+
+    @property
+    def in_flight(self) -> int:
+        return self._taken
+
+    def add(self, request: int, made: list[tuple[int, int, EventBytes]], refused: Refused, retry: bool) -> None:
+        """Adds a request's events: (place in the request, sequence, bytes)."""
+        if made:
+            self._requests[request] = _Request(len(made), refused)
+            self._events.extend((sequence, request, place, data, retry) for place, sequence, data in made)
+
+    def take(self, count_max: int, bytes_max: int) -> tuple[int, list[EventBytes]]:
+        """The next events to send, as far as the window allows, and the session's number of the first."""
+        first = self.answered + self._taken + 1
+        count = min(count_max, len(self._events) - self._taken, self.window - self._taken)
+        events: list[EventBytes] = []
+        if count <= 0:
+            return first, events
+        start = self._taken
+        for place in range(start, start + count):
+            data = self._events[place][3]
+            bytes_max -= len(data)
+            if events and bytes_max < 0:
+                break
+            events.append(data)
+        self._taken += len(events)
+        self._sent_once = max(self._sent_once, self.answered + self._taken)
+        return first, events
+
+    def resend_all(self) -> None:
+        """The broker has said what it has: everything else is taken again, except what was given up meanwhile."""
+        self._taken = 0
+        if self._tombstones:
+            self._events = deque(event for event in self._events if event[1] != _GIVEN_UP)
+            self._tombstones = 0
+
+    def restart(self) -> None:
+        """A new session: numbers begin again."""
+        self.answered = self._taken = self._sent_once = 0
+
+    def answer(self, accepted: int) -> Iterator[tuple[int, int, int, int]]:
+        """Takes out what is answered now: (number in the session, sequence, request, place)."""
+        while self.answered < accepted and self._events:
+            self.answered += 1
+            sequence, request, place, _, _ = self._events.popleft()
+            self._taken = max(0, self._taken - 1)
+            if request == _GIVEN_UP:
+                self._tombstones -= 1
+            else:
+                yield self.answered, sequence, request, place
+
+    def settle(self, request: int, place: int, why: tuple[Refusal | None, str] | None) -> Refused | None:
+        """One event of a request is done. What was refused of the request, if that was the last of its events."""
+        entry = self._requests[request]
+        if why is not None:
+            entry.refused.append((place, *why))
+        entry.remaining -= 1
+        if entry.remaining:
+            return None
+        del self._requests[request]
+        return sorted(entry.refused, key=lambda refused: refused[0])
+
+    def give_up_unretried(self) -> list[tuple[int, int, int]]:
+        """Gives up, after a lost link, what is not to be sent again: (sequence, request, place).
+
+        What was sent keeps its place until the broker has said how far it had come: it counts by numbers.
+        """
+        self._taken = 0
+        sent = self._sent_once - self.answered
+        given_up: list[tuple[int, int, int]] = []
+        kept: deque[tuple[int, int, int, EventBytes, bool]] = deque()
+        for place, event in enumerate(self._events):
+            if event[4] or event[1] == _GIVEN_UP:
+                kept.append(event)
+                continue
+            given_up.append(event[:3])
+            if place < sent:
+                kept.append((event[0], _GIVEN_UP, event[2], event[3], False))
+                self._tombstones += 1
+        self._events = kept
+        return given_up
+
+    def give_up_sent(self) -> list[tuple[int, int, int]]:
+        """Takes out everything that was sent in this session and not answered."""
+        sent = self._sent_once - self.answered
+        given_up = []
+        for _ in range(min(sent, len(self._events))):
+            event = self._events.popleft()
+            if event[1] == _GIVEN_UP:
+                self._tombstones -= 1
+            else:
+                given_up.append(event[:3])
+        self._taken = 0
+        return given_up
+
+    def give_up_all(self) -> list[tuple[int, int, int]]:
+        given_up = [event[:3] for event in self._events if event[1] != _GIVEN_UP]
+        self._events.clear()
+        self._taken = self._tombstones = 0
+        return given_up
+
+    def check_invariants(self) -> None:
+        require(0 <= self._taken <= min(self.window, len(self._events)), "the window bounds what is in flight")
+        counts = dict.fromkeys(self._requests, 0)
+        last = 0
+        for sequence, request, _, _, _ in self._events:
+            require(sequence > last, "events leave in the order of their sequence", sequence=sequence)
+            last = sequence
+            if request != _GIVEN_UP:
+                counts[request] += 1
+        for request, count in counts.items():
+            require(count == self._requests[request].remaining, "a request waits for its events", request=request)

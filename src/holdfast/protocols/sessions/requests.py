@@ -1,0 +1,124 @@
+"""What an application asks of its client node, and what it is told.
+
+Requests come as `Requested(request, command)` and are answered by one `complete(request, result)`. Reports that nobody
+asked for come as the result of request `UNSOLICITED`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from holdfast.model.values import Value
+from holdfast.protocols.sessions.messages import Overflow, Refusal
+
+UNSOLICITED: Final = 0
+
+
+class _Value(msgspec.Struct, frozen=True, gc=False):
+    pass
+
+
+# --------------------------------------------------------------------------------------------------------- requests
+class NewEvent(_Value, frozen=True):
+    """What an event is made of; `lifetime` is in nanoseconds, 0 for ever."""
+
+    attributes: Mapping[str, Value]
+    topic: str = ""
+    payload: bytes = b""
+    lifetime: int = 0
+
+
+class PublishEvents(_Value, frozen=True):
+    """Answered with `Published` when every event is answered. `retry=False`: what a lost link swallows is lost."""
+
+    events: list[NewEvent]
+    retry: bool = True
+
+
+class MakeSubscription(_Value, frozen=True):
+    """Answered with `SubscriptionMade` or `SubscriptionRefused`. `window`: events that may wait for the application."""
+
+    filter: str
+    overflow: Overflow = Overflow.DISCONNECT
+    window: int = 1024
+
+
+class EndSubscription(_Value, frozen=True):
+    """Answered with `SubscriptionOver`. No event of it is handed over from now on."""
+
+    subscription: int
+
+
+class Consume(_Value, frozen=True):
+    """The application has dealt with so many events of a subscription; not answered."""
+
+    subscription: int
+    count: int
+
+
+class Close(_Value, frozen=True):
+    """Says goodbye. Answered with `Closed`; what is unanswered then fails."""
+
+
+# ---------------------------------------------------------------------------------------------------------- results
+class Published(_Value, frozen=True):
+    """Which of the request's events were not accepted: (place, reason, problem). `reason` None: lost on the way, and
+    nobody knows whether they were accepted."""
+
+    refused: list[tuple[int, Refusal | None, str]]
+
+
+class SubscriptionMade(_Value, frozen=True):
+    subscription: int
+
+
+class SubscriptionRefused(_Value, frozen=True):
+    reason: Refusal | None
+    problem: str
+    offset: int = 0
+    expected: str = ""
+
+
+class SubscriptionOver(_Value, frozen=True):
+    subscription: int
+
+
+class Closed(_Value, frozen=True):
+    reason: str = ""
+
+
+# ---------------------------------------------------------------------------------------------------------- reports
+class Connected(_Value, frozen=True):
+    """`resumed`: the broker still knew the session, and nothing is lost."""
+
+    address: str
+    broker: str
+    resumed: bool
+
+
+class Disconnected(_Value, frozen=True):
+    reason: str
+
+
+class SessionLost(_Value, frozen=True):
+    """Another client took the name: this one is finished."""
+
+    problem: str
+
+
+class EventsMissed(_Value, frozen=True):
+    """Events that the subscription wanted did not arrive. `count` None: nobody knows how many."""
+
+    subscription: int
+    count: int | None
+    reason: str
+
+
+class SubscriptionLost(_Value, frozen=True):
+    """The broker ended the subscription."""
+
+    subscription: int
+    reason: str

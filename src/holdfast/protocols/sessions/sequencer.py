@@ -1,0 +1,69 @@
+"""The simplest sequencer: a broker on its own decides the order of commands by taking them as they come.
+
+With a journal it keeps every command that it applied, one record a turn, so that a restart finds the same core; what
+the node says then waits for the disk, as everything does by default. Now and then a snapshot takes the journal's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from holdfast.kernel.node import broken
+from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.sessions.commands import Applied, Command, CoreState
+from holdfast.protocols.sessions.core import BrokerCore, Output
+
+STREAM = "state"
+SNAPSHOT_EVERY = 4_096  # commands
+
+
+class DirectSequencer:
+    """Applies commands in the order in which they are submitted. A part of a broker's node."""
+
+    name: ClassVar[str] = "sequencer"
+
+    def __init__(self, core: BrokerCore, journal: bool, snapshot_every: int = SNAPSHOT_EVERY) -> None:
+        self._core = core
+        self._journal = journal
+        self._snapshot_every = snapshot_every
+        self._turn: list[Command] = []
+        self._since_snapshot = 0
+        self.applied: Callable[[list[Output], Outbox], None] = lambda outputs, out: None
+
+    def recover(self, streams: StoredStreams) -> None:
+        """Brings the core to where the journal ends."""
+        for record in streams.get(STREAM, ()):
+            match record:
+                case CoreState():
+                    self._core.set_state(record.state)
+                    self._since_snapshot = 0
+                case Applied():
+                    for command in record.commands:
+                        self._core.apply(self._core.number + 1, record.wall, command)
+                    self._since_snapshot += len(record.commands)
+                case _:
+                    broken("the journal holds commands and states", record=record)
+
+    def submit(self, command: Command, out: Outbox) -> None:
+        """Puts a command in its place. `applied` is called with the outputs: here, at once."""
+        outputs = self._core.apply(self._core.number + 1, out.wall, command)
+        if self._journal:
+            self._turn.append(command)
+        if outputs:
+            self.applied(outputs, out)
+
+    def finish(self, out: Outbox) -> None:
+        """Journals the turn, before anyone is told of it."""
+        if not self._turn:
+            return
+        commands, self._turn = self._turn, []
+        out.append(STREAM, Applied(self._core.number - len(commands) + 1, out.wall, commands))
+        self._since_snapshot += len(commands)
+        if self._since_snapshot >= self._snapshot_every:
+            self._since_snapshot = 0
+            out.snapshot(STREAM, CoreState(self._core.number, self._core.get_state()))
+
+    def check_invariants(self) -> None:
+        self._core.check_invariants()

@@ -1,0 +1,116 @@
+"""One subscription at its broker: its filter, and the events that its client has not received.
+
+Events are numbered from 1 without gaps. Those kept are the last ones: a client that receives them makes room, from the
+oldest on; so does dropping the oldest.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.kernel.node import require
+from holdfast.model import Filter
+from holdfast.model.event import EventBytes
+from holdfast.protocols.sessions.messages import Overflow
+
+
+class SubscriptionState(msgspec.Struct, frozen=True, array_like=True):
+    client: str
+    number: int
+    filter: str
+    overflow: Overflow
+    window: int
+    last: int
+    dropped_through: int
+    kept: list[msgspec.Raw]
+
+
+class Subscription:
+    """Compared by identity: a subscription is itself and no other."""
+
+    __slots__ = (
+        "_events", "_head", "bytes", "client", "dropped_through", "filter", "last", "number", "overflow", "window",
+    )  # fmt: skip
+
+    def __init__(self, client: str, number: int, filter: Filter, overflow: Overflow, window: int) -> None:
+        self.client = client
+        self.number = number
+        self.filter = filter
+        self.overflow = overflow
+        self.window = window  # how many events the client is ready to hold
+        self.last = 0  # the number of the last event
+        self.bytes = 0  # of the events that are kept
+        self.dropped_through = 0  # events up to this number may have been dropped
+        # The last events; those before the head are gone, and cut off now and then.
+        self._events: list[EventBytes | None] = []
+        self._head = 0
+
+    def __len__(self) -> int:
+        """How many events are kept."""
+        return len(self._events) - self._head
+
+    @property
+    def first_kept(self) -> int:
+        """The number of the oldest event that is kept; one more than `last` if none is."""
+        return self.last - len(self._events) + self._head + 1
+
+    def add(self, event: EventBytes, events_max: int, bytes_max: int) -> bool:
+        """Keeps an event. False if it has no room and its owner must be told; the event is then not kept."""
+        size = len(event)
+        if len(self._events) - self._head >= events_max or self.bytes + size > bytes_max:
+            if self.overflow is not Overflow.DROP_OLDEST:
+                return False
+            while len(self) and (len(self) >= events_max or self.bytes + size > bytes_max):
+                self._release(1)
+            self.dropped_through = self.first_kept - 1
+        self.last += 1
+        self._events.append(event)
+        self.bytes += size
+        return True
+
+    def receive(self, number: int) -> None:
+        """The client has everything up to this number."""
+        count = min(number, self.last) - self.first_kept + 1
+        if count > 0:
+            self._release(count)
+
+    def _release(self, count: int) -> None:
+        head = self._head
+        for place in range(head, head + count):
+            event = self._events[place]
+            self.bytes -= 0 if event is None else len(event)
+            self._events[place] = None
+        self._head = head + count
+        if self._head * 2 >= len(self._events):
+            del self._events[: self._head]
+            self._head = 0
+
+    def read(self, after: int, count: int) -> list[EventBytes]:
+        """Up to `count` events that are kept, from the first after number `after` on."""
+        start = self._head + max(0, after + 1 - self.first_kept)
+        return self._events[start : start + count]  # type: ignore[return-value]  # behind the head, none is None
+
+    def get_state(self) -> SubscriptionState:
+        return SubscriptionState(
+            self.client,
+            self.number,
+            str(self.filter),
+            self.overflow,
+            self.window,
+            self.last,
+            self.dropped_through,
+            self.read(0, len(self)),
+        )
+
+    @classmethod
+    def from_state(cls, state: SubscriptionState) -> Subscription:
+        subscription = cls(state.client, state.number, Filter(state.filter), state.overflow, state.window)
+        subscription.last, subscription.dropped_through = state.last, state.dropped_through
+        subscription._events = [event.copy() for event in state.kept]
+        subscription.bytes = sum(map(len, state.kept))
+        return subscription
+
+    def check_invariants(self, events_max: int) -> None:
+        require(len(self) <= events_max, "a backlog is bounded", length=len(self), limit=events_max)
+        require(self.bytes == sum(map(len, self.read(0, len(self)))), "a backlog's bytes are counted", bytes=self.bytes)
+        require(0 <= self.dropped_through < self.first_kept, "what is kept was not dropped", number=self.number)
