@@ -1,1 +1,1 @@
-"""The simulator: nodes that exchange messages in virtual time."""
+"""The simulator: virtual time, seeded faults, every message through the real codec."""

@@ -1,0 +1,89 @@
+"""The applications of a scenario's clients: they make subscriptions, publish, consume at their pace, and count."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.protocols.sessions import requests
+from holdfast.sim.host import Application, Host
+from holdfast.sim.scenario import Publish, Subscribe, Unsubscribe
+
+if TYPE_CHECKING:
+    from holdfast.sim.simulation import Simulation
+
+
+class ScenarioClient(Application):
+    """What stands beside a client's node. A restart takes everything from it but the wish for its subscriptions."""
+
+    def __init__(self, simulation: Simulation, consume_after_us: int) -> None:
+        self._simulation = simulation
+        self._consume_after = consume_after_us * 1_000
+        self._wanted: dict[str, Subscribe] = {}
+        self._last_request = 0
+        # Of this life:
+        self._making: dict[int, str] = {}
+        self._numbers: dict[str, int] = {}
+
+    def on_started(self, host: Host) -> None:
+        self._making, self._numbers = {}, {}
+        for wanted in self._wanted.values():
+            self._make(host, wanted)
+
+    def do(self, host: Host, action: Subscribe | Unsubscribe | Publish) -> None:
+        """Carries out one action of the scenario, if there is anyone to do it."""
+        if host.node is None:
+            return
+        match action:
+            case Subscribe():
+                self._wanted[action.name] = action
+                self._make(host, action)
+            case Unsubscribe():
+                self._wanted.pop(action.name, None)
+                number = self._numbers.pop(action.name, None)
+                if number is not None:
+                    self._request(host, requests.EndSubscription(number))
+            case Publish():
+                events = [
+                    requests.NewEvent(
+                        event.attributes, event.topic, bytes(event.payload_bytes), event.lifetime_ms * 1_000_000
+                    )
+                    for event in action.events
+                ]
+                self._request(host, requests.PublishEvents(events, action.retry))
+
+    def _make(self, host: Host, wanted: Subscribe) -> None:
+        self._last_request += 1
+        self._making[self._last_request] = wanted.name
+        command = requests.MakeSubscription(wanted.filter, wanted.overflow, wanted.window)
+        host.request(self._last_request, command)
+
+    def _request(self, host: Host, command: Any) -> None:
+        self._last_request += 1
+        host.request(self._last_request, command)
+
+    def on_complete(self, host: Host, request: int, result: Any) -> None:
+        match result:
+            case requests.SubscriptionMade():
+                name = self._making.pop(request)
+                if name in self._wanted:
+                    self._numbers[name] = result.subscription
+                else:
+                    # Ended by the scenario before it was made.
+                    self._simulation.after(0, self._end, (host, host.life, result.subscription))
+            case requests.SubscriptionLost():
+                for name, number in list(self._numbers.items()):
+                    if number == result.subscription:
+                        del self._numbers[name]
+
+    def _end(self, arguments: tuple[Host, int, int]) -> None:
+        host, life, number = arguments
+        if host.life == life:
+            self._request(host, requests.EndSubscription(number))
+
+    def on_deliver(self, host: Host, subscription: int, events: list[Any]) -> None:
+        self._simulation.after(self._consume_after, self._consume, (host, host.life, subscription, len(events)))
+
+    def _consume(self, arguments: tuple[Host, int, int, int]) -> None:
+        host, life, subscription, count = arguments
+        if host.life == life:
+            self._request(host, requests.Consume(subscription, count))

@@ -1,0 +1,208 @@
+"""Scenarios from seeds: the configuration, the workload and the faults are all drawn (swarm testing).
+
+What is drawn is data, complete before anything runs. Not every seed has every kind of fault, and that is the point: a
+fault that is always there hides what happens without it. A shape bounds what is drawn, so that a campaign can be made
+for one question.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import msgspec
+
+from holdfast.protocols.sessions.messages import Overflow
+from holdfast.sim.latency import Constant, Exponential, Latency, Uniform
+from holdfast.sim.network import Adversary
+from holdfast.sim.scenario import (
+    Action,
+    Broker,
+    Client,
+    ClockJump,
+    Cut,
+    DiskSlow,
+    Fault,
+    Kill,
+    Network,
+    Pause,
+    PowerCut,
+    Publish,
+    Scenario,
+    ScenarioEvent,
+    Subscribe,
+    Unsubscribe,
+)
+
+SYMBOLS = ("ACME", "BOLT", "CORE", "DUNE")
+TOPICS = ("stock", "news", "")
+
+ALWAYS = ("only-matching", "at-most-once", "publisher-order", "no-loss", "bounded-queues", "liveness")
+# Kept by a broker over its own crashes only if it remembers: one that forgot puts what is sent again in a new order.
+IF_REMEMBERED = ("total-order", "complete")
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of what is drawn."""
+
+    brokers: tuple[Broker, ...] = (Broker(id="b1", durable=True),)
+    fixed_brokers: bool = False  # as they are; else durability, limits and pace are drawn too
+    clients_max: int = 5
+    publishes_max: int = 25
+    events_per_publish_max: int = 6
+    subscriptions_max: int = 8
+    faults_max: int = 6
+    safety_ms: int = 20_000
+    liveness_ms: int = 60_000
+    adversary: bool = True
+    name: str = "one-broker"
+
+
+def draw_scenario(seed: int, shape: Shape | None = None) -> Scenario:
+    """The scenario of a seed. The same seed and shape give the same scenario, on any machine."""
+    shape = shape or Shape()
+    rng = Random(f"{shape.name}/{seed}")
+    brokers = [broker if shape.fixed_brokers else _draw_broker(rng, broker) for broker in shape.brokers]
+    names = tuple(broker.id for broker in brokers)
+    clients = [_draw_client(rng, f"c{n}", names) for n in range(1, rng.randint(2, shape.clients_max) + 1)]
+    faults = _draw_faults(rng, shape, brokers, clients)
+    forgets = any(not broker.durable for broker in brokers) and any(
+        isinstance(fault, Kill | PowerCut) and fault.host in names for fault in faults
+    )
+    wiped = any(isinstance(fault, PowerCut) and fault.wipe for fault in faults)
+    return Scenario(
+        name=shape.name,
+        seed=seed,
+        brokers=brokers,
+        clients=clients,
+        network=_draw_network(rng, shape),
+        actions=_draw_actions(rng, shape, clients),
+        faults=faults,
+        safety_ms=shape.safety_ms,
+        liveness_ms=shape.liveness_ms,
+        checkers=[*ALWAYS, *(() if forgets or wiped else IF_REMEMBERED)],
+    )
+
+
+def _draw_broker(rng: Random, broker: Broker) -> Broker:
+    small = rng.random() < 0.4
+    return msgspec.structs.replace(
+        broker,
+        durable=rng.random() < 0.7,
+        backlog_events=rng.choice((2, 5, 20)) if small else broker.backlog_events,
+        snapshot_every=rng.choice((3, 20, 4_096)),
+        away_ms=rng.choice((2_000, 120_000)),
+        block_ms=rng.choice((500, 10_000)),
+        service_us_per_turn=rng.choice((0, 0, 200)),
+        service_us_per_message=rng.choice((0, 0, 50, 500)),
+        gather_us=rng.choice((0, 0, 2_000)),
+    )
+
+
+def _draw_client(rng: Random, name: str, brokers: tuple[str, ...]) -> Client:
+    return Client(
+        id=name,
+        brokers=brokers,
+        publish_window=rng.choice((1, 4, 1_024)),
+        consume_after_us=rng.choice((0, 0, 1_000, 300_000)),
+        gather_us=rng.choice((0, 0, 1_000)),
+    )
+
+
+def _draw_network(rng: Random, shape: Shape) -> Network:
+    latency: Latency = rng.choice(
+        (
+            Constant(delay_us=500),
+            Uniform(low_us=50, high_us=5_000),
+            Exponential(minimum_us=100, mean_us=2_000, maximum_us=500_000),
+        )
+    )
+    adversary = None
+    if shape.adversary and rng.random() < 0.3:
+        adversary = Adversary(
+            loss=rng.choice((0.0, 0.05, 0.3)),
+            duplication=rng.choice((0.0, 0.1, 0.3)),
+            reordering=rng.choice((0.0, 0.1, 0.5)),
+        )
+    return Network(latency=latency, adversary=adversary, bytes_per_second=rng.choice((0, 0, 0, 20_000)))
+
+
+def _draw_filter(rng: Random) -> str:
+    symbol, price = rng.choice(SYMBOLS), rng.randint(0, 100)
+    return rng.choice(
+        (
+            "",
+            f"price > {price}",
+            f"symbol = '{symbol}'",
+            f"symbol = '{symbol}' AND price < {price}",
+            "topic = 'stock'",
+            f"topic = 'news' OR price BETWEEN {price // 2} AND {price}",
+            "symbol LIKE 'B%'",
+            f"NOT (price > {price})",
+        )
+    )
+
+
+def _draw_event(rng: Random) -> ScenarioEvent:
+    attributes: dict[str, int | float | str | bool] = {}
+    if rng.random() < 0.9:
+        attributes["symbol"] = rng.choice(SYMBOLS)
+    if rng.random() < 0.9:
+        attributes["price"] = rng.randint(0, 100) if rng.random() < 0.5 else rng.random() * 100
+    payload = 2_000 if rng.random() < 0.05 else 0
+    return ScenarioEvent(attributes=attributes, topic=rng.choice(TOPICS), payload_bytes=payload)
+
+
+def _draw_actions(rng: Random, shape: Shape, clients: list[Client]) -> list[Action]:
+    actions: list[Action] = []
+    last = shape.safety_ms
+    for number in range(1, rng.randint(1, shape.subscriptions_max) + 1):
+        client = rng.choice(clients)
+        early = rng.random() < 0.7
+        at = rng.randint(0, last // 20 if early else last)
+        name = f"s{number}"
+        overflow = rng.choice((Overflow.DISCONNECT, Overflow.DISCONNECT, Overflow.DROP_OLDEST, Overflow.BLOCK))
+        window = rng.choice((1, 3, 1_024))
+        actions.append(
+            Subscribe(at_ms=at, client=client.id, name=name, filter=_draw_filter(rng), overflow=overflow, window=window)
+        )
+        if rng.random() < 0.2:
+            actions.append(Unsubscribe(at_ms=rng.randint(at, last), client=client.id, name=name))
+    retry = rng.random() < 0.9
+    for _ in range(rng.randint(1, shape.publishes_max)):
+        events = [_draw_event(rng) for _ in range(rng.randint(1, shape.events_per_publish_max))]
+        client = rng.choice(clients)
+        actions.append(Publish(at_ms=rng.randint(0, last), client=client.id, events=events, retry=retry))
+    return sorted(actions, key=lambda action: action.at_ms)
+
+
+def _draw_faults(rng: Random, shape: Shape, brokers: list[Broker], clients: list[Client]) -> list[Fault]:
+    hosts = [broker.id for broker in brokers] * 2 + [client.id for client in clients]
+    with_disk = [broker.id for broker in brokers if broker.durable]
+    kinds = ["kill", "power-cut", "pause", "cut", "clock-jump", *(["disk-slow"] if with_disk else [])]
+    # Some seeds concentrate on a few kinds of fault, some have none.
+    chosen = [kind for kind in kinds if rng.random() < 0.6]
+    faults: list[Fault] = []
+    for _ in range(rng.randint(0, shape.faults_max) if chosen else 0):
+        at = rng.randint(0, shape.safety_ms - 1)
+        duration = min(rng.choice((10, 300, 3_000, 12_000)), shape.safety_ms - at)
+        host = rng.choice(hosts)
+        match rng.choice(chosen):
+            case "kill":
+                faults.append(Kill(at_ms=at, for_ms=duration, host=host))
+            case "power-cut":
+                wipe = host in with_disk and rng.random() < 0.15
+                faults.append(PowerCut(at_ms=at, for_ms=duration, host=host, wipe=wipe))
+            case "pause":
+                faults.append(Pause(at_ms=at, for_ms=duration, host=host))
+            case "cut":
+                source, target = rng.choice(clients).id, rng.choice(brokers).id
+                if rng.random() < 0.5:
+                    source, target = target, source
+                both = rng.random() < 0.5
+                faults.append(Cut(at_ms=at, for_ms=duration, source=source, target=target, both=both))
+            case "clock-jump":
+                by = rng.choice((-3_600_000, -50, 50, 3_600_000))
+                faults.append(ClockJump(at_ms=at, for_ms=duration, host=host, by_ms=by))
+            case "disk-slow":
+                faults.append(DiskSlow(at_ms=at, for_ms=duration, host=rng.choice(with_disk)))
+    return sorted(faults, key=lambda fault: fault.at_ms)

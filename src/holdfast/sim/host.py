@@ -1,0 +1,348 @@
+"""A simulated machine: a node, its outbox, its timers, its links and its disk; and what can befall it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from holdfast.codec import CodecError
+from holdfast.kernel.inputs import (
+    ConnectFailed,
+    Drained,
+    Durable,
+    Input,
+    LinkDown,
+    LinkUp,
+    LogRead,
+    Received,
+    Requested,
+    Started,
+    StorageFailed,
+    TimerFired,
+    TimerKey,
+)
+from holdfast.kernel.links import Role, peer_name
+from holdfast.kernel.node import Node, require
+from holdfast.kernel.outbox import Complete, Connect, Deliver, Disconnect, Note, Outbox, ReadLog
+from holdfast.kernel.queues import OutputQueue
+from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.catalogue import MESSAGES
+from holdfast.sim.disk import Disk
+from holdfast.sim.network import End, Frame, Packet
+
+if TYPE_CHECKING:
+    from holdfast.sim.simulation import Simulation
+
+NodeFactory = Callable[[Random, StoredStreams], Node]
+
+TAKE_BYTES = 256 * 1024  # from a queue for one packet
+READ_DELAY = 200_000
+
+
+class Application:
+    """What stands beside a client's node. The scenario's clients override this; a broker has none."""
+
+    def on_started(self, host: Host) -> None:
+        """The node is up and has connected nothing yet."""
+
+    def on_deliver(self, host: Host, subscription: int, events: list[Any]) -> None:
+        """Events for a subscription."""
+
+    def on_complete(self, host: Host, request: int, result: Any) -> None:
+        """An answer, or a report."""
+
+
+class Host:
+    """One machine. `life` counts its starts: whatever was meant for an earlier life is void."""
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        name: str,
+        role: Role,
+        make: NodeFactory,
+        disk: Disk | None,
+        application: Application | None = None,
+    ) -> None:
+        self.name = name
+        self.role = role
+        self.peer = peer_name(role, name)
+        self.disk = disk
+        self.life = 0
+        self.node: Node | None = None
+        self.out = Outbox()
+        self.dark = False  # without power: no one answers
+        self.paused = False
+        self.wall_offset = 0
+        self._simulation = simulation
+        self._make = make
+        self._application = application
+        self._ends: dict[str, End] = {}  # peer → the link's end here
+        self._by_link: dict[int, End] = {}
+        self._timers: dict[TimerKey, int] = {}
+        self._inbox: list[Input] = []
+        self._turn_due = False
+        self._blocked: dict[OutputQueue, None] = {}  # with something left that waits for the disk or the link
+        self._syncing = False
+        # Time that a turn takes: so that queues build up.
+        self.service_ns_per_turn = 0
+        self.service_ns_per_message = 0
+        self.gather_ns = 0  # inputs are gathered for so long before a turn
+        self._busy_until = 0
+
+    # --------------------------------------------------------------------------------------------------------- life
+    def start(self) -> None:
+        require(self.node is None, "a host that runs is not started", host=self.name)
+        simulation = self._simulation
+        self.life += 1
+        self.dark = False
+        self.out = Outbox(simulation.tracing)
+        streams: StoredStreams = self.disk.start() if self.disk is not None else {}
+        self.node = self._make(simulation.rng_for(self.name, self.life), streams)
+        self._turn([Started(self.life)])
+        if self._application is not None and self.node is not None:
+            self._application.on_started(self)
+
+    def stop(self, power_cut: bool) -> None:
+        """The node is gone at once. A power cut also loses what was not safe on the disk, and no one is told."""
+        if self.node is None:
+            return
+        self.node = None
+        self.dark = power_cut
+        self.paused = False
+        self.life += 1
+        for end in list(self._ends.values()):
+            self._simulation.network.abandon(end, silently=power_cut)
+        self._ends, self._by_link, self._timers, self._inbox = {}, {}, {}, []
+        self._blocked = {}
+        self._turn_due = self._syncing = False
+        self._busy_until = 0
+        if self.disk is not None:
+            self.disk.stop(power_cut)
+
+    def pause(self) -> None:
+        self.paused = self.node is not None
+
+    def resume(self) -> None:
+        if self.paused:
+            self.paused = False
+            if self._inbox and not self._turn_due:
+                self._turn_due = True
+                self._simulation.after(0, self._take_turn, self.life)
+
+    # ------------------------------------------------------------------------------------------------------- inputs
+    def request(self, request: int, command: Any) -> None:
+        """For the application: asks the node for something."""
+        if self.node is not None:
+            self._hand(Requested(request, command))
+
+    def receive(self, end: End, frames: list[Frame]) -> None:
+        decode = MESSAGES.decode
+        try:
+            messages = [decode(kind, body) for kind, body in frames]
+        except CodecError as error:
+            self._simulation.network.close(end, str(error))
+            return
+        self._hand(Received(end.link, end.peer, messages))
+
+    def link_up(self, end: End, initiated: bool) -> None:
+        older = self._ends.get(end.peer)
+        if older is not None:
+            self._simulation.network.close(older, "superseded by a newer link")
+        end.up = True
+        self._ends[end.peer] = end
+        self._by_link[end.link] = end
+        other = end.other.host
+        self._hand(LinkUp(end.link, end.peer, other.life, other.role, initiated, end.address))
+
+    def link_down(self, end: End, reason: str) -> None:
+        """The network took the link away."""
+        if self._ends.get(end.peer) is end:
+            del self._ends[end.peer]
+        self._by_link.pop(end.link, None)
+        self._hand(LinkDown(end.link, end.peer, reason))
+
+    def _hand(self, event: Input) -> None:
+        """To the node, now or, if it is busy, paused or gathering, in a turn to come."""
+        if self._turn_due or self.paused:
+            self._inbox.append(event)
+        elif self._busy_until > self._simulation.now:
+            self._inbox.append(event)
+            self._turn_due = True
+            self._simulation.at(self._busy_until, self._take_turn, self.life)
+        elif self.gather_ns:
+            self._inbox.append(event)
+            self._turn_due = True
+            self._simulation.after(self.gather_ns, self._take_turn, self.life)
+        else:
+            self._turn([event])
+
+    def _take_turn(self, life: int) -> None:
+        if life != self.life:
+            return
+        self._turn_due = False
+        if self.paused or self.node is None:
+            return
+        inputs, self._inbox = self._inbox, []
+        if inputs:
+            self._turn(inputs)
+
+    def _turn(self, inputs: list[Input]) -> None:
+        simulation, out, node = self._simulation, self.out, self.node
+        if node is None:
+            return
+        out.now = simulation.now
+        out.wall = simulation.wall + simulation.now + self.wall_offset
+        if self.service_ns_per_turn or self.service_ns_per_message:
+            count = sum(len(i.messages) if type(i) is Received else 1 for i in inputs)
+            self._busy_until = simulation.now + self.service_ns_per_turn + count * self.service_ns_per_message
+        simulation.steps += 1
+        node.handle(inputs, out)
+        if simulation.checking:
+            node.check_invariants()
+        self._carry_out(out)
+
+    # ------------------------------------------------------------------------------------------------------ effects
+    def _carry_out(self, out: Outbox) -> None:
+        if out.stored:
+            self._store(out)
+        if out.timers:
+            self._set_timers(out)
+        actions: list[Any] = []
+        if out.actions:
+            actions, out.actions = out.actions, []
+            for action in actions:
+                if type(action) is Note:
+                    self._simulation.note(self.name, action)
+        if out.touched:
+            touched = out.touched[:]
+            out.touched.clear()
+            for queue in touched:
+                queue.seen = False
+                self._transmit(queue)
+        for action in actions:
+            match action:
+                case Deliver():
+                    if self._application is not None:
+                        self._application.on_deliver(self, action.subscription, action.events)
+                case Complete():
+                    if self._application is not None:
+                        self._application.on_complete(self, action.request, action.result)
+                case Connect():
+                    self._connect(action)
+                case Disconnect():
+                    end = self._by_link.get(action.link)
+                    if end is not None:
+                        self._simulation.network.close(end, action.reason)
+                case ReadLog():
+                    self._simulation.after(READ_DELAY, self._read, (self.life, action))
+
+    def _set_timers(self, out: Outbox) -> None:
+        simulation = self._simulation
+        for key, after in out.timers:
+            if after is None:
+                self._timers.pop(key, None)
+            else:
+                self._timers[key] = order = simulation.after(after, self._fire, (self.life, key))
+                require(order, "timers are numbered")
+        out.timers.clear()
+
+    def _fire(self, arguments: tuple[int, TimerKey]) -> None:
+        life, key = arguments
+        if life == self.life and self._timers.get(key) == self._simulation.order:
+            del self._timers[key]
+            self._hand(TimerFired(key))
+
+    def _connect(self, action: Connect) -> None:
+        life = self.life
+        network = self._simulation.network
+
+        def fail(reason: str) -> None:
+            if life == self.life:
+                self._hand(ConnectFailed(action.peer, action.address, reason))
+
+        target = self._simulation.addresses.get(action.address)
+        network.connect(self, target, action.address, fail)
+
+    def _read(self, arguments: tuple[int, ReadLog]) -> None:
+        life, action = arguments
+        if life == self.life and self.disk is not None:
+            records, following = self.disk.read(action.stream, action.start, action.limit)
+            self._hand(LogRead(action.request, records, following))
+
+    # ------------------------------------------------------------------------------------------------------ storage
+    def _store(self, out: Outbox) -> None:
+        operations, out.stored = out.stored, []
+        require(self.disk is not None, "a node without a disk appends nothing", host=self.name)
+        disk = self.disk
+        if disk is None:
+            return
+        failed_before = disk.failed
+        if not disk.write(operations):
+            if not failed_before:
+                self._simulation.after(0, self._storage_failed, (self.life, disk.failed))
+        elif not self._syncing:
+            self._sync(disk)
+
+    def _storage_failed(self, arguments: tuple[int, str]) -> None:
+        life, reason = arguments
+        if life == self.life:
+            self._hand(StorageFailed(reason))
+
+    def _sync(self, disk: Disk) -> None:
+        self._syncing = True
+        self._simulation.after(disk.sync_delay(), self._synced, (self.life, disk.written()))
+
+    def _synced(self, arguments: tuple[int, int]) -> None:
+        life, count = arguments
+        disk = self.disk
+        if life != self.life or disk is None:
+            return
+        self._syncing = False
+        token = disk.make_safe(count)
+        for queue in list(self._blocked):
+            self._transmit(queue)
+        if disk.dirty:
+            self._sync(disk)
+        self._hand(Durable(token))
+
+    # ------------------------------------------------------------------------------------------------------ sending
+    def _transmit(self, queue: OutputQueue) -> None:
+        """Takes from a queue what may leave, and puts it on the link, if there is one."""
+        end = self._ends.get(queue.peer)
+        if end is None:
+            self._blocked.pop(queue, None)
+            return
+        network = self._simulation.network
+        durable = self.disk.durable if self.disk is not None else self.out.token
+        while True:
+            at = network.writable_at(end)
+            if at:
+                self._simulation.at(at, self._writable, (self.life, queue))
+                return
+            entries = queue.take(durable, TAKE_BYTES)
+            if not entries:
+                break
+            encode = MESSAGES.encode
+            if self._simulation.tracing:
+                self._simulation.note_hops(self, end, entries)
+            network.send(end, Packet([encode(entry.message) for entry in entries]))
+        if len(queue):
+            self._blocked[queue] = None
+        else:
+            self._blocked.pop(queue, None)
+        if queue.low_water is not None and len(queue) <= queue.low_water:
+            queue.low_water = None
+            drained = Drained(queue.peer, queue.taken_count, queue.taken_bytes)
+            self._simulation.after(0, self._drained, (self.life, drained))
+
+    def _writable(self, arguments: tuple[int, OutputQueue]) -> None:
+        life, queue = arguments
+        if life == self.life:
+            self._transmit(queue)
+
+    def _drained(self, arguments: tuple[int, Drained]) -> None:
+        life, drained = arguments
+        if life == self.life:
+            self._hand(drained)

@@ -1,0 +1,262 @@
+"""Links between simulated hosts: latency, order, cuts, resets; and the adversarial profile.
+
+With the `tcp` profile a link is FIFO. While its way is cut, what is sent stalls, and arrives after the cut is healed;
+after a while the sending side gives the link up. An end that is closed or whose process was killed tells the other end,
+if the way there is open; a host that lost power tells no one until it is up again and gets something for a link that it
+does not know. So a link loses only a suffix, and that only when it goes down.
+
+With the adversarial profile each message may be lost, doubled or late, and overtake others of the same link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from holdfast.kernel.time import SECOND
+
+if TYPE_CHECKING:
+    from holdfast.sim.host import Host
+    from holdfast.sim.simulation import Simulation
+
+Frame = tuple[int, bytes]
+
+STALLED_FOR_MAX = 20 * SECOND  # how long a sender waits for a way that is cut, as a TCP stack would
+CONNECT_TIMEOUT = 3 * SECOND
+
+
+class Delays(Protocol):
+    """How long a message takes."""
+
+    def delay(self, source: str, target: str) -> int: ...
+
+
+class Adversary(msgspec.Struct, frozen=True):
+    """Shares of messages, 0 to 1."""
+
+    loss: float = 0.0
+    duplication: float = 0.0
+    reordering: float = 0.0
+    late_us_max: int = 50_000  # how much later a message that is overtaken may come
+
+
+class End:
+    """One end of a link."""
+
+    __slots__ = (
+        "address",
+        "arrives_at",
+        "cut_since",
+        "free_at",
+        "host",
+        "life",
+        "link",
+        "other",
+        "peer",
+        "stalled",
+        "up",
+    )
+
+    other: End
+
+    def __init__(self, link: int, host: Host, peer: str, address: str = "") -> None:
+        self.link = link
+        self.host = host
+        self.life = host.life
+        self.address = address  # what was dialled from here
+        self.peer = peer  # what the host calls the other side
+        self.up = False
+        self.arrives_at = 0  # when the last packet that was sent from here arrives: nothing overtakes it
+        self.free_at = 0  # when the next packet can be sent, on a link of limited rate
+        self.stalled: list[Packet] = []  # sent from here while the way is cut
+        self.cut_since = -1  # since when something is stalled
+
+
+class Packet:
+    """What travels together: the frames of one turn, or the news that the other end is closed or open."""
+
+    __slots__ = ("accept", "close", "frames")
+
+    def __init__(self, frames: list[Frame], close: str | None = None, accept: bool = False) -> None:
+        self.frames = frames
+        self.close = close
+        self.accept = accept
+
+
+class Network:
+    """All links and all ways between hosts."""
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        delays: Delays,
+        rng: Random,
+        adversary: Adversary | None = None,
+        bytes_per_second: int = 0,
+    ) -> None:
+        self._simulation = simulation
+        self._delays = delays
+        self._delay = delays.delay
+        self._rng = rng
+        self._adversary = adversary
+        self._bytes_per_second = bytes_per_second
+        self._last_link = 0
+        self._cuts: dict[tuple[str, str], int] = {}  # (source, target) → how many cuts lie on it
+        self._by_way: dict[tuple[str, str], dict[End, None]] = {}  # ends with stalled packets
+
+    # --------------------------------------------------------------------------------------------------------- ways
+    def cut(self, source: str, target: str) -> None:
+        """Nothing gets from source to target until every cut of the way is healed."""
+        self._cuts[source, target] = self._cuts.get((source, target), 0) + 1
+
+    def heal(self, source: str, target: str) -> None:
+        count = self._cuts.get((source, target), 0) - 1
+        if count > 0:
+            self._cuts[source, target] = count
+            return
+        self._cuts.pop((source, target), None)
+        for end in self._by_way.pop((source, target), {}):
+            stalled, end.stalled, end.cut_since = end.stalled, [], -1
+            for packet in stalled:
+                self._travel(end, packet)
+
+    def heal_all(self) -> None:
+        """Every way is open, and no adversary is there any more."""
+        self._adversary = None
+        for source, target in list(self._cuts):
+            self._cuts[source, target] = 1
+            self.heal(source, target)
+
+    def is_cut(self, source: str, target: str) -> bool:
+        return (source, target) in self._cuts
+
+    # ------------------------------------------------------------------------------------------------------- making
+    def connect(self, host: Host, target: Host | None, address: str, fail: Callable[[str], None]) -> None:
+        """Dials. Leads to a LinkUp at both hosts, or to `fail` at the one that dialled."""
+        simulation = self._simulation
+        if target is None:
+            simulation.after(self._delay(host.name, host.name), fail, "no such address")
+        elif self.is_cut(host.name, target.name) or self.is_cut(target.name, host.name) or target.dark:
+            simulation.after(CONNECT_TIMEOUT, fail, "timed out")
+        else:
+            self._last_link += 1
+            near = End(self._last_link, host, target.peer, address)
+            simulation.after(self._delay(host.name, target.name), self._reach, (near, target, fail))
+
+    def _reach(self, arguments: tuple[End, Host, Callable[[str], None]]) -> None:
+        near, target, fail = arguments
+        simulation = self._simulation
+        back = self._delay(target.name, near.host.name)
+        if near.life != near.host.life:
+            return  # the one that dialled is gone
+        if target.dark or self.is_cut(target.name, near.host.name):
+            simulation.after(CONNECT_TIMEOUT, fail, "timed out")
+        elif target.node is None:
+            simulation.after(back, fail, "connection refused")
+        else:
+            far = End(near.link, target, near.host.peer)
+            near.other, far.other = far, near
+            target.link_up(far, initiated=False)
+            self.send(far, Packet([], accept=True))
+
+    # ------------------------------------------------------------------------------------------------------ sending
+    def writable_at(self, end: End) -> int:
+        """When the link takes more; 0 for now."""
+        return end.free_at if end.free_at > self._simulation.now else 0
+
+    def send(self, end: End, packet: Packet) -> None:
+        """Puts a packet on the way from this end to the other."""
+        if self._bytes_per_second and packet.frames:
+            size = sum(len(body) + 5 for _, body in packet.frames)
+            now = self._simulation.now
+            end.free_at = max(now, end.free_at) + size * SECOND // self._bytes_per_second
+        if self._cuts and (end.host.name, end.other.host.name) in self._cuts:
+            self._stall(end, packet)
+        elif self._adversary is not None and packet.frames:
+            self._travel_badly(end, packet, self._adversary)
+        else:
+            self._travel(end, packet)
+
+    def _stall(self, end: End, packet: Packet) -> None:
+        if self._adversary is not None and packet.frames:
+            return  # this profile knows no repetition below the protocol
+        end.stalled.append(packet)
+        self._by_way.setdefault((end.host.name, end.other.host.name), {})[end] = None
+        if end.cut_since < 0:
+            end.cut_since = self._simulation.now
+            self._simulation.after(STALLED_FOR_MAX, self._give_up, (end, end.cut_since))
+
+    def _give_up(self, arguments: tuple[End, int]) -> None:
+        end, since = arguments
+        if end.cut_since == since and end.up and end.life == end.host.life:
+            self.close(end, "timed out")
+
+    def _travel(self, end: End, packet: Packet) -> None:
+        simulation = self._simulation
+        at = simulation.now + self._delay(end.host.name, end.other.host.name)
+        if at < end.arrives_at:
+            at = end.arrives_at  # in the order of sending
+        end.arrives_at = at
+        simulation.at(at, self._arrive, (end, packet))
+
+    def _travel_badly(self, end: End, packet: Packet, adversary: Adversary) -> None:
+        simulation, rng = self._simulation, self._rng
+        for frame in packet.frames:
+            copies = 2 if rng.random() < adversary.duplication else 1
+            for _ in range(copies):
+                if rng.random() < adversary.loss:
+                    continue
+                at = simulation.now + self._delay(end.host.name, end.other.host.name)
+                if rng.random() < adversary.reordering:
+                    at += int(rng.random() * adversary.late_us_max * 1_000)
+                else:
+                    at = end.arrives_at = max(at, end.arrives_at)
+                simulation.at(at, self._arrive, (end, Packet([frame])))
+
+    def _arrive(self, arguments: tuple[End, Packet]) -> None:
+        end, packet = arguments
+        far = end.other
+        host = far.host
+        if far.life == host.life and far.up:
+            if packet.frames:
+                host.receive(far, packet.frames)
+            elif packet.close is not None:
+                far.up = False
+                host.link_down(far, packet.close)
+        elif far.life == host.life and packet.accept:
+            host.link_up(far, initiated=True)
+        elif host.dark:
+            # No one answers; the sender gives up in the end.
+            if packet.close is None and end.up:
+                self._simulation.after(STALLED_FOR_MAX, self._unanswered, end)
+        elif packet.close is None and end.up:
+            # A host that does not know the link says so.
+            self._simulation.after(self._delay(host.name, end.host.name), self._reset, end)
+
+    def _unanswered(self, end: End) -> None:
+        if end.up and end.life == end.host.life and (end.other.life != end.other.host.life or not end.other.up):
+            self.close(end, "timed out")
+
+    def _reset(self, end: End) -> None:
+        if end.up and end.life == end.host.life:
+            end.up = False
+            end.host.link_down(end, "reset by the other side")
+
+    # ------------------------------------------------------------------------------------------------------ closing
+    def close(self, end: End, reason: str) -> None:
+        """This end closes; the other hears of it behind everything that was sent before."""
+        if not end.up:
+            return
+        end.up = False
+        self.send(end, Packet([], close="closed by the other side"))
+        end.host.link_down(end, reason)
+
+    def abandon(self, end: End, silently: bool) -> None:
+        """The process at this end is gone. Its operating system says so, unless that is gone too."""
+        if end.up:
+            end.up = False
+            if not silently:
+                self.send(end, Packet([], close="reset by the other side"))

@@ -1,0 +1,272 @@
+"""Runs one scenario: builds the hosts, plans actions and faults, lets time pass, asks the checkers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.broker.assembly import BrokerSettings, make_broker, make_client
+from holdfast.kernel.links import Role
+from holdfast.kernel.node import InvariantBroken, Node
+from holdfast.kernel.storage import StoredStreams
+from holdfast.kernel.time import MILLISECOND
+from holdfast.protocols.sessions.client import ClientSettings
+from holdfast.protocols.sessions.core import CoreLimits
+from holdfast.protocols.sessions.host import HostSettings
+from holdfast.sim import latency, scenario
+from holdfast.sim.clients import ScenarioClient
+from holdfast.sim.disk import Disk
+from holdfast.sim.host import Host
+from holdfast.sim.scenario import Action, ClockJump, Cut, DiskFull, DiskSlow, Fault, Kill, Pause, PowerCut, Scenario
+from holdfast.sim.simulation import RowSink, Simulation
+from holdfast.trace.checkers import Violation, make_checker
+from holdfast.trace.schema import Row
+
+if TYPE_CHECKING:
+    from random import Random
+
+BrokerFactory = Callable[[BrokerSettings, "Random", StoredStreams], Node]
+ClientFactory = Callable[[ClientSettings, "Random", StoredStreams], Node]
+
+
+class Factories(msgspec.Struct, frozen=True):
+    """What nodes are made with; tests put mutants in their place."""
+
+    broker: BrokerFactory = make_broker
+    client: ClientFactory = make_client
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of a run."""
+
+    name: str
+    seed: int
+    violations: list[Violation]
+    broken: str  # an invariant of a node's own, if one broke
+    steps: int
+    rows: int
+    events_published: int
+    events_delivered: int
+    faults: int
+    digest: str  # of the trace; equal digests are equal runs
+
+    @property
+    def clean(self) -> bool:
+        return not self.violations and not self.broken
+
+
+class _Digest:
+    """Counts and sums up rows."""
+
+    def __init__(self) -> None:
+        self.sum = hashlib.sha256()
+        self.rows = 0
+        self.by_kind: dict[str, int] = {}
+        self._encode = msgspec.json.Encoder().encode
+
+    def see(self, row: Row) -> None:
+        self.rows += 1
+        kind = type(row).__name__
+        self.by_kind[kind] = self.by_kind.get(kind, 0) + 1
+        self.sum.update(self._encode(row))
+
+
+def run_scenario(
+    wanted: Scenario,
+    factories: Factories | None = None,
+    sinks: Sequence[RowSink] = (),
+    folder: Path | None = None,
+    stop_at_violation: bool = True,
+) -> Outcome:
+    """Runs a scenario to its end, or to the first violation."""
+    checkers = [make_checker(name) for name in wanted.checkers]
+    digest = _Digest()
+    run = _Run(wanted, factories or Factories(), [digest, *checkers, *sinks], folder)
+    broken = ""
+
+    def violated() -> bool:
+        return stop_at_violation and any(checker.violations for checker in checkers)
+
+    try:
+        run.play(violated)
+    except InvariantBroken as error:
+        broken = str(error)
+    else:
+        if not violated():
+            for checker in checkers:
+                checker.finish()
+    return Outcome(
+        name=wanted.name,
+        seed=wanted.seed,
+        violations=[violation for checker in checkers for violation in checker.violations],
+        broken=broken,
+        steps=run.simulation.steps,
+        rows=digest.rows,
+        events_published=digest.by_kind.get("Published", 0),
+        events_delivered=digest.by_kind.get("Delivered", 0),
+        faults=digest.by_kind.get("Fault", 0),
+        digest=digest.sum.hexdigest(),
+    )
+
+
+class _Run:
+    """A scenario in the making."""
+
+    def __init__(self, wanted: Scenario, factories: Factories, sinks: Sequence[RowSink], folder: Path | None) -> None:
+        scenario.check_scenario(wanted, f"scenario {wanted.name}, seed {wanted.seed}")
+        self._wanted = wanted
+        self._applications: dict[str, ScenarioClient] = {}
+        names = [broker.id for broker in wanted.brokers] + [client.id for client in wanted.clients]
+        network = wanted.network
+        seeded = Simulation.rng_of(wanted.seed, "latency", 0)
+        self.simulation = Simulation(
+            wanted.seed,
+            latency.build(network.latency, seeded, folder, names),
+            network.adversary,
+            network.bytes_per_second,
+            sinks,
+            checking=True,
+        )
+        for broker in wanted.brokers:
+            self._add_broker(broker, factories)
+        for client in wanted.clients:
+            self._add_client(client, factories)
+        for action in wanted.actions:
+            self.simulation.at(action.at_ms * MILLISECOND, self._act, action)
+        for fault in wanted.faults:
+            if fault.at_ms < wanted.safety_ms:
+                self.simulation.at(fault.at_ms * MILLISECOND, self._begin, fault)
+
+    def _add_broker(self, broker: scenario.Broker, factories: Factories) -> None:
+        settings = BrokerSettings(
+            broker.id,
+            broker.durable,
+            CoreLimits(backlog_events=broker.backlog_events, backlog_bytes=broker.backlog_bytes),
+            HostSettings(away_after=broker.away_ms * MILLISECOND, block_max=broker.block_ms * MILLISECOND),
+            broker.snapshot_every,
+        )
+        simulation = self.simulation
+        disk = Disk(simulation.rng_for(f"disk {broker.id}", 0), broker.sync_us) if broker.durable else None
+        host = simulation.add_host(
+            broker.id, Role.BROKER, lambda rng, streams: factories.broker(settings, rng, streams), disk
+        )
+        host.service_ns_per_turn = broker.service_us_per_turn * 1_000
+        host.service_ns_per_message = broker.service_us_per_message * 1_000
+        host.gather_ns = broker.gather_us * 1_000
+
+    def _add_client(self, client: scenario.Client, factories: Factories) -> None:
+        settings = ClientSettings(
+            client.id, client.brokers, resubscribe=client.resubscribe, publish_window=client.publish_window
+        )
+        application = ScenarioClient(self.simulation, client.consume_after_us)
+        self._applications[client.id] = application
+        host = self.simulation.add_host(
+            client.id,
+            Role.CLIENT,
+            lambda rng, streams: factories.client(settings, rng, streams),
+            application=application,
+        )
+        host.gather_ns = client.gather_us * 1_000
+
+    # -------------------------------------------------------------------------------------------------------- phases
+    def play(self, stop: Callable[[], bool]) -> None:
+        simulation, wanted = self.simulation, self._wanted
+        for host in simulation.hosts.values():
+            host.start()
+        simulation.run(wanted.safety_ms * MILLISECOND, stop)
+        if stop():
+            return
+        self._heal_everything()
+        simulation.run((wanted.safety_ms + wanted.liveness_ms) * MILLISECOND, stop)
+
+    def _heal_everything(self) -> None:
+        simulation = self.simulation
+        simulation.network.heal_all()
+        for host in simulation.hosts.values():
+            if host.disk is not None:
+                host.disk.full, host.disk.slowness = False, 1
+            host.resume()
+            if host.node is None:
+                self._start(host)
+        simulation.fault("everything", "healed")
+
+    def _act(self, action: Action) -> None:
+        self._applications[action.client].do(self.simulation.hosts[action.client], action)
+
+    def _start(self, host: Host) -> None:
+        if host.node is None:
+            self.simulation.fault(host.name, "up")
+            host.start()
+
+    # -------------------------------------------------------------------------------------------------------- faults
+    def _begin(self, fault: Fault) -> None:
+        simulation = self.simulation
+        note = simulation.fault
+        end_ms = min(fault.at_ms + fault.for_ms, self._wanted.safety_ms)
+        if isinstance(fault, Cut):
+            for source, target in _ways(fault):
+                note(f"{source}>{target}", "cut")
+                simulation.network.cut(source, target)
+        else:
+            host = simulation.hosts[fault.host]
+            match fault:
+                case Kill() | PowerCut():
+                    if host.node is None:
+                        return
+                    note(host.name, "crashed")
+                    host.stop(power_cut=isinstance(fault, PowerCut))
+                    if isinstance(fault, PowerCut) and fault.wipe and host.disk is not None:
+                        note(host.name, "wiped")
+                        host.disk.wipe()
+                case Pause():
+                    note(host.name, "paused")
+                    host.pause()
+                case DiskFull():
+                    note(host.name, "disk full")
+                    if host.disk is not None:
+                        host.disk.full = True
+                case DiskSlow():
+                    note(host.name, "disk slow")
+                    if host.disk is not None:
+                        host.disk.slowness = fault.times
+                case ClockJump():
+                    note(host.name, f"clock {fault.by_ms:+} ms")
+                    host.wall_offset += fault.by_ms * MILLISECOND
+        simulation.at(end_ms * MILLISECOND, self._end, fault)
+
+    def _end(self, fault: Fault) -> None:
+        simulation = self.simulation
+        note = simulation.fault
+        if isinstance(fault, Cut):
+            for source, target in _ways(fault):
+                note(f"{source}>{target}", "healed")
+                simulation.network.heal(source, target)
+            return
+        host = simulation.hosts[fault.host]
+        match fault:
+            case Kill() | PowerCut():
+                self._start(host)
+            case Pause():
+                note(host.name, "resumed")
+                host.resume()
+            case DiskFull():
+                note(host.name, "disk has room")
+                if host.disk is not None:
+                    host.disk.full = False
+                self._start(host)
+            case DiskSlow():
+                note(host.name, "disk as usual")
+                if host.disk is not None:
+                    host.disk.slowness = 1
+            case ClockJump():
+                note(host.name, "clock as before")
+                host.wall_offset -= fault.by_ms * MILLISECOND
+
+
+def _ways(cut: Cut) -> list[tuple[str, str]]:
+    there, back = (cut.source, cut.target), (cut.target, cut.source)
+    return [there, back] if cut.both else [there]

@@ -1,0 +1,135 @@
+"""Virtual time: a heap of things to happen, and everything that they happen to.
+
+A run is a function of its seed and its scenario. There is no clock, no thread and no file; ties in time are broken by
+the order in which things were planned; randomness is drawn from generators that the seed names.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, Protocol
+
+from holdfast.kernel.links import Role
+from holdfast.kernel.outbox import Note
+from holdfast.kernel.queues import Entry
+from holdfast.sim.disk import Disk
+from holdfast.sim.host import Application, Host, NodeFactory
+from holdfast.sim.network import Adversary, Delays, End, Network
+from holdfast.trace import schema
+
+WALL_AT_START = 1_700_000_000 * 10**9
+
+
+class RowSink(Protocol):
+    """Who wants to see the trace: a writer, or checkers."""
+
+    def see(self, row: schema.Row) -> None: ...
+
+
+class Simulation:
+    """One run."""
+
+    def __init__(
+        self,
+        seed: int,
+        delays: Delays,
+        adversary: Adversary | None = None,
+        bytes_per_second: int = 0,
+        sinks: Sequence[RowSink] = (),
+        checking: bool = False,
+    ) -> None:
+        self.now = 0
+        self.wall = WALL_AT_START
+        self.order = 0  # of what is happening now
+        self.steps = 0  # turns of nodes
+        self.hops = 0
+        self.tracing = bool(sinks)
+        self.checking = checking
+        self.hosts: dict[str, Host] = {}
+        self.addresses: dict[str, Host] = {}
+        self._seed = seed
+        self._sinks = tuple(sinks)
+        self._heap: list[tuple[int, int, Callable[[Any], None], Any]] = []
+        self._planned = 0
+        self.network = Network(self, delays, self.rng_for("network", 0), adversary, bytes_per_second)
+
+    def rng_for(self, name: str, life: int) -> Random:
+        """A generator of its own for everything that needs one: what one draws never changes what another gets."""
+        return self.rng_of(self._seed, name, life)
+
+    @staticmethod
+    def rng_of(seed: int, name: str, life: int) -> Random:
+        return Random(f"{seed}/{name}/{life}")
+
+    # --------------------------------------------------------------------------------------------------------- time
+    def at(self, time: int, happen: Callable[[Any], None], argument: Any) -> int:
+        """Plans something; gives its number in the order of planning."""
+        self._planned += 1
+        heapq.heappush(self._heap, (time, self._planned, happen, argument))
+        return self._planned
+
+    def after(self, delay: int, happen: Callable[[Any], None], argument: Any) -> int:
+        self._planned += 1
+        heapq.heappush(self._heap, (self.now + delay, self._planned, happen, argument))
+        return self._planned
+
+    def run(self, until: int, stop: Callable[[], bool] | None = None) -> None:
+        """Lets time pass, up to and with `until`; ends early when `stop` says so."""
+        heap = self._heap
+        pop = heapq.heappop
+        while heap and heap[0][0] <= until:
+            self.now, self.order, happen, argument = pop(heap)
+            happen(argument)
+            if stop is not None and stop():
+                return
+        self.now = max(self.now, until)
+
+    # -------------------------------------------------------------------------------------------------------- hosts
+    def add_host(
+        self,
+        name: str,
+        role: Role,
+        make: NodeFactory,
+        disk: Disk | None = None,
+        application: Application | None = None,
+        address: str = "",
+    ) -> Host:
+        host = Host(self, name, role, make, disk, application)
+        self.hosts[name] = host
+        self.addresses[address or name] = host
+        return host
+
+    # -------------------------------------------------------------------------------------------------------- trace
+    def emit(self, row: schema.Row) -> None:
+        for sink in self._sinks:
+            sink.see(row)
+
+    def note(self, node: str, note: Note) -> None:
+        """Turns a node's note into a row."""
+        row_type = schema.KINDS[note.kind]
+        fields = note.fields
+        if row_type is schema.Control:
+            fields = {"node": node, **fields}
+        self.emit(row_type(t=self.now, **fields))
+
+    def note_hops(self, host: Host, end: End, entries: list[Entry]) -> None:
+        for entry in entries:
+            self.hops += 1
+            message = entry.message
+            self.emit(
+                schema.Hop(
+                    t=self.now,
+                    message=self.hops,
+                    source=host.name,
+                    target=end.other.host.name,
+                    what=type(message).__name__,
+                    size=entry.weight,
+                    events=message.event_ids(),
+                )
+            )
+
+    def fault(self, component: str, state: str) -> None:
+        if self.tracing:
+            self.emit(schema.Fault(t=self.now, component=component, state=state))
