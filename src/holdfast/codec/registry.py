@@ -36,18 +36,19 @@ class Registry(Generic[_T]):
             raise ValueError("a type has two numbers")
         self.types = dict(types)
         self.kinds = {registered: kind for kind, registered in types.items()}
-        self._encode = msgspec.msgpack.Encoder().encode
-        self._decode: dict[int, Callable[[Any], _T]] = {
+        # For callers that handle many values at a time; `encode` and `decode` say what they are for.
+        self.encoder = msgspec.msgpack.Encoder().encode
+        self.decoders: dict[int, Callable[[Any], _T]] = {
             kind: msgspec.msgpack.Decoder(registered).decode for kind, registered in types.items()
         }
 
     def encode(self, value: _T) -> tuple[int, bytes]:
         """The value's number and bytes."""
-        return self.kinds[type(value)], self._encode(value)
+        return self.kinds[type(value)], self.encoder(value)
 
     def decode(self, kind: int, body: bytes) -> _T:
         """The value of these bytes, or CodecError."""
-        decode = self._decode.get(kind)
+        decode = self.decoders.get(kind)
         if decode is None:
             raise CodecError(f"there is no type with the number {kind}")
         try:

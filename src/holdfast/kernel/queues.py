@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from holdfast.kernel.messages import Message
-from holdfast.kernel.node import require
+from holdfast.kernel.node import broken, require
 
 
-class Lane(enum.IntEnum):
+class Lane(enum.Enum):
     """Control leaves before user traffic."""
 
     CONTROL = 0
@@ -31,7 +33,7 @@ class QueueState(enum.Enum):
     CLOSED = "closed"
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """A message on its way out. It may leave once everything up to `token` is durable; 0 waits for nothing."""
 
     message: Message
@@ -64,43 +66,41 @@ class Lanes:
     to be late because a sync is slow. Among themselves both kinds stay in order.
     """
 
-    __slots__ = ("_ready", "_waiting")
+    __slots__ = ("_count", "_lanes")
 
     def __init__(self) -> None:
-        # By lane. Queues are many and mostly empty, so that a deque is made only when it is needed.
-        self._ready: list[deque[Entry] | None] = [None, None]
-        self._waiting: list[deque[Entry] | None] = [None, None]
+        # In the order of leaving: control that waits for nothing, control that waits for the disk, then user traffic
+        # likewise. Queues are many and mostly empty, so that a deque is made only when it is needed.
+        self._lanes: list[deque[Entry] | None] = [None, None, None, None]
+        self._count = 0
 
     def put(self, entry: Entry) -> None:
-        lanes = self._waiting if entry.token else self._ready
-        lane = lanes[entry.lane]
+        place = (0 if entry.lane is Lane.CONTROL else 2) + (1 if entry.token else 0)
+        lane = self._lanes[place]
         if lane is None:
-            lane = lanes[entry.lane] = deque()
+            lane = self._lanes[place] = deque()
         lane.append(entry)
+        self._count += 1
 
     def take(self, durable: int, bytes_max: int) -> list[Entry]:
         taken: list[Entry] = []
-        for ready, waiting in zip(self._ready, self._waiting, strict=True):
-            for lane in (ready, waiting):
+        if self._count:
+            for lane in self._lanes:
                 while lane and bytes_max > 0 and lane[0].token <= durable:
                     entry = lane.popleft()
                     bytes_max -= entry.weight
                     taken.append(entry)
+            self._count -= len(taken)
         return taken
 
     def drain(self) -> list[Entry]:
-        entries = [
-            entry
-            for pair in zip(self._ready, self._waiting, strict=True)
-            for lane in pair
-            if lane is not None
-            for entry in lane
-        ]
-        self._ready, self._waiting = [None, None], [None, None]
+        entries = [entry for lane in self._lanes if lane is not None for entry in lane]
+        self._lanes = [None, None, None, None]
+        self._count = 0
         return entries
 
     def __len__(self) -> int:
-        return sum(len(lane) for lane in (*self._ready, *self._waiting) if lane)
+        return self._count
 
 
 class OutputQueue:
@@ -134,7 +134,8 @@ class OutputQueue:
         self.touch()
 
     def put(self, entry: Entry) -> None:
-        require(self.state is not QueueState.CLOSED, "nothing is put into a closed queue", peer=self.peer)
+        if self.state is QueueState.CLOSED:
+            broken("nothing is put into a closed queue", peer=self.peer)
         self._discipline.put(entry)
         self.bytes += entry.weight
         if not self.seen:
@@ -153,9 +154,7 @@ class OutputQueue:
             return []
         taken = self._discipline.take(durable, bytes_max)
         if taken:
-            weight = 0
-            for entry in taken:
-                weight += entry.weight
+            weight = taken[0].weight if len(taken) == 1 else sum([entry.weight for entry in taken])
             self.bytes -= weight
             if self.low_water is not None:
                 self.taken_count += len(taken)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from holdfast.codec import CodecError
+import msgspec
+
 from holdfast.kernel.inputs import (
     ConnectFailed,
     Drained,
@@ -83,13 +84,22 @@ class Host:
         self._timers: dict[TimerKey, int] = {}
         self._inbox: list[Input] = []
         self._turn_due = False
+        self._in_turn = False
         self._blocked: dict[OutputQueue, None] = {}  # with something left that waits for the disk or the link
         self._syncing = False
-        # Time that a turn takes: so that queues build up.
-        self.service_ns_per_turn = 0
-        self.service_ns_per_message = 0
-        self.gather_ns = 0  # inputs are gathered for so long before a turn
+        # Time that a turn takes, so that queues build up; and for how long inputs are gathered before a turn.
+        self._service_ns_per_turn = 0
+        self._service_ns_per_message = 0
+        self._gather_ns = 0
+        self._direct = True  # none of these is set
         self._busy_until = 0
+
+    def set_pace(self, service_ns_per_turn: int, service_ns_per_message: int, gather_ns: int) -> None:
+        """Makes turns take time, and gathers inputs into larger turns."""
+        self._service_ns_per_turn = service_ns_per_turn
+        self._service_ns_per_message = service_ns_per_message
+        self._gather_ns = gather_ns
+        self._direct = not (service_ns_per_turn or service_ns_per_message or gather_ns)
 
     # --------------------------------------------------------------------------------------------------------- life
     def start(self) -> None:
@@ -116,7 +126,7 @@ class Host:
             self._simulation.network.abandon(end, silently=power_cut)
         self._ends, self._by_link, self._timers, self._inbox = {}, {}, {}, []
         self._blocked = {}
-        self._turn_due = self._syncing = False
+        self._turn_due = self._syncing = self._in_turn = False
         self._busy_until = 0
         if self.disk is not None:
             self.disk.stop(power_cut)
@@ -138,13 +148,14 @@ class Host:
             self._hand(Requested(request, command))
 
     def receive(self, end: End, frames: list[Frame]) -> None:
-        decode = MESSAGES.decode
+        decoders = MESSAGES.decoders
         try:
-            messages = [decode(kind, body) for kind, body in frames]
-        except CodecError as error:
-            self._simulation.network.close(end, str(error))
+            messages = [decoders[kind](body) for kind, body in frames]
+        except (KeyError, msgspec.DecodeError) as error:
+            self._simulation.network.close(end, f"no message: {error}")
             return
-        self._hand(Received(end.link, end.peer, messages))
+        received = Received(end.link, end.peer, messages)
+        self._hand(received)
 
     def link_up(self, end: End, initiated: bool) -> None:
         older = self._ends.get(end.peer)
@@ -165,16 +176,23 @@ class Host:
 
     def _hand(self, event: Input) -> None:
         """To the node, now or, if it is busy, paused or gathering, in a turn to come."""
-        if self._turn_due or self.paused:
+        if self._direct and not (self._turn_due or self.paused or self._in_turn):
+            self._turn([event])
+        elif self._turn_due or self.paused:
             self._inbox.append(event)
+        elif self._in_turn:
+            # Something that the node asked for in this turn has come true already; that is for the next one.
+            self._inbox.append(event)
+            self._turn_due = True
+            self._simulation.after(0, self._take_turn, self.life)
         elif self._busy_until > self._simulation.now:
             self._inbox.append(event)
             self._turn_due = True
             self._simulation.at(self._busy_until, self._take_turn, self.life)
-        elif self.gather_ns:
+        elif self._gather_ns:
             self._inbox.append(event)
             self._turn_due = True
-            self._simulation.after(self.gather_ns, self._take_turn, self.life)
+            self._simulation.after(self._gather_ns, self._take_turn, self.life)
         else:
             self._turn([event])
 
@@ -194,14 +212,16 @@ class Host:
             return
         out.now = simulation.now
         out.wall = simulation.wall + simulation.now + self.wall_offset
-        if self.service_ns_per_turn or self.service_ns_per_message:
+        if not self._direct:
             count = sum(len(i.messages) if type(i) is Received else 1 for i in inputs)
-            self._busy_until = simulation.now + self.service_ns_per_turn + count * self.service_ns_per_message
+            self._busy_until = simulation.now + self._service_ns_per_turn + count * self._service_ns_per_message
         simulation.steps += 1
+        self._in_turn = True
         node.handle(inputs, out)
         if simulation.checking:
             node.check_invariants()
         self._carry_out(out)
+        self._in_turn = False
 
     # ------------------------------------------------------------------------------------------------------ effects
     def _carry_out(self, out: Outbox) -> None:
@@ -244,8 +264,7 @@ class Host:
             if after is None:
                 self._timers.pop(key, None)
             else:
-                self._timers[key] = order = simulation.after(after, self._fire, (self.life, key))
-                require(order, "timers are numbered")
+                self._timers[key] = simulation.after(after, self._fire, (self.life, key))
         out.timers.clear()
 
     def _fire(self, arguments: tuple[int, TimerKey]) -> None:
@@ -315,24 +334,26 @@ class Host:
             self._blocked.pop(queue, None)
             return
         network = self._simulation.network
-        durable = self.disk.durable if self.disk is not None else self.out.token
+        disk = self.disk
+        durable = self.out.token if disk is None else disk.durable
+        kinds, encode = MESSAGES.kinds, MESSAGES.encoder
         while True:
-            at = network.writable_at(end)
-            if at:
-                self._simulation.at(at, self._writable, (self.life, queue))
+            if end.free_at > self._simulation.now:
+                self._simulation.at(end.free_at, self._writable, (self.life, queue))
                 return
             entries = queue.take(durable, TAKE_BYTES)
-            if not entries:
+            if entries:
+                if self._simulation.tracing:
+                    self._simulation.note_hops(self, end, entries)
+                network.send(end, Packet([(kinds[type(entry.message)], encode(entry.message)) for entry in entries]))
+            left = len(queue)
+            if not (left and entries):
                 break
-            encode = MESSAGES.encode
-            if self._simulation.tracing:
-                self._simulation.note_hops(self, end, entries)
-            network.send(end, Packet([encode(entry.message) for entry in entries]))
-        if len(queue):
+        if left:
             self._blocked[queue] = None
-        else:
+        elif self._blocked:
             self._blocked.pop(queue, None)
-        if queue.low_water is not None and len(queue) <= queue.low_water:
+        if queue.low_water is not None and left <= queue.low_water:
             queue.low_water = None
             drained = Drained(queue.peer, queue.taken_count, queue.taken_bytes)
             self._simulation.after(0, self._drained, (self.life, drained))

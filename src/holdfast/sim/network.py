@@ -163,13 +163,9 @@ class Network:
             self.send(far, Packet([], accept=True))
 
     # ------------------------------------------------------------------------------------------------------ sending
-    def writable_at(self, end: End) -> int:
-        """When the link takes more; 0 for now."""
-        return end.free_at if end.free_at > self._simulation.now else 0
-
     def send(self, end: End, packet: Packet) -> None:
         """Puts a packet on the way from this end to the other."""
-        if self._bytes_per_second and packet.frames:
+        if self._bytes_per_second:
             size = sum(len(body) + 5 for _, body in packet.frames)
             now = self._simulation.now
             end.free_at = max(now, end.free_at) + size * SECOND // self._bytes_per_second

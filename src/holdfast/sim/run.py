@@ -23,11 +23,14 @@ from holdfast.sim.disk import Disk
 from holdfast.sim.host import Host
 from holdfast.sim.scenario import Action, ClockJump, Cut, DiskFull, DiskSlow, Fault, Kill, Pause, PowerCut, Scenario
 from holdfast.sim.simulation import RowSink, Simulation
-from holdfast.trace.checkers import Violation, make_checker
+from holdfast.trace import schema
+from holdfast.trace.checkers import Violation, Watch, make_checker
 from holdfast.trace.schema import Row
 
 if TYPE_CHECKING:
     from random import Random
+
+DIGEST_ROWS = 512  # summed up at a time
 
 BrokerFactory = Callable[[BrokerSettings, "Random", StoredStreams], Node]
 ClientFactory = Callable[[ClientSettings, "Random", StoredStreams], Node]
@@ -63,16 +66,27 @@ class _Digest:
     """Counts and sums up rows."""
 
     def __init__(self) -> None:
-        self.sum = hashlib.sha256()
         self.rows = 0
-        self.by_kind: dict[str, int] = {}
+        self.by_kind: dict[type[Row], int] = {}
+        self._sum = hashlib.sha256()
         self._encode = msgspec.json.Encoder().encode
+        self._buffer: list[Row] = []
 
     def see(self, row: Row) -> None:
-        self.rows += 1
-        kind = type(row).__name__
+        kind = row.__class__
         self.by_kind[kind] = self.by_kind.get(kind, 0) + 1
-        self.sum.update(self._encode(row))
+        self._buffer.append(row)
+        if len(self._buffer) == DIGEST_ROWS:
+            self._add()
+
+    def _add(self) -> None:
+        self.rows += len(self._buffer)
+        self._sum.update(self._encode(self._buffer))
+        self._buffer.clear()
+
+    def finish(self) -> str:
+        self._add()
+        return self._sum.hexdigest()
 
 
 def run_scenario(
@@ -83,13 +97,13 @@ def run_scenario(
     stop_at_violation: bool = True,
 ) -> Outcome:
     """Runs a scenario to its end, or to the first violation."""
-    checkers = [make_checker(name) for name in wanted.checkers]
+    watch = Watch(header_of(wanted), [make_checker(name) for name in wanted.checkers])
     digest = _Digest()
-    run = _Run(wanted, factories or Factories(), [digest, *checkers, *sinks], folder)
+    run = _Run(wanted, factories or Factories(), [digest, watch, *sinks], folder)
     broken = ""
 
     def violated() -> bool:
-        return stop_at_violation and any(checker.violations for checker in checkers)
+        return stop_at_violation and watch.found
 
     try:
         run.play(violated)
@@ -97,19 +111,29 @@ def run_scenario(
         broken = str(error)
     else:
         if not violated():
-            for checker in checkers:
-                checker.finish()
+            watch.finish()
+    summed = digest.finish()
     return Outcome(
         name=wanted.name,
         seed=wanted.seed,
-        violations=[violation for checker in checkers for violation in checker.violations],
+        violations=watch.violations,
         broken=broken,
         steps=run.simulation.steps,
         rows=digest.rows,
-        events_published=digest.by_kind.get("Published", 0),
-        events_delivered=digest.by_kind.get("Delivered", 0),
-        faults=digest.by_kind.get("Fault", 0),
-        digest=digest.sum.hexdigest(),
+        events_published=digest.by_kind.get(schema.Published, 0),
+        events_delivered=digest.by_kind.get(schema.Delivered, 0),
+        faults=len(wanted.faults),
+        digest=summed,
+    )
+
+
+def header_of(wanted: Scenario) -> schema.Header:
+    """The header of a trace of this scenario."""
+    return schema.Header(
+        run=f"{wanted.name}/{wanted.seed}",
+        system=wanted.system,
+        seed=wanted.seed,
+        settings={"checkers": wanted.checkers},
     )
 
 
@@ -154,9 +178,9 @@ class _Run:
         host = simulation.add_host(
             broker.id, Role.BROKER, lambda rng, streams: factories.broker(settings, rng, streams), disk
         )
-        host.service_ns_per_turn = broker.service_us_per_turn * 1_000
-        host.service_ns_per_message = broker.service_us_per_message * 1_000
-        host.gather_ns = broker.gather_us * 1_000
+        host.set_pace(
+            broker.service_us_per_turn * 1_000, broker.service_us_per_message * 1_000, broker.gather_us * 1_000
+        )
 
     def _add_client(self, client: scenario.Client, factories: Factories) -> None:
         settings = ClientSettings(
@@ -170,7 +194,7 @@ class _Run:
             lambda rng, streams: factories.client(settings, rng, streams),
             application=application,
         )
-        host.gather_ns = client.gather_us * 1_000
+        host.set_pace(0, 0, client.gather_us * 1_000)
 
     # -------------------------------------------------------------------------------------------------------- phases
     def play(self, stop: Callable[[], bool]) -> None:

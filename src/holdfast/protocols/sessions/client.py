@@ -570,10 +570,13 @@ class ClientSession:
     # --------------------------------------------------------------------------------------------------------- turn
     def finish(self, out: Outbox) -> None:
         if self.phase is Phase.OPEN:
-            self._send_events(out)
+            if self._outgoing.ready:
+                self._send_events(out)
+            if not self._unreported:
+                return
             if any(subscription.urgent for subscription in self._unreported):
                 self._report(out)
-            elif self._unreported and not self._report_timer:
+            elif not self._report_timer:
                 self._report_timer = True
                 out.set_timer((self.name, "report"), self._settings.report_after)
 

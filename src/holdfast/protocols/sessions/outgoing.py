@@ -48,6 +48,11 @@ class Outgoing:
     def in_flight(self) -> int:
         return self._taken
 
+    @property
+    def ready(self) -> bool:
+        """Whether something waits that the window has room for."""
+        return self._taken < len(self._events) and self._taken < self.window
+
     def add(self, request: int, made: list[tuple[int, int, EventBytes]], refused: Refused, retry: bool) -> None:
         """Adds a request's events: (place in the request, sequence, bytes)."""
         if made:

@@ -22,6 +22,7 @@ class Watch:
                 f"the trace of {header.run} leaves rows out (it is sampled): nothing can be checked on it"
             )
         self.checkers = tuple(checkers)
+        self._violations = [checker.violations for checker in self.checkers]
         self._handlers: dict[type[Row], tuple[Handler, ...]] = {}
         for checker in self.checkers:
             for row_type, handler in checker.handlers.items():
@@ -36,6 +37,11 @@ class Watch:
         """The run has ended, after healing and the deadline for liveness."""
         for checker in self.checkers:
             checker.finish()
+
+    @property
+    def found(self) -> bool:
+        """Whether any checker found anything so far."""
+        return any(self._violations)
 
     @property
     def violations(self) -> list[Violation]:
