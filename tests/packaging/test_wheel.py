@@ -153,13 +153,13 @@ def test_a_wheel_built_without_a_compiler_serves_and_warns_once(
     assert "compiled kernel" in message
 
 
-def test_the_wheel_holds_types_and_licence_but_no_c_source(installed: Installed) -> None:
+def test_the_wheel_holds_types_licence_and_command_but_no_c_source(installed: Installed) -> None:
     files = [path for path in installed.target.rglob("*") if path.is_file()]
     names = [path.relative_to(installed.target).as_posix() for path in files]
     assert "holdfast/py.typed" in names
     assert [name for name in names if name.endswith("/LICENSE")] != []
     assert [name for name in names if name.endswith((".c", ".h", ".o"))] == []
-    assert [name for name in names if not re.match(r"holdfast(-[^/]+\.dist-info)?/", name)] == []
+    assert [name for name in names if not re.match(r"holdfast(-[^/]+\.dist-info)?/", name)] == ["bin/holdfast"]
 
 
 def test_holdfast_and_its_dependencies_install_in_under_150_megabytes(installed: Installed) -> None:

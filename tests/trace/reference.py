@@ -140,7 +140,7 @@ def is_without_loss(rows: Rows) -> bool:
         id, later = row.subscription, rows[at:]
         if any(isinstance(r, Unsubscribed) and r.subscription == id for r in later):
             continue
-        if any(isinstance(r, Fault) and r.component == row.subscriber and r.state == "crashed" for r in later):
+        if any(is_crash(r, row.subscriber) for r in later):
             continue
         known = known_from(rows, id, None)
         if known is None:
@@ -189,16 +189,31 @@ def is_live(rows: Rows) -> bool:
         if isinstance(row, Published):
             owner = row.publisher
             is_done = any(isinstance(r, Acknowledged | Refused) and r.event == row.event for r in later)
-        elif isinstance(row, Subscribed) or (isinstance(row, Missed) and row.count is None):
+        elif isinstance(row, Subscribed) or (
+            isinstance(row, Missed) and row.count is None and is_in_place(rows, at, row)
+        ):
             owner, id = row.subscriber, row.subscription
             is_done = any(isinstance(r, Confirmed | Unsubscribed) and r.subscription == id for r in later)
         else:
             continue
-        if not is_done and not any(
-            isinstance(r, Fault) and r.component == owner and r.state == "crashed" for r in later
-        ):
+        if not is_done and not any(is_crash(r, owner) for r in later):
             return False
     return True
+
+
+def is_in_place(rows: Rows, at: int, row: Missed) -> bool:
+    """Whether the subscription of a row was asked for and has not ended by then."""
+    state = False
+    for other in rows[:at]:
+        if isinstance(other, Subscribed | Unsubscribed) and other.subscription == row.subscription:
+            state = isinstance(other, Subscribed)
+        elif is_crash(other, row.subscriber):
+            state = False
+    return state
+
+
+def is_crash(row: Row, component: str) -> bool:
+    return isinstance(row, Fault) and row.component == component and row.state == "crashed"
 
 
 PROMISES: dict[str, Callable[[Rows], bool]] = {

@@ -117,6 +117,7 @@ def test_details_of_every_step_are_told() -> None:
         (Run().subscribe("s/1/1").publish("p/1/1", acknowledge=False), "the event was not acknowledged"),
         (Run().subscribe("s/1/1").publish("p/1/1").unsubscribe("s/1/1"), "it was unsubscribed at 2.000 ms"),
         (Run().subscribe("s/1/1", confirm=False).publish("p/1/1"), "it was never confirmed"),
+        (Run().subscribe("s/1/1").miss("s/1/1", count=3).publish("p/1/1"), "the trace does not say why"),
         (
             Run().subscribe("s/1/1").publish("p/1/1").miss("s/1/1", count=3, reason="overflow"),
             "its owner was told of 3 missed events (overflow) at 2.000 ms",
@@ -179,6 +180,16 @@ def test_an_event_from_nowhere_has_a_story() -> None:
         "",
         "delivered to",
         "  s/1/1  every event  got it at 1.000 ms, though it did not wait for it then",
+    ]
+
+
+def test_an_event_that_was_published_twice_says_so() -> None:
+    run = Run().publish("p/1/1", acknowledge=False).subscribe("s/1/1").publish("p/1/1", acknowledge=False)
+    assert told(run)[2:6] == [
+        "published by p at 0.000 ms; times below count from then",
+        "",
+        "       0.000 ms  published  by p",
+        "       3.000 ms  published  by p",
     ]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from holdfast.errors import UnknownEvent
-from holdfast.model import Filter
+from holdfast.trace.filters import FilterCache
 from holdfast.trace.schema import (
     Acknowledged,
     Confirmed,
@@ -97,8 +97,8 @@ class _Notes:
                     self._on_change(interest, row)
 
     def _on_published(self, row: Published) -> None:
-        if row.event == self.event and self.published is None:
-            self.published = row
+        if row.event == self.event:
+            self.published = self.published or row
             self.way.append((self._number, row))
         elif len(self.ids) < IDS_KEPT:
             self.ids.append(row.event)
@@ -144,7 +144,7 @@ class _Notes:
     def _end(self, interest: _Interest, t: int, why: str) -> None:
         if self.published is None:
             interest.is_over = True
-        elif not interest.is_over:
+        else:
             interest.reasons.append(self._said(t, why))
 
     def _said(self, t: int, text: str) -> str:
@@ -240,11 +240,12 @@ def _interested(notes: _Notes) -> list[_Interest]:
     event = notes.published
     if event is None:
         return []
+    filters = FilterCache()
     return [
         interest
         for interest in notes.interests.values()
         if interest.existed_before and not interest.is_over
-        if Filter(interest.subscribed.filter).matches(event.attributes, event.topic)
+        if filters[interest.subscribed.filter].matches(event.attributes, event.topic)
     ]
 
 

@@ -18,7 +18,7 @@ from itertools import combinations
 from holdfast.model import Filter
 from holdfast.trace.checkers.checker import Checker, Handlers
 from holdfast.trace.checkers.excuses import Excuses
-from holdfast.trace.checkers.filters import FilterCache
+from holdfast.trace.filters import FilterCache
 from holdfast.trace.schema import Confirmed, Delivered, Missed, Published, Subscribed
 
 

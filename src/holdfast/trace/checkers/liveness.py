@@ -26,17 +26,17 @@ class Liveness(Checker):
     def __init__(self, name: str = "liveness") -> None:
         handlers: Handlers = {
             Acknowledged: self._on_answered,
-            Confirmed: self._on_settled,
+            Confirmed: self._on_confirmed,
             Fault: self._on_fault,
             Missed: self._on_missed,
             Published: self._on_published,
             Refused: self._on_answered,
             Subscribed: self._on_subscribed,
-            Unsubscribed: self._on_settled,
+            Unsubscribed: self._on_unsubscribed,
         }
         super().__init__(name, handlers)
         self._events: dict[str, dict[str, int]] = {}  # publisher → event → since when it waits
-        self._subscriptions: dict[str, dict[str, int]] = {}  # subscriber → subscription → since when it waits
+        self._subscriptions: dict[str, dict[str, int | None]] = {}  # subscriber → subscription → the same, or None
 
     def _on_published(self, row: Published) -> None:
         self._events.setdefault(row.publisher, {})[row.event] = row.t
@@ -47,12 +47,20 @@ class Liveness(Checker):
     def _on_subscribed(self, row: Subscribed) -> None:
         self._subscriptions.setdefault(row.subscriber, {})[row.subscription] = row.t
 
-    def _on_settled(self, row: Confirmed | Unsubscribed) -> None:
-        self._subscriptions.get(row.subscriber, {}).pop(row.subscription, None)
+    def _on_confirmed(self, row: Confirmed) -> None:
+        self._wait(row, None)
 
     def _on_missed(self, row: Missed) -> None:
         if row.count is None:
-            self._subscriptions.setdefault(row.subscriber, {})[row.subscription] = row.t
+            self._wait(row, row.t)
+
+    def _wait(self, row: Confirmed | Missed, since: int | None) -> None:
+        subscriptions = self._subscriptions.get(row.subscriber, {})
+        if row.subscription in subscriptions:  # one that has ended waits for nothing
+            subscriptions[row.subscription] = since
+
+    def _on_unsubscribed(self, row: Unsubscribed) -> None:
+        self._subscriptions.get(row.subscriber, {}).pop(row.subscription, None)
 
     def _on_fault(self, row: Fault) -> None:
         if row.state == "crashed":
@@ -64,6 +72,7 @@ class Liveness(Checker):
             for event, t in events.items():
                 self.violate(t, f"{publisher} never learned whether {event} was accepted", (event,))
         for subscriber, subscriptions in self._subscriptions.items():
-            for subscription, t in subscriptions.items():
-                message = f"{subscriber} was never told that {subscription} is in place"
-                self.violate(t, message, (), (subscription,))
+            for subscription, since in subscriptions.items():
+                if since is not None:
+                    message = f"{subscriber} was never told that {subscription} is in place"
+                    self.violate(since, message, (), (subscription,))

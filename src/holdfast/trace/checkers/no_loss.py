@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from holdfast.trace.checkers.checker import Checker, Handlers
 from holdfast.trace.checkers.excuses import NOTHING_KNOWN, Excuses
-from holdfast.trace.checkers.filters import FilterCache
+from holdfast.trace.filters import FilterCache
 from holdfast.trace.schema import (
     Acknowledged,
     Confirmed,

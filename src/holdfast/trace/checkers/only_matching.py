@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from holdfast.model import Filter
 from holdfast.trace.checkers.checker import Checker, Handlers
-from holdfast.trace.checkers.filters import FilterCache
+from holdfast.trace.filters import FilterCache
 from holdfast.trace.schema import Delivered, Published, Subscribed, Unsubscribed
 
 

@@ -1,0 +1,79 @@
+"""`holdfast`: finds the subcommand, runs it, and turns what it raised into a message and an exit code.
+
+A subcommand is a module of this folder with `add_arguments(parser)`, which sets `run` on the parser's defaults: a
+function from the arguments to an exit code. Only the module of the subcommand that was asked for is imported, so that
+looking at a trace does not wait for what a simulation needs. To add one, write its module and its line in SUBCOMMANDS.
+
+Exit codes: 0 all is well; 1 a check failed; 2 wrong usage or bad input, with a message on standard error; 130
+interrupted from the keyboard; 141 whoever read our output has closed it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from holdfast import HoldfastError, __version__
+
+OK = 0
+CHECK_FAILED = 1
+BAD_INPUT = 2
+INTERRUPTED = 130
+OUTPUT_CLOSED = 141
+
+SUBCOMMANDS = {
+    "trace": "look into the trace of a run: the story of an event, checks, a summary",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs `holdfast` with the given arguments, or those of the process. Gives the exit code."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    _never_fail_on_a_character()
+    try:
+        parsed = _parser(given).parse_args(given)
+        code: int = parsed.run(parsed)
+        sys.stdout.flush()
+        return code
+    except HoldfastError as problem:
+        return _fail(problem)
+    except BrokenPipeError:
+        # The interpreter flushes standard output once more as it ends, and may complain (Python's docs on SIGPIPE).
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OUTPUT_CLOSED
+    except OSError as problem:
+        return _fail(f"{problem.filename}: {problem.strerror}" if problem.filename else problem)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="holdfast",
+        description="Content-based publish/subscribe that keeps its promises while brokers and links fail.",
+        epilog="exit codes: 0 all is well, 1 a check failed, 2 wrong usage or bad input",
+    )
+    parser.add_argument("--version", action="version", version=f"holdfast {__version__}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    asked = next((argument for argument in given if not argument.startswith("-")), "")
+    for name, help in SUBCOMMANDS.items():
+        subparser = subparsers.add_parser(name, help=help, description=f"{help[0].upper()}{help[1:]}.")
+        if name == asked:
+            import_module(f"holdfast.cli.{name}").add_arguments(subparser)
+    return parser
+
+
+def _fail(problem: object) -> int:
+    print(f"holdfast: {problem}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _never_fail_on_a_character() -> None:
+    """A terminal that can't show a sign gets its number instead of us a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")

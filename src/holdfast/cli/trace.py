@@ -1,0 +1,120 @@
+"""`holdfast trace`: the story of an event, the checks of a run, a summary. Each is one call below `holdfast.trace`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from holdfast.cli.main import CHECK_FAILED, OK
+from holdfast.cli.trace_file import open_trace
+from holdfast.trace.checkers import CHECKERS, PROMISED_BY_ALL, VIOLATIONS_KEPT, Checker, check_trace, make_checker
+from holdfast.trace.schema import Header
+from holdfast.trace.story import story
+from holdfast.trace.summary import summary
+
+SHOWN_DEFAULT = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The three questions to a trace."""
+    questions = parser.add_subparsers(metavar="QUESTION", required=True)
+
+    telling = questions.add_parser(
+        "story", help="what happened to one event", description="What happened to one event."
+    )
+    telling.add_argument("event", metavar="EVENT", help="its id, for instance p1/1/17")
+    _add_file(telling)
+    telling.set_defaults(run=_story)
+
+    checking = questions.add_parser(
+        "check",
+        help="whether the run kept its promises",
+        description="Whether the run kept its promises. Exits with 1 if it did not.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="checkers:\n" + "\n".join(_described()),
+    )
+    _add_file(checking)
+    checking.add_argument(
+        "--checkers",
+        metavar="A,B",
+        help="which promises, or 'all' (default: those that the header names, or else what every scheme promises: "
+        f"{', '.join(PROMISED_BY_ALL)})",
+    )
+    checking.add_argument(
+        "--show",
+        type=_count,
+        default=SHOWN_DEFAULT,
+        metavar="N",
+        help=f"how many violations to show of each checker (default {SHOWN_DEFAULT})",
+    )
+    checking.set_defaults(run=_check)
+
+    counting = questions.add_parser(
+        "summary", help="rows by kind, deliveries, latencies", description="Rows by kind, deliveries, latencies."
+    )
+    _add_file(counting)
+    counting.set_defaults(run=_summary)
+
+
+def _add_file(parser: argparse.ArgumentParser) -> None:
+    text = "the trace; may be compressed by gzip or xz, and '-' is standard input"
+    parser.add_argument("--trace", metavar="FILE", required=True, help=text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a number is needed here, not {text!r}")
+    return int(text)
+
+
+def _described() -> list[str]:
+    names = {f"{name}:{entry.argument}" if entry.argument else name: entry.promise for name, entry in CHECKERS.items()}
+    return [f"  {name:22}  {promise}" for name, promise in names.items()]
+
+
+def _story(arguments: argparse.Namespace) -> int:
+    with open_trace(arguments.trace) as (header, rows):
+        _write(story(header, rows, arguments.event))
+    return OK
+
+
+def _summary(arguments: argparse.Namespace) -> int:
+    with open_trace(arguments.trace) as (header, rows):
+        _write(summary(header, rows))
+    return OK
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    with open_trace(arguments.trace) as (header, rows):
+        checkers = [make_checker(name) for name in _names(arguments.checkers, header)]
+        check_trace(header, rows, checkers)
+    for checker in checkers:
+        _write(_verdict(checker, arguments.show))
+    return CHECK_FAILED if any(checker.violations for checker in checkers) else OK
+
+
+def _names(asked: str | None, header: Header) -> list[str]:
+    if asked is None:
+        return header.promises or list(PROMISED_BY_ALL)
+    if asked == "all":
+        return [name for name, entry in CHECKERS.items() if not entry.argument]
+    return asked.split(",")
+
+
+def _verdict(checker: Checker, shown: int) -> list[str]:
+    count = len(checker.violations)
+    if not count:
+        return [f"ok      {checker.name}"]
+    at_least = "at least " if count == VIOLATIONS_KEPT else ""
+    lines = [f"FAILED  {checker.name}: {at_least}{count} violation{'s' if count > 1 else ''}"]
+    lines += [f"        at {violation.t / 1e6:.3f} ms: {violation.message}" for violation in checker.violations[:shown]]
+    if count > shown:
+        lines.append(f"        and {count - shown} more; --show {count} shows all")
+    return lines
+
+
+def _write(lines: list[str]) -> None:
+    """Prints lines. What a trace holds is anybody's text: signs that would command the terminal are not passed on."""
+    for line in lines:
+        shown = line if line.isprintable() else "".join(sign if sign.isprintable() else "\ufffd" for sign in line)
+        sys.stdout.write(f"{shown}\n")
