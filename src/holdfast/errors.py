@@ -3,6 +3,7 @@
     HoldfastError
     ├── FilterError         text that is no filter, or a filter beyond a limit     (a ValueError)
     ├── EventError          attributes that no event can carry                     (a ValueError)
+    ├── SiteError           a site file that describes no site                     (a ValueError)
     ├── TopologyError       a graph that can't be made as asked                    (a ValueError)
     ├── ScenarioError       a simulation that can't be run as written              (a ValueError)
     ├── IndexIdError
@@ -73,6 +74,19 @@ class EventError(HoldfastError, ValueError):
 
     def __str__(self) -> str:
         return self.problem if self.row is None else f"{self.problem} (event {self.row} of the batch)"
+
+
+class SiteError(HoldfastError, ValueError):
+    """A site file that describes no site. Says what is wrong and on which line (0 if it is about no line)."""
+
+    def __init__(self, problem: str, where: str, line: int = 0) -> None:
+        super().__init__(problem, where, line)
+        self.problem = problem
+        self.where = where
+        self.line = line
+
+    def __str__(self) -> str:
+        return f"{self.where}:{self.line}: {self.problem}" if self.line else f"{self.where}: {self.problem}"
 
 
 class TopologyError(HoldfastError, ValueError):

@@ -25,6 +25,7 @@ INTERRUPTED = 130
 OUTPUT_CLOSED = 141
 
 SUBCOMMANDS = {
+    "sim": "break a site under the simulator, by seed; replay a seed",
     "trace": "look into the trace of a run: the story of an event, checks, a summary",
 }
 

@@ -45,7 +45,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds of what is drawn."""
 
     brokers: tuple[Broker, ...] = (Broker(id="b1", durable=True),)
-    fixed_brokers: bool = False  # as they are; else durability, limits and pace are drawn too
+    fixed_brokers: bool = False  # as they are, but for their pace; else durability and limits are drawn too
     clients_max: int = 5
     publishes_max: int = 25
     events_per_publish_max: int = 6
@@ -54,6 +54,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     safety_ms: int = 20_000
     liveness_ms: int = 60_000
     adversary: bool = True
+    checkers: tuple[str, ...] = ()  # instead of what the drawn brokers promise
     name: str = "one-broker"
 
 
@@ -61,7 +62,8 @@ def draw_scenario(seed: int, shape: Shape | None = None) -> Scenario:
     """The scenario of a seed. The same seed and shape give the same scenario, on any machine."""
     shape = shape or Shape()
     rng = Random(f"{shape.name}/{seed}")
-    brokers = [broker if shape.fixed_brokers else _draw_broker(rng, broker) for broker in shape.brokers]
+    brokers = list(shape.brokers) if shape.fixed_brokers else [_draw_broker(rng, broker) for broker in shape.brokers]
+    brokers = [_draw_pace(rng, broker) for broker in brokers]
     names = tuple(broker.id for broker in brokers)
     clients = [_draw_client(rng, f"c{n}", names) for n in range(1, rng.randint(2, shape.clients_max) + 1)]
     faults = _draw_faults(rng, shape, brokers, clients)
@@ -79,7 +81,7 @@ def draw_scenario(seed: int, shape: Shape | None = None) -> Scenario:
         faults=faults,
         safety_ms=shape.safety_ms,
         liveness_ms=shape.liveness_ms,
-        checkers=[*ALWAYS, *(() if forgets or wiped else IF_REMEMBERED)],
+        checkers=list(shape.checkers) or [*ALWAYS, *(() if forgets or wiped else IF_REMEMBERED)],
     )
 
 
@@ -92,6 +94,12 @@ def _draw_broker(rng: Random, broker: Broker) -> Broker:
         snapshot_every=rng.choice((3, 20, 4_096)),
         away_ms=rng.choice((2_000, 120_000)),
         block_ms=rng.choice((500, 10_000)),
+    )
+
+
+def _draw_pace(rng: Random, broker: Broker) -> Broker:
+    return msgspec.structs.replace(
+        broker,
         service_us_per_turn=rng.choice((0, 0, 200)),
         service_us_per_message=rng.choice((0, 0, 50, 500)),
         gather_us=rng.choice((0, 0, 2_000)),

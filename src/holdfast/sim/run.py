@@ -133,7 +133,7 @@ def header_of(wanted: Scenario) -> schema.Header:
         run=f"{wanted.name}/{wanted.seed}",
         system=wanted.system,
         seed=wanted.seed,
-        settings={"checkers": wanted.checkers},
+        promises=wanted.checkers,
     )
 
 

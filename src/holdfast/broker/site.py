@@ -1,0 +1,144 @@
+"""The site file: a broker network, described once.
+
+    name = "quotes"
+    [scheme]
+    kind = "tree"                     # the schemes that exist: tree
+    [[broker]]
+    id = "b1"
+    address = "127.0.0.1:7411"
+    data = "var/b1"                   # absent: the broker keeps nothing over a restart
+    [limits]                          # all optional
+    backlog_events = 10000
+
+`site_from_toml` takes the text and gives a `Site`, or SiteError, which names the line and what is allowed there. It
+opens no file and resolves no name.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any, NoReturn
+
+import msgspec
+
+from holdfast.errors import SiteError
+from holdfast.protocols.sessions.core import CoreLimits
+
+SCHEMES = ("tree",)
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):([0-9]{1,5})")
+DEFAULT_ADDRESS = "127.0.0.1:7411"
+
+
+class BrokerEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One `[[broker]]`."""
+
+    id: str
+    address: str = DEFAULT_ADDRESS
+    data: str = ""
+
+    @property
+    def durable(self) -> bool:
+        return bool(self.data)
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """A described network."""
+
+    name: str
+    scheme: str
+    brokers: tuple[BrokerEntry, ...]
+    limits: CoreLimits = CoreLimits()
+
+
+def site_from_toml(text: str, where: str) -> Site:
+    """The site that a file's text describes; `where` is the file's name, for errors."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"\(at line (\d+)", str(error))
+        problem = re.sub(r" \(at .*\)$", "", str(error))
+        raise SiteError(f"this is no TOML: {problem}", where, int(found[1]) if found else 0) from error
+    reader = _Reader(text, where)
+    reader.allow(document, "", {"name": str, "scheme": dict, "broker": list, "limits": dict})
+    name = document.get("name", "site")
+    reader.check_name("name", name)
+    scheme = reader.scheme(document.get("scheme", {}))
+    brokers = reader.brokers(document.get("broker", []))
+    return Site(name=name, scheme=scheme, brokers=brokers, limits=reader.limits(document.get("limits", {})))
+
+
+class _Reader:
+    """Finds what is wrong and where it stands."""
+
+    def __init__(self, text: str, where: str) -> None:
+        self._lines = text.splitlines()
+        self._where = where
+
+    def refuse(self, problem: str, key: str, occurrence: int = 0) -> NoReturn:
+        """`key` is looked up in the text, so that the error can name the line."""
+        pattern = re.compile(rf"\s*(\[+\s*)?[\"']?{re.escape(key)}[\"']?\s*(=|\])")
+        lines = [number for number, line in enumerate(self._lines, 1) if pattern.match(line)]
+        line = lines[min(occurrence, len(lines) - 1)] if lines else 0
+        raise SiteError(problem, self._where, line)
+
+    def allow(self, table: dict[str, Any], title: str, allowed: dict[str, type], occurrence: int = 0) -> None:
+        for key, value in table.items():
+            if key not in allowed:
+                place = f" in [{title}]" if title else ""
+                self.refuse(f"{key!r} is not known{place}; known are {', '.join(allowed)}", key, occurrence)
+            wanted = allowed[key]
+            if type(value) is not wanted:
+                kind = {str: "a text", int: "a whole number", dict: "a table", list: "an array of tables"}[wanted]
+                self.refuse(f"{key!r} is {value!r}, and has to be {kind}", key, occurrence)
+
+    def check_name(self, key: str, value: str, occurrence: int = 0) -> None:
+        if not NAME.fullmatch(value):
+            problem = f"{value!r} is no name: letters, digits, '_', '.' and '-', up to 64, a letter or digit first"
+            self.refuse(problem, key, occurrence)
+
+    def scheme(self, table: dict[str, Any]) -> str:
+        self.allow(table, "scheme", {"kind": str})
+        kind: str = table.get("kind", "tree")
+        if kind not in SCHEMES:
+            self.refuse(f"there is no scheme {kind!r}; there is {', '.join(SCHEMES)}", "kind")
+        return kind
+
+    def brokers(self, tables: list[Any]) -> tuple[BrokerEntry, ...]:
+        if not tables:
+            self.refuse("a site has a broker: add [[broker]] with an id", "broker")
+        entries: list[BrokerEntry] = []
+        for place, table in enumerate(tables):
+            if not isinstance(table, dict):
+                self.refuse("'broker' is an array of tables: write [[broker]]", "broker")
+            self.allow(table, "broker", {"id": str, "address": str, "data": str}, place)
+            if "id" not in table:
+                self.refuse("a broker has an id", "broker", place)
+            self.check_name("id", table["id"], place)
+            entry = BrokerEntry(**table)
+            self._check_address(entry.address, place)
+            for other in entries:
+                if other.id == entry.id:
+                    self.refuse(f"two brokers are called {entry.id!r}", "id", place)
+                if other.address == entry.address:
+                    self.refuse(f"two brokers have the address {entry.address!r}", "address", place)
+            entries.append(entry)
+        if len(entries) > 1:
+            problem = f"the site has {len(entries)} brokers; the scheme 'tree' takes one until routing is built"
+            self.refuse(problem, "broker", 1)
+        return tuple(entries)
+
+    def _check_address(self, address: str, occurrence: int) -> None:
+        found = ADDRESS.fullmatch(address)
+        if not found or not 0 < int(found[2]) < 65_536:
+            self.refuse(
+                f"{address!r} is no address: write host:port, for instance {DEFAULT_ADDRESS}", "address", occurrence
+            )
+
+    def limits(self, table: dict[str, Any]) -> CoreLimits:
+        self.allow(table, "limits", dict.fromkeys(CoreLimits.__struct_fields__, int))
+        for key, value in table.items():
+            if value < 1:
+                self.refuse(f"{key!r} is {value}, and has to be 1 or more", key)
+        return CoreLimits(**table)

@@ -1,0 +1,242 @@
+"""`holdfast sim`: a site under the simulator, with faults, by seed."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from holdfast.broker.site import Site, site_from_toml
+from holdfast.cli.main import CHECK_FAILED, OK
+from holdfast.errors import ScenarioError
+from holdfast.sim.campaign import Campaign, Source, run_campaign, scenario_for
+from holdfast.sim.draw import Shape
+from holdfast.sim.run import Outcome, header_of, run_scenario
+from holdfast.sim.scenario import Broker, Scenario, scenario_from_json, scenario_to_json
+from holdfast.sim.shrink import shrink
+from holdfast.trace.checkers import make_checker
+from holdfast.trace.schema import Row
+from holdfast.trace.writer import TraceWriter
+
+BAR_CHARACTERS = 30
+SHOWN_FAILURES = 5
+SHOWN_VIOLATIONS = 5
+
+EXAMPLES = """\
+examples:
+  holdfast sim site.toml --seeds 1..1000 --jobs 2      break the site in a thousand ways
+  holdfast sim site.toml --replay 17 --trace run.jsonl  one of them again, with its trace
+  holdfast sim --replay failures/site-17.json           a failure that was saved
+  holdfast sim --scenario mine.json --seeds 1..50       a scenario of your own, under fifty seeds
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to run, how often, and what to keep."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLES
+    parser.add_argument("site", metavar="SITE", nargs="?", help="a site file (default: one broker, drawn by each seed)")
+    parser.add_argument("--seeds", type=_seeds, metavar="A..B", help="which seeds (default 1..100)")
+    parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="processes to use (default 1)")
+    parser.add_argument("--scenario", metavar="FILE", help="run this scenario, instead of drawing one for each seed")
+    parser.add_argument("--replay", metavar="SEED|FILE", help="run one seed, or one saved scenario, and say more")
+    parser.add_argument("--trace", metavar="FILE", help="with --replay: write the trace here (.gz compresses it)")
+    parser.add_argument(
+        "--checkers", metavar="A,B", help="ask these checkers, instead of those that the scenario names"
+    )
+    parser.add_argument("--write-scenario", metavar="FILE", help="with --replay: write the scenario here")
+    parser.add_argument(
+        "--failures", metavar="FOLDER", default="failures", help="where failing scenarios are saved (default failures)"
+    )
+    parser.add_argument("--no-shrink", action="store_true", help="save failing scenarios as they are")
+    parser.set_defaults(run=_run)
+
+
+def _seeds(text: str) -> range:
+    first, dots, last = text.partition("..")
+    try:
+        seeds = range(int(first), int(last if dots else first) + 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no range of seeds: write 17 or 1..1000") from None
+    if not seeds or seeds[0] < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} holds no seed: write the smaller number first, from 0 on")
+    return seeds
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes: give 1 or more")
+    return int(text)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.site and arguments.scenario:
+        raise ScenarioError("a site and a scenario are given", "holdfast sim", "a scenario names its own brokers")
+    if arguments.replay is not None:
+        if arguments.seeds is not None:
+            raise ScenarioError("--replay and --seeds are given", "holdfast sim", "use one of them")
+        return _replay(arguments)
+    for option in ("trace", "write_scenario"):
+        if getattr(arguments, option) is not None:
+            raise ScenarioError(f"--{option.replace('_', '-')} is for one run", "holdfast sim", "use it with --replay")
+    return _campaign(arguments)
+
+
+# ---------------------------------------------------------------------------------------------------------- sources
+def _source(arguments: argparse.Namespace) -> Source:
+    if arguments.scenario:
+        return _with_checkers(_read_scenario(arguments.scenario), arguments)
+    if not arguments.site:
+        return Shape()
+    path = Path(arguments.site)
+    return shape_of(site_from_toml(path.read_text(encoding="utf-8"), str(path)))
+
+
+def shape_of(site: Site) -> Shape:
+    """What is drawn for a site: its brokers as they are described, everything around them by seed."""
+    brokers = tuple(
+        Broker(
+            id=entry.id,
+            durable=entry.durable,
+            backlog_events=site.limits.backlog_events,
+            backlog_bytes=site.limits.backlog_bytes,
+        )
+        for entry in site.brokers
+    )
+    return Shape(name=site.name, brokers=brokers, fixed_brokers=True)
+
+
+def _read_scenario(name: str) -> Scenario:
+    return scenario_from_json(Path(name).read_bytes(), name)
+
+
+def _with_checkers(scenario: Scenario, arguments: argparse.Namespace) -> Scenario:
+    if arguments.checkers is None:
+        return scenario
+    names = [name.strip() for name in arguments.checkers.split(",") if name.strip()]
+    for name in names:
+        make_checker(name)  # refuses what does not exist
+    return msgspec.structs.replace(scenario, checkers=names)
+
+
+# --------------------------------------------------------------------------------------------------------- campaign
+def _campaign(arguments: argparse.Namespace) -> int:
+    source = _source(arguments)
+    if arguments.checkers is not None and isinstance(source, Shape):
+        names = _with_checkers(scenario_for(source, 0), arguments).checkers
+        source = msgspec.structs.replace(source, checkers=tuple(names))
+    default = range(1, 101) if isinstance(source, Shape) else range(source.seed, source.seed + 1)
+    seeds = default if arguments.seeds is None else arguments.seeds
+    bar = _Bar(len(seeds))
+    started = time.monotonic()
+    campaign = run_campaign(source, seeds, arguments.jobs, bar.show)
+    bar.clear()
+    print(_summary(campaign, time.monotonic() - started))
+    for outcome in campaign.failed[:SHOWN_FAILURES]:
+        _report_failure(outcome, source, arguments)
+    if len(campaign.failed) > SHOWN_FAILURES:
+        print(f"… and {len(campaign.failed) - SHOWN_FAILURES} more seeds failed")
+    return OK if campaign.clean else CHECK_FAILED
+
+
+def _summary(campaign: Campaign, seconds: float) -> str:
+    verdict = "all clean" if campaign.clean else f"{len(campaign.failed)} FAILED"
+    return (
+        f"{campaign.runs:,} runs, {verdict}: {campaign.events_published:,} events published, "
+        f"{campaign.events_delivered:,} delivered, {campaign.faults:,} faults, {campaign.steps:,} steps, "
+        f"{seconds:.1f} s"
+    )
+
+
+def _report_failure(outcome: Outcome, source: Source, arguments: argparse.Namespace) -> None:
+    print(f"\nseed {outcome.seed} failed")
+    _print_problems(outcome)
+    scenario = scenario_for(source, outcome.seed)
+    if not arguments.no_shrink:
+        try:
+            scenario = shrink(scenario, lambda smaller: not run_scenario(smaller).clean)
+        except ScenarioError as error:
+            print(f"not shrunk: {error}", file=sys.stderr)
+    folder = Path(arguments.failures)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{scenario.name}-{scenario.seed}.json"
+    path.write_bytes(scenario_to_json(scenario))
+    print(f"replay it with: holdfast sim --replay {shlex.quote(str(path))}")
+
+
+def _print_problems(outcome: Outcome) -> None:
+    if outcome.broken:
+        print(f"  a node found itself broken: {outcome.broken}")
+    for violation in outcome.violations[:SHOWN_VIOLATIONS]:
+        print(f"  {violation}")
+    if len(outcome.violations) > SHOWN_VIOLATIONS:
+        print(f"  … and {len(outcome.violations) - SHOWN_VIOLATIONS} more")
+
+
+class _Bar:
+    """A progress bar on standard error, if a person is looking."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._shown = sys.stderr.isatty()
+
+    def show(self, campaign: Campaign) -> None:
+        if self._shown:
+            done = BAR_CHARACTERS * campaign.runs // self._total
+            failed = f", {len(campaign.failed)} failed" if campaign.failed else ""
+            bar = "█" * done + "·" * (BAR_CHARACTERS - done)
+            print(f"\r{bar} {campaign.runs:,} of {self._total:,} seeds{failed} ", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        if self._shown:
+            width = os.get_terminal_size(sys.stderr.fileno()).columns
+            print("\r" + " " * (width - 1) + "\r", end="", file=sys.stderr, flush=True)
+
+
+# ----------------------------------------------------------------------------------------------------------- replay
+def _replay(arguments: argparse.Namespace) -> int:
+    if arguments.replay.isdecimal():
+        scenario = scenario_for(_source(arguments), int(arguments.replay))
+    elif arguments.site or arguments.scenario:
+        problem = f"--replay {arguments.replay} names a file, and another source is given"
+        raise ScenarioError(problem, "holdfast sim", "replay a file alone, or a seed of a site or scenario")
+    else:
+        scenario = _read_scenario(arguments.replay)
+    scenario = _with_checkers(scenario, arguments)
+    if arguments.write_scenario is not None:
+        Path(arguments.write_scenario).write_bytes(scenario_to_json(scenario))
+    if arguments.trace is None:
+        outcome = run_scenario(scenario, stop_at_violation=False)
+    else:
+        with _open_for_writing(arguments.trace) as file:
+            writer = TraceWriter(header_of(scenario), file)
+            outcome = run_scenario(scenario, sinks=[_Tee(writer)], stop_at_violation=False)
+    verdict = "clean" if outcome.clean else "FAILED"
+    print(
+        f"{scenario.name}, seed {scenario.seed}: {verdict}; {outcome.events_published} events published, "
+        f"{outcome.events_delivered} delivered, {outcome.faults} faults, {outcome.steps} steps"
+    )
+    print(f"digest {outcome.digest}")
+    _print_problems(outcome)
+    return OK if outcome.clean else CHECK_FAILED
+
+
+def _open_for_writing(name: str) -> BinaryIO:
+    return gzip.open(name, "wb") if name.endswith(".gz") else open(name, "wb")  # type: ignore[return-value]
+
+
+class _Tee:
+    """Writes what it sees."""
+
+    def __init__(self, writer: TraceWriter) -> None:
+        self._writer = writer
+
+    def see(self, row: Row) -> None:
+        self._writer.write(row)

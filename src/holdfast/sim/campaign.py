@@ -1,0 +1,98 @@
+"""Many seeds, in several processes. What fails is shrunk, saved, and comes with the command that replays it."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+
+import msgspec
+
+from holdfast.sim.draw import Shape, draw_scenario
+from holdfast.sim.run import Factories, Outcome, run_scenario
+from holdfast.sim.scenario import Scenario
+
+SEEDS_AT_A_TIME = 10
+
+# What a process draws for a seed: from a shape, or one scenario again and again under other seeds.
+Source = Shape | Scenario
+
+
+class Campaign(msgspec.Struct):
+    """What came of many runs."""
+
+    runs: int = 0
+    steps: int = 0
+    events_published: int = 0
+    events_delivered: int = 0
+    faults: int = 0
+    failed: list[Outcome] = []
+
+    def add(self, outcome: Outcome) -> None:
+        self.runs += 1
+        self.steps += outcome.steps
+        self.events_published += outcome.events_published
+        self.events_delivered += outcome.events_delivered
+        self.faults += outcome.faults
+        if not outcome.clean:
+            self.failed.append(outcome)
+
+    @property
+    def clean(self) -> bool:
+        return not self.failed
+
+
+def scenario_for(source: Source, seed: int) -> Scenario:
+    """The scenario of a seed."""
+    if isinstance(source, Shape):
+        return draw_scenario(seed, source)
+    return msgspec.structs.replace(source, seed=seed)
+
+
+def run_campaign(
+    source: Source,
+    seeds: Sequence[int],
+    jobs: int = 1,
+    progress: Callable[[Campaign], None] | None = None,
+    factories: Factories | None = None,
+    failures_max: int = 20,
+) -> Campaign:
+    """Runs every seed, or stops after `failures_max` failures. The result does not depend on `jobs`."""
+    campaign = Campaign(failed=[])
+    for outcomes in _all_outcomes(source, seeds, jobs, factories):
+        for outcome in outcomes:
+            campaign.add(outcome)
+        if progress is not None:
+            progress(campaign)
+        if len(campaign.failed) >= failures_max:
+            break
+    campaign.failed.sort(key=lambda outcome: outcome.seed)
+    return campaign
+
+
+def _all_outcomes(
+    source: Source, seeds: Sequence[int], jobs: int, factories: Factories | None
+) -> Iterator[list[Outcome]]:
+    chunks = [seeds[start : start + SEEDS_AT_A_TIME] for start in range(0, len(seeds), SEEDS_AT_A_TIME)]
+    if jobs == 1 or len(chunks) < 2:
+        for chunk in chunks:
+            yield _run_chunk(source, chunk, factories)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(jobs, len(chunks)), mp_context=context) as pool:
+        waiting: set[Future[list[Outcome]]] = set()
+        try:
+            remaining = iter(chunks)
+            for chunk in remaining:
+                waiting.add(pool.submit(_run_chunk, source, chunk, factories))
+                if len(waiting) >= 2 * jobs:
+                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    yield from (future.result() for future in done)
+            yield from (future.result() for future in waiting)
+        finally:
+            # Whoever stops early, or is interrupted, does not wait for what was only planned.
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _run_chunk(source: Source, seeds: Sequence[int], factories: Factories | None) -> list[Outcome]:
+    return [run_scenario(scenario_for(source, seed), factories) for seed in seeds]
