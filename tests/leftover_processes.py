@@ -13,6 +13,8 @@ from pathlib import Path
 
 MARK = "HOLDFAST_TEST_SESSION"
 _PROC = Path("/proc")
+# Python starts it beside the first pool of processes, and it goes when this process does.
+_ENDS_WITH_ITS_PARENT = "multiprocessing.resource_tracker"
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ def _living(mark: str) -> list[LeftoverProcess]:
             continue
     own = os.getpid()
     ours = marked | {process for process in parents if _descends(process, own, parents)}
-    return [LeftoverProcess(process, _command(process)) for process in sorted(ours - {own})]
+    found = [LeftoverProcess(process, _command(process)) for process in sorted(ours - {own})]
+    return [process for process in found if _ENDS_WITH_ITS_PARENT not in process.command]
 
 
 def _descends(process: int, ancestor: int, parents: dict[int, int]) -> bool:

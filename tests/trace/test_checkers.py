@@ -380,7 +380,11 @@ def test_weak_ordered_leaves_out_what_traverses_the_broker() -> None:
     assert len(messages("publisher-order", run)) == 2
 
 
-# --------------------------------------------------------------------------------------- bounded-queues and liveness
+# ------------------------------------------------------------------------- no-forgetting, bounded-queues and liveness
+def test_a_forgotten_subscription_is_reported_where_that_is_promised() -> None:
+    run = Run().subscribe("s/1/1").confirm("s/1/1").miss("s/1/1", count=3, reason="overflow")
+    assert messages("no-forgetting", run) == []
+    assert messages("no-forgetting", run.miss("s/1/1")) == ["s/1/1 of s was forgotten: forgotten"]
 
 
 def queue(length: int, limit: int, t: int = 0) -> QueueLength:

@@ -39,6 +39,8 @@ TOPICS = ("stock", "news", "")
 ALWAYS = ("only-matching", "at-most-once", "publisher-order", "no-loss", "bounded-queues", "liveness")
 # Kept by a broker over its own crashes only if it remembers: one that forgot puts what is sent again in a new order.
 IF_REMEMBERED = ("total-order", "complete")
+# And no subscription is forgotten, unless its client stays away for longer than the broker waits.
+IF_PATIENT = ("no-forgetting",)
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +72,9 @@ def draw_scenario(seed: int, shape: Shape | None = None) -> Scenario:
     forgets = any(not broker.durable for broker in brokers) and any(
         isinstance(fault, Kill | PowerCut) and fault.host in names for fault in faults
     )
-    wiped = any(isinstance(fault, PowerCut) and fault.wipe for fault in faults)
+    forgets = forgets or any(isinstance(fault, PowerCut) and fault.wipe for fault in faults)
+    patient = all(broker.away_ms >= shape.safety_ms + shape.liveness_ms for broker in brokers)
+    promised = ALWAYS if forgets else (*ALWAYS, *IF_REMEMBERED, *(IF_PATIENT if patient else ()))
     return Scenario(
         name=shape.name,
         seed=seed,
@@ -81,7 +85,7 @@ def draw_scenario(seed: int, shape: Shape | None = None) -> Scenario:
         faults=faults,
         safety_ms=shape.safety_ms,
         liveness_ms=shape.liveness_ms,
-        checkers=list(shape.checkers) or [*ALWAYS, *(() if forgets or wiped else IF_REMEMBERED)],
+        checkers=list(shape.checkers) or list(promised),
     )
 
 

@@ -1,0 +1,86 @@
+"""What the contract's proofs need of a driver, and the simulator as one.
+
+The proofs know nothing of virtual time: they start nodes, kill them, and wait for something to be true. A driver over
+sockets answers the same calls.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Protocol
+
+from holdfast.kernel.links import Role
+from holdfast.kernel.node import Node
+from holdfast.kernel.storage import StoredStreams
+from holdfast.kernel.time import MILLISECOND, SECOND
+from holdfast.sim.disk import Disk
+from holdfast.sim.host import Application, Host
+from holdfast.sim.latency import Uniform, build
+from holdfast.sim.simulation import Simulation
+
+MakeNode = Callable[[Random, StoredStreams], Node]
+
+
+class Inbox(Application):
+    """Collects what a client's node hands to its application, and consumes it at once."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.results: list[Any] = []
+
+    def on_deliver(self, host: Host, subscription: int, events: list[Any]) -> None:
+        self.events += [event.id for event in events]
+
+    def on_complete(self, host: Host, request: int, result: Any) -> None:
+        self.results.append(result)
+
+
+class Driver(Protocol):
+    """Runs nodes. A node's address is its name."""
+
+    def add(self, name: str, role: Role, make: MakeNode, durable: bool = False) -> Inbox: ...
+
+    def start(self, name: str) -> None: ...
+
+    def kill(self, name: str, power_cut: bool = False) -> None: ...
+
+    def request(self, name: str, command: Any) -> None: ...
+
+    def wait_until(self, holds: Callable[[], bool]) -> None:
+        """Lets things happen until something is true; fails after a while."""
+        ...
+
+    def settle(self) -> None:
+        """Lets everything happen that is under way."""
+        ...
+
+
+class SimulatedDriver:
+    """The simulator, as the proofs see it."""
+
+    def __init__(self, seed: int = 1) -> None:
+        delays = build(Uniform(low_us=100, high_us=3_000), Random(seed))
+        self.simulation = Simulation(seed, delays, checking=True)
+        self._last_request = 0
+
+    def add(self, name: str, role: Role, make: MakeNode, durable: bool = False) -> Inbox:
+        inbox = Inbox()
+        disk = Disk(Random(name)) if durable else None
+        self.simulation.add_host(name, role, make, disk, inbox)
+        return inbox
+
+    def start(self, name: str) -> None:
+        self.simulation.hosts[name].start()
+
+    def kill(self, name: str, power_cut: bool = False) -> None:
+        self.simulation.hosts[name].stop(power_cut)
+
+    def request(self, name: str, command: Any) -> None:
+        self._last_request += 1
+        self.simulation.hosts[name].request(self._last_request, command)
+
+    def wait_until(self, holds: Callable[[], bool]) -> None:
+        self.simulation.run(self.simulation.now + 60 * SECOND, holds)
+        assert holds()
+
+    def settle(self) -> None:
+        self.simulation.run(self.simulation.now + 200 * MILLISECOND)

@@ -1,0 +1,208 @@
+"""Small nodes that the proofs are made with. They speak in messages of the catalogue, whose meaning is theirs here."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, ClassVar
+
+import msgspec
+
+from holdfast.broker.assembly import BrokerSettings
+from holdfast.kernel.inputs import Input, LinkDown, LinkUp, Received, Started, TimerFired
+from holdfast.kernel.links import Role
+from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Assembly
+from holdfast.kernel.queues import Lane
+from holdfast.kernel.storage import StoredStreams
+from holdfast.kernel.time import MILLISECOND
+from holdfast.protocols.sessions.commands import Applied, Command, CoreState
+from holdfast.protocols.sessions.core import BrokerCore
+from holdfast.protocols.sessions.host import SessionHost
+from holdfast.protocols.sessions.messages import Publish, Redirect
+
+NOTHING = msgspec.Raw(msgspec.msgpack.encode([]))
+
+
+def numbered(number: int) -> Publish:
+    """A message that is nothing but a number."""
+    return Publish(number, NOTHING)
+
+
+class Recorder:
+    """Writes down the numbers that it gets, by the sender."""
+
+    def __init__(self) -> None:
+        self.got: dict[str, list[int]] = {}
+
+    def handle(self, inputs: list[Input], out: Outbox) -> None:
+        for event in inputs:
+            if isinstance(event, Received):
+                numbers = [message.first for message in event.messages if isinstance(message, Publish)]
+                self.got.setdefault(event.peer, []).extend(numbers)
+
+    def check_invariants(self) -> None:
+        pass
+
+
+class Mover:
+    """Sends numbers to one peer, suspends its queue half way, moves it to another peer, and goes on there."""
+
+    def __init__(self, first: str, second: str, count: int) -> None:
+        self._first, self._second, self._count = first, second, count
+        self._up: set[str] = set()
+        self._sent = 0
+        self.moved_at = 0
+
+    def handle(self, inputs: list[Input], out: Outbox) -> None:
+        for event in inputs:
+            match event:
+                case Started():
+                    out.connect(self._first, self._first)
+                    out.connect(self._second, self._second)
+                case LinkUp():
+                    self._up.add(event.peer)
+                    if len(self._up) == 2:
+                        out.set_timer(("mover", "tick"), MILLISECOND)
+                case TimerFired():
+                    self._tick(out)
+
+    def _tick(self, out: Outbox) -> None:
+        half, last = self._count // 2, self._count * 3 // 4
+        queue = out.queue(self._first)
+        if self._sent == half:
+            queue.suspend()
+        self._sent += 1
+        if self._sent <= last:
+            out.send(self._first, numbered(self._sent), Lane.USER)
+        else:
+            if not self.moved_at:
+                self.moved_at = len(queue)
+                out.queue(self._second).suspend()
+                queue.move_to(out.queue(self._second))
+                queue.resume()
+                out.queue(self._second).resume()
+            out.send(self._second, numbered(self._sent), Lane.USER)
+        if self._sent < self._count:
+            out.set_timer(("mover", "tick"), MILLISECOND)
+
+    def check_invariants(self) -> None:
+        pass
+
+
+class Member:
+    """Knows its peers from its disk or, the first time, from its configuration; a `Redirect` replaces them all.
+
+    It answers with the number of peers, after the new set is safe; then it drops the old links and makes the new ones.
+    """
+
+    def __init__(self, peers: Sequence[str], streams: StoredStreams) -> None:
+        self.peers = list(peers)
+        for record in streams.get("state", ()):
+            if isinstance(record, CoreState):
+                self.peers = msgspec.msgpack.decode(record.state)
+        self.links: dict[str, int] = {}
+
+    def handle(self, inputs: list[Input], out: Outbox) -> None:
+        for event in inputs:
+            match event:
+                case Started():
+                    for peer in self.peers:
+                        out.connect(peer, peer)
+                case LinkUp() if event.initiated:
+                    self.links[event.peer] = event.link
+                case LinkDown():
+                    self.links.pop(event.peer, None)
+                case Received():
+                    for message in event.messages:
+                        if isinstance(message, Redirect):
+                            self._join(list(message.addresses), event.peer, out)
+
+    def _join(self, peers: list[str], asked_by: str, out: Outbox) -> None:
+        out.append("state", CoreState(len(peers), msgspec.msgpack.encode(peers)))
+        out.send(asked_by, numbered(len(peers)))
+        for peer, link in self.links.items():
+            if peer not in peers:
+                out.disconnect(link, "left the set")
+        for peer in peers:
+            if peer not in self.links:
+                out.connect(peer, peer)
+        self.peers = peers
+
+    def check_invariants(self) -> None:
+        pass
+
+
+class Asker(Recorder):
+    """Asks a member to replace its peers, and writes down the answers."""
+
+    def __init__(self, member: str, peers: Sequence[str]) -> None:
+        super().__init__()
+        self._member, self._peers = member, tuple(peers)
+
+    def handle(self, inputs: list[Input], out: Outbox) -> None:
+        super().handle(inputs, out)
+        for event in inputs:
+            if isinstance(event, Started):
+                out.connect(self._member, self._member)
+            elif isinstance(event, LinkUp):
+                out.send(self._member, Redirect(self._peers))
+
+
+_encode_commands = msgspec.msgpack.Encoder().encode
+_decode_commands = msgspec.msgpack.Decoder(list[Command]).decode
+
+
+class RemoteSequencer:
+    """A part that has another node decide the order of commands: each goes there and comes back."""
+
+    name: ClassVar[str] = "remote"
+    messages: ClassVar[dict[type, frozenset[Role]]] = {Publish: frozenset({Role.BROKER})}
+
+    def __init__(self, core: BrokerCore, sequencer: str) -> None:
+        self._core = core
+        self._sequencer = sequencer
+        self._turn: list[Command] = []
+        self.applied: Any = None
+
+    def on_started(self, started: Started, out: Outbox) -> None:
+        out.connect(self._sequencer, self._sequencer)
+
+    def submit(self, command: Command, out: Outbox) -> None:
+        self._turn.append(command)
+
+    def on_publish(self, peer: str, message: Publish, out: Outbox) -> None:
+        for place, command in enumerate(_decode_commands(message.events)):
+            self.applied(self._core.apply(message.first + place, message.confirmed, command), out)
+
+    def finish(self, out: Outbox) -> None:
+        if self._turn:
+            out.send(self._sequencer, Publish(0, msgspec.Raw(_encode_commands(self._turn)), out.wall))
+            self._turn = []
+
+
+class Sequencer:
+    """Numbers the commands that come, keeps them, and gives them back."""
+
+    def __init__(self) -> None:
+        self.decided: list[Applied] = []
+        self._number = 1
+
+    def handle(self, inputs: list[Input], out: Outbox) -> None:
+        for event in inputs:
+            if isinstance(event, Received):
+                for message in event.messages:
+                    if isinstance(message, Publish):
+                        commands = _decode_commands(message.events)
+                        self.decided.append(Applied(self._number, message.confirmed, commands))
+                        out.send(event.peer, Publish(self._number, message.events, message.confirmed))
+                        self._number += len(commands)
+
+    def check_invariants(self) -> None:
+        pass
+
+
+def broker_behind(sequencer: str, core: BrokerCore, settings: BrokerSettings, rng: Random) -> Assembly:
+    """The usual broker, except that another node decides the order of its commands."""
+    remote = RemoteSequencer(core, sequencer)
+    host = SessionHost(settings.name, core, remote, settings.host)
+    remote.applied = host.on_applied
+    return Assembly([remote, host])

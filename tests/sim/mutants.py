@@ -1,0 +1,246 @@
+"""Brokers and clients with one mistake each, and the checker that must see it."""
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import msgspec
+
+from holdfast.broker.assembly import BrokerSettings, make_broker, make_client
+from holdfast.kernel.inputs import TimerKey
+from holdfast.kernel.messages import Message
+from holdfast.kernel.outbox import LATEST, NOW, After, Outbox
+from holdfast.kernel.parts import Assembly
+from holdfast.kernel.queues import Lane
+from holdfast.kernel.storage import StoredStreams
+from holdfast.model.event import Event, EventBytes
+from holdfast.protocols.sessions.client import ClientSession, ClientSettings
+from holdfast.protocols.sessions.commands import Publish
+from holdfast.protocols.sessions.core import BrokerCore, Output, Session
+from holdfast.protocols.sessions.host import SessionHost
+from holdfast.protocols.sessions.incoming import IncomingSubscription
+from holdfast.protocols.sessions.messages import Accepted, Deliver
+from holdfast.protocols.sessions.sequencer import DirectSequencer
+from holdfast.protocols.sessions.subscriptions import Subscription
+from holdfast.sim.draw import Shape
+from holdfast.sim.run import Factories
+from holdfast.sim.scenario import Broker
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A mistake, who must see it, and within how many seeds."""
+
+    mistake: str
+    checker: str
+    factories: Factories
+    shape: Shape = field(default_factory=Shape)
+    seeds: int = 200
+
+
+# --------------------------------------------------------------------------------------------------- broken brokers
+class DeliversToEveryone(BrokerCore):
+    def _match(self, session: Session, events: list[Event], slices: list[EventBytes]) -> list[list[Subscription]]:
+        everyone = [subscription for subscription, _ in self.index.items()]
+        super()._match(session, events, slices)
+        return [list(everyone) for _ in events]
+
+
+class TakesRepetitionsForNew(BrokerCore):
+    def _publish(self, command: Publish, outputs: list[Output]) -> None:
+        session = self.session(command.client, command.epoch)
+        if session is not None and command.first <= session.accepted:
+            accepted, session.accepted = session.accepted, command.first - 1
+            super()._publish(command, outputs)
+            session.accepted = max(accepted, session.accepted)
+        else:
+            super()._publish(command, outputs)
+
+
+class SkipsGaps(BrokerCore):
+    """Takes events that leave a gap as if what is missing had come: a late original is then taken for a repetition."""
+
+    def _publish(self, command: Publish, outputs: list[Output]) -> None:
+        session = self.session(command.client, command.epoch)
+        if session is not None and command.first > session.accepted + 1:
+            session.accepted = command.first - 1
+        super()._publish(command, outputs)
+
+
+class ForgetsEverySeventh(BrokerCore):
+    def _match(self, session: Session, events: list[Event], slices: list[EventBytes]) -> list[list[Subscription]]:
+        matched = super()._match(session, events, slices)
+        for row, wanted in enumerate(matched):
+            if (self.events + row) % 7 == 0 and len(wanted) > 1:
+                wanted.pop()
+        return matched
+
+
+class SwapsForSome(BrokerCore):
+    """Two neighbouring events of different publishers reach every second subscription in the wrong order."""
+
+    def _publish(self, command: Publish, outputs: list[Output]) -> None:
+        before = {subscription: len(subscription) for subscription, _ in self.index.items()}
+        super()._publish(command, outputs)
+        for subscription, length in before.items():
+            added = len(subscription) - length
+            if subscription.number % 2 == 0 and added == 1 and length >= 1:
+                events = subscription._events
+                events[-1], events[-2] = events[-2], events[-1]
+
+    def check_invariants(self) -> None:
+        pass
+
+
+class SwapsForAll(BrokerCore):
+    """The last two events of a batch change places, for everyone alike."""
+
+    def _match(self, session: Session, events: list[Event], slices: list[EventBytes]) -> list[list[Subscription]]:
+        if len(events) > 1:
+            events[-1], events[-2] = events[-2], events[-1]
+            slices[-1], slices[-2] = slices[-2], slices[-1]
+        return super()._match(session, events, slices)
+
+
+class KnowsNoLimit(BrokerCore):
+    def _publish(self, command: Publish, outputs: list[Output]) -> None:
+        limits = self.limits
+        self.limits = msgspec.structs.replace(limits, backlog_events=10**9)
+        super()._publish(command, outputs)
+        self.limits = limits
+
+    def check_invariants(self) -> None:
+        pass
+
+
+class _Early(Outbox):
+    """Sends some messages without waiting for the disk."""
+
+    def send(self, to: str, message: Message, lane: Lane = Lane.CONTROL, after: After = LATEST) -> None:
+        super().send(to, message, lane, NOW if isinstance(message, Accepted) else after)
+
+
+class AcknowledgesBeforeTheDisk(SessionHost):
+    def finish(self, out: Outbox) -> None:
+        early = _Early(out.tracing)
+        early.queues, early.touched, early.token = out.queues, out.touched, out.token
+        early.actions, early.timers, early.stored = out.actions, out.timers, out.stored
+        early.now, early.wall = out.now, out.wall
+        super().finish(early)
+
+
+class DeliversBeforeTheDisk(SessionHost):
+    def finish(self, out: Outbox) -> None:
+        token, out.token = out.token, 0
+        super().finish(out)
+        out.token = token
+
+
+class NeverRepeats(SessionHost):
+    def on_timer(self, key: TimerKey, out: Outbox) -> None:
+        self._unconfirmed.clear()
+        super().on_timer(key, out)
+
+
+class ForgetsToAnswer(SessionHost):
+    """Says nothing of events that it had accepted before."""
+
+    def on_publish(self, peer: str, message: Any, out: Outbox) -> None:
+        session = self._session(peer)
+        if session is None or message.first > session.accepted:
+            super().on_publish(peer, message, out)
+
+
+class ForgetsThePaused(SessionHost):
+    """Does not let publishers go on that waited for room."""
+
+    def settle(self, out: Outbox) -> None:
+        self._freed = False
+
+    def _end_blocks(self, out: Outbox) -> None:
+        pass
+
+
+class JournalsNothing(DirectSequencer):
+    def finish(self, out: Outbox) -> None:
+        self._turn.clear()
+
+
+# --------------------------------------------------------------------------------------------------- broken clients
+class _TakesTwice(IncomingSubscription):
+    __slots__ = ()
+
+    def forgotten(self, again: bool) -> None:
+        super().forgotten(again)
+        self._seen_before = {}
+
+
+class BelievesItself(ClientSession):
+    """Takes whatever comes as the next event."""
+
+    def on_deliver(self, peer: str, message: Deliver, out: Outbox) -> None:
+        numbers = []
+        received: dict[int, int] = {}
+        for subscription in message.subscriptions:
+            known = self._subscriptions.get(subscription)
+            last = received.get(subscription, known.received if known is not None else 0)
+            received[subscription] = last + 1
+            numbers.append(last + 1)
+        super().on_deliver(peer, Deliver(message.subscriptions, numbers, message.events), out)
+
+
+def _brokers(
+    core: type[BrokerCore] = BrokerCore,
+    host: type[SessionHost] = SessionHost,
+    sequencer: type[DirectSequencer] = DirectSequencer,
+) -> Factories:
+    def make(settings: BrokerSettings, rng: Random, streams: StoredStreams) -> Assembly:
+        state = core(settings.limits)
+        order = sequencer(state, settings.durable, settings.snapshot_every)
+        part = host(settings.name, state, order, settings.host)
+        order.recover(streams)
+        order.applied = part.on_applied
+        return Assembly([order, part])
+
+    return Factories(broker=make, client=make_client)
+
+
+def _clients(session: type[ClientSession]) -> Factories:
+    def make(settings: ClientSettings, rng: Random, streams: StoredStreams) -> Assembly:
+        return Assembly([session(settings, rng)])
+
+    return Factories(broker=make_broker, client=make)
+
+
+class _ForgetfulClient(ClientSession):
+    def _make(self, request: int, command: Any, out: Outbox) -> None:
+        super()._make(request, command, out)
+        made = self._subscriptions[self._last_subscription]
+        forgetful = _TakesTwice(made.number, request, made.filter, made.overflow, made.window)
+        self._subscriptions[made.number] = forgetful
+
+
+DURABLE = Shape(brokers=(Broker(id="b1", durable=True, sync_us=(5_000, 300_000)),), fixed_brokers=True)
+FORGETFUL = Shape(brokers=(Broker(id="b1", durable=False),), fixed_brokers=True)
+TIGHT = Shape(brokers=(Broker(id="b1", durable=True, backlog_events=2),), fixed_brokers=True)
+
+MUTANTS = [
+    Mutant("delivers events that do not match", "only-matching", _brokers(DeliversToEveryone)),
+    Mutant("takes a repeated publish for a new one", "at-most-once", _brokers(TakesRepetitionsForNew)),
+    Mutant("takes a repeated publish for a new one", "exactly-once", _brokers(TakesRepetitionsForNew)),
+    Mutant("a client takes a repeated delivery for a new one", "at-most-once", _clients(BelievesItself)),
+    Mutant("a client forgets what it had got before", "at-most-once", _clients(_ForgetfulClient), FORGETFUL),
+    Mutant("swaps events of one publisher", "publisher-order", _brokers(SwapsForAll)),
+    Mutant("swaps events for some subscribers", "total-order", _brokers(SwapsForSome)),
+    Mutant("skips an event for some subscribers", "complete", _brokers(ForgetsEverySeventh)),
+    Mutant("skips an event for some subscribers", "no-loss", _brokers(ForgetsEverySeventh)),
+    Mutant("skips an event for some subscribers", "exactly-once", _brokers(ForgetsEverySeventh)),
+    Mutant("takes what leaves a gap", "no-loss", _brokers(SkipsGaps)),
+    Mutant("acknowledges what is not on the disk", "no-loss", _brokers(host=AcknowledgesBeforeTheDisk), DURABLE),
+    Mutant("speaks of what is not on the disk", "no-loss", _brokers(host=DeliversBeforeTheDisk), DURABLE),
+    Mutant("keeps no journal", "no-forgetting", _brokers(sequencer=JournalsNothing), DURABLE),
+    Mutant("keeps more than its limit", "bounded-queues", _brokers(KnowsNoLimit), TIGHT),
+    Mutant("does not repeat what was lost", "no-loss", _brokers(host=NeverRepeats)),
+    Mutant("does not answer a repetition", "liveness", _brokers(host=ForgetsToAnswer)),
+    Mutant("lets publishers wait for ever", "liveness", _brokers(host=ForgetsThePaused), TIGHT),
+]  # fmt: skip
