@@ -479,7 +479,7 @@ class ClientSession:
     # ------------------------------------------------------------------------------------------------ what comes in
     def on_subscribed(self, peer: str, message: Subscribed, out: Outbox) -> None:
         subscription = self._subscriptions.get(message.subscription)
-        if subscription is None or subscription.phase is not SubscriptionPhase.MAKING:
+        if self.phase is not Phase.OPEN or subscription is None or subscription.phase is not SubscriptionPhase.MAKING:
             return
         subscription.phase = SubscriptionPhase.LIVE
         self._progress_at = out.now
@@ -490,7 +490,7 @@ class ClientSession:
 
     def on_subscribe_refused(self, peer: str, refused: SubscribeRefused, out: Outbox) -> None:
         subscription = self._subscriptions.get(refused.subscription)
-        if subscription is None or subscription.phase is not SubscriptionPhase.MAKING:
+        if self.phase is not Phase.OPEN or subscription is None or subscription.phase is not SubscriptionPhase.MAKING:
             return
         del self._subscriptions[refused.subscription]
         if subscription.maker is not None:
@@ -504,7 +504,7 @@ class ClientSession:
 
     def on_unsubscribed(self, peer: str, message: Unsubscribed, out: Outbox) -> None:
         subscription = self._subscriptions.get(message.subscription)
-        if subscription is None or subscription.phase is not SubscriptionPhase.ENDING:
+        if self.phase is not Phase.OPEN or subscription is None or subscription.phase is not SubscriptionPhase.ENDING:
             return
         del self._subscriptions[message.subscription]
         self._progress_at = out.now
@@ -512,6 +512,8 @@ class ClientSession:
             out.complete(request, requests.SubscriptionOver(subscription.number))
 
     def on_subscription_ended(self, peer: str, ended: SubscriptionEnded, out: Outbox) -> None:
+        if self.phase is not Phase.OPEN:
+            return
         subscription = self._subscriptions.get(ended.subscription)
         if subscription is not None and subscription.phase is not SubscriptionPhase.ENDING:
             out.complete(requests.UNSOLICITED, requests.SubscriptionLost(ended.subscription, ended.reason))
@@ -521,6 +523,8 @@ class ClientSession:
     def on_deliver(self, peer: str, message: Deliver, out: Outbox) -> None:
         if not len(message.subscriptions) == len(message.numbers) == len(message.events):
             raise ProtocolError("Deliver names subscriptions, numbers and events in different counts")
+        if self.phase is not Phase.OPEN:
+            return
         batches: dict[IncomingSubscription, list[Event]] = {}
         known = self._subscriptions
         for number, place, data in zip(message.subscriptions, message.numbers, message.events, strict=True):
@@ -556,7 +560,7 @@ class ClientSession:
 
     def on_dropped(self, peer: str, dropped: Dropped, out: Outbox) -> None:
         subscription = self._subscriptions.get(dropped.subscription)
-        if subscription is None or subscription.phase is not SubscriptionPhase.LIVE:
+        if self.phase is not Phase.OPEN or subscription is None or subscription.phase is not SubscriptionPhase.LIVE:
             return
         count = subscription.skip(dropped.through)
         self._unreported[subscription] = None

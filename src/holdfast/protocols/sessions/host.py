@@ -24,7 +24,17 @@ from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.event import EventBytes, encode_batch
 from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.commands import Command
-from holdfast.protocols.sessions.core import Answered, BrokerCore, Freed, Opened, Output, Reply, Session, Woken
+from holdfast.protocols.sessions.core import (
+    Answered,
+    BrokerCore,
+    Freed,
+    NotOpened,
+    Opened,
+    Output,
+    Reply,
+    Session,
+    Woken,
+)
 from holdfast.protocols.sessions.messages import (
     Accepted,
     CloseSession,
@@ -126,7 +136,7 @@ class SessionHost:
         self._unconfirmed: dict[_Cursor, None] = {}
         self._waiting: dict[str, None] = {}  # publishers that are held, in the order in which they came to wait
         # Of this turn:
-        self._replies: list[tuple[str, Message]] = []
+        self._replies: list[tuple[int, str, Message]] = []  # link, peer
         self._answered: dict[str, None] = {}
         self._woken: dict[Subscription, None] = {}
         self._freed = False
@@ -177,7 +187,7 @@ class SessionHost:
     def on_close_session(self, peer: str, message: CloseSession, out: Outbox) -> None:
         session = self._session(peer)
         if session is None:
-            self._replies.append((peer, SessionClosed()))
+            self._reply(self._attached[peer], peer, SessionClosed())
         else:
             self._sequencer.submit(commands.EndSession(peer, session.epoch), out)
 
@@ -199,7 +209,7 @@ class SessionHost:
             tuple(forgotten),
             self._settings.alternates,
         )
-        self._replies.append((opened.client, reply))
+        self._reply(attachment, opened.client, reply)
         if attachment.epoch == opened.epoch:
             return  # asked twice; what has happened on the link since then stands
         attachment.epoch = opened.epoch
@@ -222,7 +232,10 @@ class SessionHost:
             )
             self._woken[subscription] = None
         for number, reason in session.ended.items():
-            self._replies.append((opened.client, SubscriptionEnded(number, reason)))
+            self._reply(attachment, opened.client, SubscriptionEnded(number, reason))
+
+    def _reply(self, attachment: _Attachment, peer: str, message: Message) -> None:
+        self._replies.append((attachment.link, peer, message))
 
     def _session(self, peer: str) -> Session | None:
         """The session that is open on the peer's link. Without one, a message came too early, and comes again."""
@@ -396,7 +409,15 @@ class SessionHost:
                 case Answered():
                     self._answered[output.client] = None
                 case Reply():
-                    self._replies.append((output.client, output.message))
+                    # By the end of the turn the client may be there in another life, which must not get it.
+                    attachment = self._attached.get(output.client)
+                    if attachment is not None and attachment.epoch == output.epoch:
+                        self._reply(attachment, output.client, output.message)
+                case NotOpened():
+                    attachment = self._attached.get(output.client)
+                    opening = None if attachment is None else attachment.opening
+                    if attachment is not None and opening is not None and opening.instance == output.instance:
+                        self._reply(attachment, output.client, output.refusal)
                 case Opened():
                     self._opened(output, out)
                 case Freed():
@@ -411,8 +432,9 @@ class SessionHost:
 
     def finish(self, out: Outbox) -> None:
         """Says what the turn came to. The sequencer's own `finish` has run before."""
-        for peer, message in self._replies:
-            if peer in self._attached:
+        for link, peer, message in self._replies:
+            attachment = self._attached.get(peer)
+            if attachment is not None and attachment.link == link:
                 out.send(peer, message)
         self._replies.clear()
         for peer in self._answered:
@@ -502,7 +524,7 @@ class SessionHost:
             elif attachment.epoch:
                 session = self._session(peer)
                 for number, reason in () if session is None else session.ended.items():
-                    self._replies.append((peer, SubscriptionEnded(number, reason)))
+                    self._reply(attachment, peer, SubscriptionEnded(number, reason))
         for client in [client for client, since in self._away.items() if out.now - since >= settings.away_after]:
             del self._away[client]
             session = self._core.sessions.get(client)
