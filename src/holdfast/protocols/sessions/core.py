@@ -97,7 +97,9 @@ class Session:
         self.instance = instance
         self.epoch = epoch
         self.accepted = 0  # events of this session up to here are answered
-        self.refused: dict[int, tuple[Refusal, str]] = {}  # those of them that were refused, until the client has seen it
+        self.refused: dict[
+            int, tuple[Refusal, str]
+        ] = {}  # those of them that were refused, until the client has seen it
         self.subscriptions: dict[int, Subscription] = {}
         self.ended: dict[int, str] = {}  # by us, until the client has seen it
 
@@ -327,7 +329,9 @@ class BrokerCore:
         session.accepted += len(events)
         for subscription in overflowed:
             owner = self.sessions[subscription.client]
-            reason = f"overflow: more than {self.limits.backlog_events} events or {self.limits.backlog_bytes} bytes wait"
+            reason = (
+                f"overflow: more than {self.limits.backlog_events} events or {self.limits.backlog_bytes} bytes wait"
+            )
             self._end(owner, subscription, reason, outputs)
         if woken:
             outputs.append(Woken([subscription for subscription in woken if subscription not in overflowed]))
