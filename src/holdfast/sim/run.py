@@ -62,7 +62,7 @@ class Outcome(msgspec.Struct, frozen=True):
         return not self.violations and not self.broken
 
 
-class _Digest:
+class Digest:
     """Counts and sums up rows."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ def run_scenario(
 ) -> Outcome:
     """Runs a scenario to its end, or to the first violation."""
     watch = Watch(header_of(wanted), [make_checker(name) for name in wanted.checkers])
-    digest = _Digest()
+    digest = Digest()
     run = _Run(wanted, factories or Factories(), [digest, watch, *sinks], folder)
     broken = ""
 
