@@ -138,7 +138,7 @@ def _campaign(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
     campaign = run_campaign(source, seeds, arguments.jobs, bar.show)
     bar.clear()
-    print(_summary(campaign, time.monotonic() - started))
+    print(_summary(campaign, len(seeds), time.monotonic() - started))
     for outcome in campaign.failed[:SHOWN_FAILURES]:
         _report_failure(outcome, source, arguments)
     if len(campaign.failed) > SHOWN_FAILURES:
@@ -146,8 +146,10 @@ def _campaign(arguments: argparse.Namespace) -> int:
     return OK if campaign.clean else CHECK_FAILED
 
 
-def _summary(campaign: Campaign, seconds: float) -> str:
+def _summary(campaign: Campaign, wanted: int, seconds: float) -> str:
     verdict = "all clean" if campaign.clean else f"{len(campaign.failed)} FAILED"
+    if campaign.runs < wanted:
+        verdict += " (stopped early)"
     return (
         f"{campaign.runs:,} runs, {verdict}: {campaign.events_published:,} events published, "
         f"{campaign.events_delivered:,} delivered, {campaign.faults:,} faults, {campaign.steps:,} steps, "
@@ -161,6 +163,7 @@ def _report_failure(outcome: Outcome, source: Source, arguments: argparse.Namesp
     scenario = scenario_for(source, outcome.seed)
     if not arguments.no_shrink:
         try:
+            print("  shrinking it …", flush=True)
             scenario = shrink(scenario, lambda smaller: not run_scenario(smaller).clean)
         except ScenarioError as error:
             print(f"not shrunk: {error}", file=sys.stderr)

@@ -1,0 +1,83 @@
+"""Site files are read whole, or refused with the line and what is allowed there."""
+
+import pytest
+
+from holdfast.broker.site import BrokerEntry, Site, site_from_toml
+from holdfast.errors import SiteError
+from holdfast.protocols.sessions.core import CoreLimits
+
+GOOD = """\
+name = "quotes"
+[scheme]
+kind = "tree"
+[[broker]]
+id = "b1"
+address = "127.0.0.1:7500"
+data = "var/b1"
+[limits]
+backlog_events = 500
+"""
+
+
+def test_a_site_is_read_whole() -> None:
+    assert site_from_toml(GOOD, "site.toml") == Site(
+        name="quotes",
+        scheme="tree",
+        brokers=(BrokerEntry(id="b1", address="127.0.0.1:7500", data="var/b1"),),
+        limits=CoreLimits(backlog_events=500),
+    )
+
+
+def test_what_is_left_out_has_a_default() -> None:
+    site = site_from_toml('[[broker]]\nid = "b1"\n', "site.toml")
+    assert site == Site(name="site", scheme="tree", brokers=(BrokerEntry(id="b1"),))
+    assert not site.brokers[0].durable
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "problem"),
+    [
+        ('kind = "tree"', 'kind = "ring"', 3, "there is no scheme 'ring'; there is tree"),
+        ('kind = "tree"', "kind = 3", 3, "'kind' is 3, and has to be a text"),
+        ('kind = "tree"', 'knd = "tree"', 3, "'knd' is not known in [scheme]; known are kind"),
+        ('name = "quotes"', 'name = "a b"', 1, "'a b' is no name"),
+        ('name = "quotes"', 'nam = "x"', 1, "'nam' is not known; known are name, scheme, broker, limits"),
+        ('id = "b1"', 'id = "b:1"', 5, "'b:1' is no name"),
+        ('id = "b1"', 'data = ""', 4, "a broker has an id"),
+        ('id = "b1"', "id = true", 5, "'id' is True, and has to be a text"),
+        ("127.0.0.1:7500", "127.0.0.1", 6, "'127.0.0.1' is no address: write host:port"),
+        ("127.0.0.1:7500", "127.0.0.1:70000", 6, "'127.0.0.1:70000' is no address"),
+        ('data = "var/b1"', 'dta = "var/b1"', 7, "'dta' is not known in [broker]; known are id, address, data"),
+        ("backlog_events = 500", "backlog_events = 0", 9, "'backlog_events' is 0, and has to be 1 or more"),
+        ("backlog_events = 500", "backlog_events = true", 9, "'backlog_events' is True, and has to be a whole number"),
+        ("backlog_events = 500", "backlog = 5", 9, "'backlog' is not known in [limits]; known are sessions"),
+        ("[[broker]]", "[broker]", 4, "'broker' is {'id': 'b1'"),
+        ('kind = "tree"', 'kind = "tree', 3, "this is no TOML: "),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(old: str, new: str, line: int, problem: str) -> None:
+    text = GOOD.replace(old, new)
+    if 'data = ""' in new:
+        text = GOOD.replace('id = "b1"\n', "")
+    with pytest.raises(SiteError) as caught:
+        site_from_toml(text, "site.toml")
+    assert caught.value.line == line
+    assert caught.value.problem.startswith(problem)
+    assert str(caught.value).startswith(f"site.toml:{line}: {problem}")
+
+
+def test_a_site_without_a_broker_is_refused() -> None:
+    with pytest.raises(SiteError, match=r"site.toml: a site has a broker: add \[\[broker\]\] with an id"):
+        site_from_toml('name = "empty"\n', "site.toml")
+
+
+def test_a_second_broker_is_refused_until_there_is_routing() -> None:
+    text = GOOD + '[[broker]]\nid = "b2"\n'
+    with pytest.raises(SiteError, match=r"site.toml:10: the site has 2 brokers; the scheme 'tree' takes one"):
+        site_from_toml(text, "site.toml")
+
+
+@pytest.mark.parametrize("second", ['id = "b1"\naddress = "a:1"', 'id = "b2"\naddress = "127.0.0.1:7500"'])
+def test_two_brokers_share_neither_name_nor_address(second: str) -> None:
+    with pytest.raises(SiteError, match="two brokers"):
+        site_from_toml(GOOD + f"[[broker]]\n{second}\n", "site.toml")
