@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,12 @@ def documented_scenario() -> str:
     """The scenario that docs/simulator.md shows."""
     text = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")
     return str(re.findall(r"```json\n(.*?)```", text, flags=re.DOTALL)[0])
+
+
+def far_apart(latency: str) -> str:
+    """The same over a slower network: everything happens later, and the power is cut with the event under way."""
+    text = documented_scenario().replace('"faults"', f'"network": {{"latency": {latency}}}, "faults"')
+    return text.replace("500", "2500").replace("501", "2501").replace('"safety_ms": 2000', '"safety_ms": 5000')
 
 
 def test_a_campaign_ends_with_a_summary(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -143,3 +150,20 @@ def test_a_latency_that_cannot_be_is_explained(capsys: pytest.CaptureFixture[str
     path.write_text(documented_scenario().replace('"faults"', latency))
     assert run("sim", "--replay", str(path)) == 2
     assert "low_us" in capsys.readouterr().err
+
+
+def test_a_table_of_round_trips_is_found_beside_the_scenario(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, data_file: Callable[[str], Path]
+) -> None:
+    (tmp_path / "table.tsv.xz").symlink_to(data_file("planetlab-rtt-490.tsv.xz"))
+    path = tmp_path / "scenario.json"
+    path.write_text(far_apart('{"model": "matrix", "path": "table.tsv.xz", "jitter_percent": 5}'))
+    assert run("sim", "--scenario", str(path), "--seeds", "1..20", "--jobs", "2") == 0
+    assert capsys.readouterr().out.startswith("20 runs, all clean: 20 events published, 20 delivered, 20 faults")
+
+
+def test_a_scenario_runs_over_a_transit_stub_network(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "scenario.json"
+    path.write_text(far_apart('{"model": "transit-stub", "seed": 3}'))
+    assert run("sim", "--scenario", str(path), "--seeds", "1..5") == 0
+    assert capsys.readouterr().out.startswith("5 runs, all clean: 5 events published, 5 delivered, 5 faults")

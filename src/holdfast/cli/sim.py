@@ -18,6 +18,7 @@ from holdfast.cli.main import CHECK_FAILED, OK
 from holdfast.errors import ScenarioError
 from holdfast.sim.campaign import Campaign, Source, run_campaign, scenario_for
 from holdfast.sim.draw import Shape
+from holdfast.sim.latency import RoundTripMatrix
 from holdfast.sim.run import Outcome, header_of, run_scenario
 from holdfast.sim.scenario import Broker, Scenario, scenario_from_json, scenario_to_json
 from holdfast.sim.shrink import shrink
@@ -114,7 +115,14 @@ def shape_of(site: Site) -> Shape:
 
 
 def _read_scenario(name: str) -> Scenario:
-    return scenario_from_json(Path(name).read_bytes(), name)
+    scenario = scenario_from_json(Path(name).read_bytes(), name)
+    latency = scenario.network.latency
+    if isinstance(latency, RoundTripMatrix):
+        # A table is looked for beside the scenario that names it, and found again wherever a failure is saved.
+        latency = msgspec.structs.replace(latency, path=str((Path(name).parent / latency.path).resolve()))
+        network = msgspec.structs.replace(scenario.network, latency=latency)
+        scenario = msgspec.structs.replace(scenario, network=network)
+    return scenario
 
 
 def _with_checkers(scenario: Scenario, arguments: argparse.Namespace) -> Scenario:

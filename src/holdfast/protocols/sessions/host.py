@@ -141,6 +141,7 @@ class SessionHost:
         self._woken: dict[Subscription, None] = {}
         self._freed = False
         self._ticking = False
+        self._noted_size = 0  # the table's size that the trace knows of
 
     # -------------------------------------------------------------------------------------------------------- links
     def on_started(self, started: Started, out: Outbox) -> None:
@@ -443,6 +444,9 @@ class SessionHost:
                 refused = tuple((number, *why) for number, why in session.refused.items())
                 out.send(peer, Accepted(session.accepted, refused))
         self._answered.clear()
+        if out.tracing and self._noted_size != len(self._core.index):
+            self._noted_size = len(self._core.index)
+            out.note("table_size", node=self._node, table="subscriptions", entries=self._noted_size)
         if self._woken:
             woken, self._woken = self._woken, {}
             self._send_events(woken, out)
