@@ -4,7 +4,8 @@ One outbox serves one node for all its life. During a turn it only collects; the
 `handle` has returned, in an order that it is free to choose except where the contract binds it:
 
 - a message sent with `after=LATEST` (the default) leaves only when everything appended before is durable;
-- to one peer, a lane is FIFO among messages that wait for the disk, and among those that do not.
+- to one peer, a lane is FIFO among messages that wait for the disk, and among those that do not;
+- `stop` comes last: what else the turn asked for is begun before, and what can't be begun at once never is.
 
 `RecordingOutbox` keeps every effect as a value, for tests.
 """
@@ -90,6 +91,10 @@ class CancelTimer(_Effect, frozen=True):
     key: TimerKey
 
 
+class Stop(_Effect, frozen=True):
+    reason: str
+
+
 class Deliver(_Effect, frozen=True):
     """For the application beside a client node: events of one of its subscriptions, in order."""
 
@@ -121,6 +126,7 @@ Effect = (
     | Disconnect
     | SetTimer
     | CancelTimer
+    | Stop
     | Deliver
     | Complete
     | Note
@@ -130,13 +136,14 @@ Effect = (
 class Outbox:
     """Collects what a node asks for; the driver empties it after every turn."""
 
-    __slots__ = ("actions", "now", "queues", "stored", "timers", "token", "touched", "tracing", "wall")
+    __slots__ = ("actions", "now", "queues", "stopping", "stored", "timers", "token", "touched", "tracing", "wall")
 
     def __init__(self, tracing: bool = False) -> None:
         self.now = 0  # monotonic, nanoseconds
         self.wall = 0  # since 1970, nanoseconds; may jump; for lifetimes and for what people read
         self.tracing = tracing  # whether notes are wanted: skip the work of making one if not
         self.token = 0  # of the latest append
+        self.stopping: str | None = None  # why the node wants to be stopped
         self.queues: dict[str, OutputQueue] = {}
         self.touched: list[OutputQueue] = []
         self.timers: list[tuple[TimerKey, int | None]] = []
@@ -202,6 +209,15 @@ class Outbox:
     def cancel_timer(self, key: TimerKey) -> None:
         self.timers.append((key, None))
 
+    # ----------------------------------------------------------------------------------------------------- life
+    def stop(self, reason: str) -> None:
+        """Ends this life of the node after the turn, as a kill would: it can't go on and keep its promises.
+
+        It gets no further input. Who runs the driver decides when it is started again.
+        """
+        if self.stopping is None:
+            self.stopping = reason
+
     # ---------------------------------------------------------------------------------------- application, trace
     def deliver(self, subscription: int, events: list[Any]) -> None:
         """Hands events to the application beside a client node."""
@@ -263,6 +279,10 @@ class RecordingOutbox(Outbox):
     def cancel_timer(self, key: TimerKey) -> None:
         super().cancel_timer(key)
         self.effects.append(CancelTimer(key))
+
+    def stop(self, reason: str) -> None:
+        super().stop(reason)
+        self.effects.append(Stop(reason))
 
     def deliver(self, subscription: int, events: list[Any]) -> None:
         super().deliver(subscription, events)

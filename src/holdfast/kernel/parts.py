@@ -13,6 +13,9 @@ are listed:
 - `finish(out)`: everyone has settled; say now what concerns the whole turn: one message per destination, one cumulative
   acknowledgement.
 - `check_invariants()`.
+
+When the storage fails, the node stops after that turn, whatever its parts do: what they decided since the last
+`Durable` is in their memory and will never be on the disk, so that nothing they could still say is sure to hold.
 """
 
 from __future__ import annotations
@@ -100,6 +103,8 @@ class Assembly:
                     self._table_of_link.pop(event.link, None)  # type: ignore[union-attr]
                 for handler in self._broadcast[kind]:
                     handler(event, out)
+                if kind is StorageFailed:
+                    out.stop(f"the storage failed: {event.reason}")  # type: ignore[union-attr]
         for settle in self._settle:
             settle(out)
         for finish in self._finish:
