@@ -20,6 +20,7 @@ from holdfast.sim.scenario import (
     Client,
     ClockJump,
     Cut,
+    DiskFull,
     DiskSlow,
     Fault,
     Kill,
@@ -190,7 +191,7 @@ def _draw_actions(rng: Random, shape: Shape, clients: list[Client]) -> list[Acti
 def _draw_faults(rng: Random, shape: Shape, brokers: list[Broker], clients: list[Client]) -> list[Fault]:
     hosts = [broker.id for broker in brokers] * 2 + [client.id for client in clients]
     with_disk = [broker.id for broker in brokers if broker.durable]
-    kinds = ["kill", "power-cut", "pause", "cut", "clock-jump", *(["disk-slow"] if with_disk else [])]
+    kinds = ["kill", "power-cut", "pause", "cut", "clock-jump", *(["disk-slow", "disk-full"] if with_disk else [])]
     # Some seeds concentrate on a few kinds of fault, some have none.
     chosen = [kind for kind in kinds if rng.random() < 0.6]
     faults: list[Fault] = []
@@ -217,4 +218,6 @@ def _draw_faults(rng: Random, shape: Shape, brokers: list[Broker], clients: list
                 faults.append(ClockJump(at_ms=at, for_ms=duration, host=host, by_ms=by))
             case "disk-slow":
                 faults.append(DiskSlow(at_ms=at, for_ms=duration, host=rng.choice(with_disk)))
+            case "disk-full":
+                faults.append(DiskFull(at_ms=at, for_ms=duration, host=rng.choice(with_disk)))
     return sorted(faults, key=lambda fault: fault.at_ms)

@@ -26,7 +26,7 @@ from holdfast.kernel.inputs import (
 from holdfast.kernel.links import Role, peer_name
 from holdfast.kernel.node import Node, require
 from holdfast.kernel.outbox import Complete, Connect, Deliver, Disconnect, Note, Outbox, ReadLog
-from holdfast.kernel.queues import OutputQueue
+from holdfast.kernel.queues import OutputQueue, QueueState
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.catalogue import MESSAGES
 from holdfast.sim.disk import Disk
@@ -81,6 +81,7 @@ class Host:
         self._application = application
         self._ends: dict[str, End] = {}  # peer → the link's end here
         self._by_link: dict[int, End] = {}
+        self._new_links: list[End] = []  # that the next turn tells the node of
         self._timers: dict[TimerKey, int] = {}
         self._inbox: list[Input] = []
         self._turn_due = False
@@ -102,8 +103,12 @@ class Host:
         self._direct = not (service_ns_per_turn or service_ns_per_message or gather_ns)
 
     # --------------------------------------------------------------------------------------------------------- life
+    @property
+    def running(self) -> bool:
+        return self.node is not None
+
     def start(self) -> None:
-        require(self.node is None, "a host that runs is not started", host=self.name)
+        require(not self.running, "a host that runs is not started", host=self.name)
         simulation = self._simulation
         self.life += 1
         self.dark = False
@@ -124,8 +129,10 @@ class Host:
         self.life += 1
         for end in list(self._ends.values()):
             self._simulation.network.abandon(end, silently=power_cut)
+        if power_cut:
+            self._simulation.network.lose_power(self)
         self._ends, self._by_link, self._timers, self._inbox = {}, {}, {}, []
-        self._blocked = {}
+        self._blocked, self._new_links = {}, []
         self._turn_due = self._syncing = self._in_turn = False
         self._busy_until = 0
         if self.disk is not None:
@@ -137,9 +144,10 @@ class Host:
     def resume(self) -> None:
         if self.paused:
             self.paused = False
+            for queue in list(self._blocked):
+                self._transmit(queue)
             if self._inbox and not self._turn_due:
-                self._turn_due = True
-                self._simulation.after(0, self._take_turn, self.life)
+                self._plan_turn()
 
     # ------------------------------------------------------------------------------------------------------- inputs
     def request(self, request: int, command: Any) -> None:
@@ -157,15 +165,16 @@ class Host:
         received = Received(end.link, end.peer, messages)
         self._hand(received)
 
+    def end_to(self, peer: str) -> End | None:
+        return self._ends.get(peer)
+
     def link_up(self, end: End, initiated: bool) -> None:
-        older = self._ends.get(end.peer)
-        if older is not None:
-            self._simulation.network.close(older, "superseded by a newer link")
-        end.up = True
+        """The network made a link."""
         self._ends[end.peer] = end
         self._by_link[end.link] = end
-        other = end.other.host
-        self._hand(LinkUp(end.link, end.peer, other.life, other.role, initiated, end.address))
+        self._new_links.append(end)
+        other = end.other
+        self._hand(LinkUp(end.link, end.peer, other.life, other.host.role, initiated, end.address))
 
     def link_down(self, end: End, reason: str) -> None:
         """The network took the link away."""
@@ -183,18 +192,21 @@ class Host:
         elif self._in_turn:
             # Something that the node asked for in this turn has come true already; that is for the next one.
             self._inbox.append(event)
-            self._turn_due = True
-            self._simulation.after(0, self._take_turn, self.life)
+            self._plan_turn()
         elif self._busy_until > self._simulation.now:
             self._inbox.append(event)
-            self._turn_due = True
-            self._simulation.at(self._busy_until, self._take_turn, self.life)
+            self._plan_turn()
         elif self._gather_ns:
             self._inbox.append(event)
             self._turn_due = True
             self._simulation.after(self._gather_ns, self._take_turn, self.life)
         else:
             self._turn([event])
+
+    def _plan_turn(self) -> None:
+        """For when the host is through with its last turn."""
+        self._turn_due = True
+        self._simulation.at(max(self._simulation.now, self._busy_until), self._take_turn, self.life)
 
     def _take_turn(self, life: int) -> None:
         if life != self.life:
@@ -217,9 +229,17 @@ class Host:
             self._busy_until = simulation.now + self._service_ns_per_turn + count * self._service_ns_per_message
         simulation.steps += 1
         self._in_turn = True
+        new_links = self._new_links
+        if new_links:
+            self._new_links = []
+            for end in new_links:
+                end.known = True
         node.handle(inputs, out)
         if simulation.checking:
             node.check_invariants()
+        for end in new_links:
+            if end.peer in out.queues:
+                out.queues[end.peer].touch()  # something may have waited for the link
         self._carry_out(out)
         self._in_turn = False
 
@@ -256,7 +276,10 @@ class Host:
                     if end is not None:
                         self._simulation.network.close(end, action.reason)
                 case ReadLog():
+                    require(self.disk is not None, "a node without a disk reads nothing", host=self.name)
                     self._simulation.after(READ_DELAY, self._read, (self.life, action))
+        if out.stopping is not None:
+            self._simulation.stop_host(self, out.stopping)
 
     def _set_timers(self, out: Outbox) -> None:
         simulation = self._simulation
@@ -264,6 +287,7 @@ class Host:
             if after is None:
                 self._timers.pop(key, None)
             else:
+                require(after >= 0, "a timer fires in the future", key=key, after=after)
                 self._timers[key] = simulation.after(after, self._fire, (self.life, key))
         out.timers.clear()
 
@@ -282,7 +306,7 @@ class Host:
                 self._hand(ConnectFailed(action.peer, action.address, reason))
 
         target = self._simulation.addresses.get(action.address)
-        network.connect(self, target, action.address, fail)
+        network.connect(self, target, action.peer, action.address, fail)
 
     def _read(self, arguments: tuple[int, ReadLog]) -> None:
         life, action = arguments
@@ -319,18 +343,26 @@ class Host:
         if life != self.life or disk is None:
             return
         self._syncing = False
+        before = disk.durable
         token = disk.make_safe(count)
         for queue in list(self._blocked):
             self._transmit(queue)
         if disk.dirty:
             self._sync(disk)
-        self._hand(Durable(token))
+        if token > before:
+            self._hand(Durable(token))
 
     # ------------------------------------------------------------------------------------------------------ sending
     def _transmit(self, queue: OutputQueue) -> None:
-        """Takes from a queue what may leave, and puts it on the link, if there is one."""
+        """Takes from a queue what may leave, and puts it on the link, if there is one that the node knows of.
+
+        Before the node has heard that a link took another's place, what it meant for the other does not leave.
+        """
+        if self.paused:
+            self._blocked[queue] = None
+            return
         end = self._ends.get(queue.peer)
-        if end is None:
+        if end is None or not end.known or queue.state is QueueState.CLOSED:
             self._blocked.pop(queue, None)
             return
         network = self._simulation.network
@@ -339,7 +371,9 @@ class Host:
         kinds, encode = MESSAGES.kinds, MESSAGES.encoder
         while True:
             if end.free_at > self._simulation.now:
-                self._simulation.at(end.free_at, self._writable, (self.life, queue))
+                if not end.waking:
+                    end.waking = True
+                    self._simulation.at(end.free_at, self._writable, end)
                 return
             entries = queue.take(durable, TAKE_BYTES)
             if entries:
@@ -358,10 +392,10 @@ class Host:
             drained = Drained(queue.peer, queue.taken_count, queue.taken_bytes)
             self._simulation.after(0, self._drained, (self.life, drained))
 
-    def _writable(self, arguments: tuple[int, OutputQueue]) -> None:
-        life, queue = arguments
-        if life == self.life:
-            self._transmit(queue)
+    def _writable(self, end: End) -> None:
+        end.waking = False
+        if end.up and end.life == self.life and end.peer in self.out.queues:
+            self._transmit(self.out.queues[end.peer])
 
     def _drained(self, arguments: tuple[int, Drained]) -> None:
         life, drained = arguments

@@ -5,6 +5,9 @@ after a while the sending side gives the link up. An end that is closed or whose
 if the way there is open; a host that lost power tells no one until it is up again and gets something for a link that it
 does not know. So a link loses only a suffix, and that only when it goes down.
 
+Between two hosts there is one link. If more are made, because both dialled at the same moment or one dialled twice,
+both sides keep the one that was dialled last, whatever the order in which they hear of them.
+
 With the adversarial profile each message may be lost, doubled or late, and overtake others of the same link.
 """
 
@@ -16,13 +19,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from holdfast.kernel.links import Role
 from holdfast.kernel.time import SECOND
 
 if TYPE_CHECKING:
-    from holdfast.sim.host import Host
     from holdfast.sim.simulation import Simulation
 
 Frame = tuple[int, bytes]
+Fail = Callable[[str], None]  # tells the one that dialled why no link came of it
 
 STALLED_FOR_MAX = 20 * SECOND  # how long a sender waits for a way that is cut, as a TCP stack would
 CONNECT_TIMEOUT = 3 * SECOND
@@ -43,6 +47,29 @@ class Adversary(msgspec.Struct, frozen=True):
     late_us_max: int = 50_000  # how much later a message that is overtaken may come
 
 
+class Machine(Protocol):
+    """What a link can end at. `life` counts starts and stops: a link belongs to one life."""
+
+    name: str
+    peer: str
+    role: Role
+    life: int
+    dark: bool  # without power: no one answers
+
+    @property
+    def running(self) -> bool: ...
+
+    def end_to(self, peer: str) -> End | None:
+        """The link that there is to a peer."""
+        ...
+
+    def link_up(self, end: End, initiated: bool) -> None: ...
+
+    def link_down(self, end: End, reason: str) -> None: ...
+
+    def receive(self, end: End, frames: list[Frame]) -> None: ...
+
+
 class End:
     """One end of a link."""
 
@@ -52,23 +79,29 @@ class End:
         "cut_since",
         "free_at",
         "host",
+        "known",
         "life",
         "link",
+        "opens_at",
         "other",
         "peer",
         "stalled",
         "up",
+        "waking",
     )
 
     other: End
 
-    def __init__(self, link: int, host: Host, peer: str, address: str = "") -> None:
+    def __init__(self, link: int, host: Machine, peer: str, address: str = "") -> None:
         self.link = link
         self.host = host
         self.life = host.life
         self.address = address  # what was dialled from here
         self.peer = peer  # what the host calls the other side
         self.up = False
+        self.known = False  # the node here was told of the link
+        self.waking = False  # a wake-up is planned for when the link is free
+        self.opens_at = 0  # when the one that dialled hears that the link is there
         self.arrives_at = 0  # when the last packet that was sent from here arrives: nothing overtakes it
         self.free_at = 0  # when the next packet can be sent, on a link of limited rate
         self.stalled: list[Packet] = []  # sent from here while the way is cut
@@ -80,10 +113,10 @@ class Packet:
 
     __slots__ = ("accept", "close", "frames")
 
-    def __init__(self, frames: list[Frame], close: str | None = None, accept: bool = False) -> None:
+    def __init__(self, frames: list[Frame], close: str | None = None, accept: Fail | None = None) -> None:
         self.frames = frames
         self.close = close
-        self.accept = accept
+        self.accept = accept  # how the one that dialled fails if it wants the link no more
 
 
 class Network:
@@ -134,8 +167,8 @@ class Network:
         return (source, target) in self._cuts
 
     # ------------------------------------------------------------------------------------------------------- making
-    def connect(self, host: Host, target: Host | None, address: str, fail: Callable[[str], None]) -> None:
-        """Dials. Leads to a LinkUp at both hosts, or to `fail` at the one that dialled."""
+    def connect(self, host: Machine, target: Machine | None, expected: str, address: str, fail: Fail) -> None:
+        """Dials. Leads to a link, or to one call of `fail`. `expected` is who should be there, if anyone is."""
         simulation = self._simulation
         if target is None:
             simulation.after(self._delay(host.name, host.name), fail, "no such address")
@@ -144,23 +177,45 @@ class Network:
         else:
             self._last_link += 1
             near = End(self._last_link, host, target.peer, address)
-            simulation.after(self._delay(host.name, target.name), self._reach, (near, target, fail))
+            simulation.after(self._delay(host.name, target.name), self._reach, (near, target, expected, fail))
 
-    def _reach(self, arguments: tuple[End, Host, Callable[[str], None]]) -> None:
-        near, target, fail = arguments
+    def _reach(self, arguments: tuple[End, Machine, str, Fail]) -> None:
+        near, target, expected, fail = arguments
         simulation = self._simulation
         back = self._delay(target.name, near.host.name)
         if near.life != near.host.life:
             return  # the one that dialled is gone
         if target.dark or self.is_cut(target.name, near.host.name):
             simulation.after(CONNECT_TIMEOUT, fail, "timed out")
-        elif target.node is None:
+        elif not target.running:
             simulation.after(back, fail, "connection refused")
+        elif expected and target.peer != expected:
+            simulation.after(back, fail, f"{target.peer} answered, not {expected}")
+        elif self._has_newer(target, near.host.peer, near.link):
+            simulation.after(back, fail, "superseded by a newer link")
         else:
             far = End(near.link, target, near.host.peer)
             near.other, far.other = far, near
-            target.link_up(far, initiated=False)
-            self.send(far, Packet([], accept=True))
+            # First, so that what the target's node says at once comes behind it.
+            self.send(far, Packet([], accept=fail))
+            if not self._open(far, initiated=False):
+                self.send(far, Packet([], close="reset by the other side"))
+
+    @staticmethod
+    def _has_newer(host: Machine, peer: str, link: int) -> bool:
+        end = host.end_to(peer)
+        return end is not None and end.link > link
+
+    def _open(self, end: End, initiated: bool) -> bool:
+        """The link is there at this end, in place of an older one. False if the host stopped over the older one."""
+        older = end.host.end_to(end.peer)
+        if older is not None:
+            self.close(older, "superseded by a newer link")
+        if end.life != end.host.life:
+            return False
+        end.up = True
+        end.host.link_up(end, initiated)
+        return True
 
     # ------------------------------------------------------------------------------------------------------ sending
     def send(self, end: End, packet: Packet) -> None:
@@ -192,10 +247,13 @@ class Network:
 
     def _travel(self, end: End, packet: Packet) -> None:
         simulation = self._simulation
-        at = simulation.now + self._delay(end.host.name, end.other.host.name)
+        now = simulation.now
+        at = (end.free_at if end.free_at > now else now) + self._delay(end.host.name, end.other.host.name)
         if at < end.arrives_at:
             at = end.arrives_at  # in the order of sending
         end.arrives_at = at
+        if packet.accept is not None:
+            end.opens_at = at
         simulation.at(at, self._arrive, (end, packet))
 
     def _travel_badly(self, end: End, packet: Packet, adversary: Adversary) -> None:
@@ -205,9 +263,9 @@ class Network:
             for _ in range(copies):
                 if rng.random() < adversary.loss:
                     continue
-                at = simulation.now + self._delay(end.host.name, end.other.host.name)
+                at = max(simulation.now, end.free_at) + self._delay(end.host.name, end.other.host.name)
                 if rng.random() < adversary.reordering:
-                    at += int(rng.random() * adversary.late_us_max * 1_000)
+                    at = max(at + int(rng.random() * adversary.late_us_max * 1_000), end.opens_at)
                 else:
                     at = end.arrives_at = max(at, end.arrives_at)
                 simulation.at(at, self._arrive, (end, Packet([frame])))
@@ -222,15 +280,19 @@ class Network:
             elif packet.close is not None:
                 far.up = False
                 host.link_down(far, packet.close)
-        elif far.life == host.life and packet.accept:
-            host.link_up(far, initiated=True)
-        elif host.dark:
-            # No one answers; the sender gives up in the end.
-            if packet.close is None and end.up:
-                self._simulation.after(STALLED_FOR_MAX, self._unanswered, end)
+        elif far.life == host.life and packet.accept is not None:
+            if self._has_newer(host, far.peer, far.link):
+                self.send(far, Packet([], close="superseded by a newer link"))
+                packet.accept("superseded by a newer link")
+            else:
+                self._open(far, initiated=True)
         elif packet.close is None and end.up:
-            # A host that does not know the link says so.
-            self._simulation.after(self._delay(host.name, end.host.name), self._reset, end)
+            if host.dark or self.is_cut(host.name, end.host.name):
+                # No answer comes; the sender gives up in the end.
+                self._simulation.after(STALLED_FOR_MAX, self._unanswered, end)
+            else:
+                # A host that does not know the link says so.
+                self._simulation.after(self._delay(host.name, end.host.name), self._reset, end)
 
     def _unanswered(self, end: End) -> None:
         if end.up and end.life == end.host.life and (end.other.life != end.other.host.life or not end.other.up):
@@ -256,3 +318,10 @@ class Network:
             end.up = False
             if not silently:
                 self.send(end, Packet([], close="reset by the other side"))
+
+    def lose_power(self, host: Machine) -> None:
+        """What the host had not got onto its way is gone."""
+        for (source, _), ends in self._by_way.items():
+            if source == host.name:
+                for end in ends:
+                    end.stalled.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from random import Random
 
 DIGEST_ROWS = 512  # summed up at a time
+RESTART_AFTER = 1_000 * MILLISECOND  # of a host that stopped by itself
 
 BrokerFactory = Callable[[BrokerSettings, "Random", StoredStreams], Node]
 ClientFactory = Callable[[ClientSettings, "Random", StoredStreams], Node]
@@ -144,6 +146,7 @@ class _Run:
         scenario.check_scenario(wanted, f"scenario {wanted.name}, seed {wanted.seed}")
         self._wanted = wanted
         self._applications: dict[str, ScenarioClient] = {}
+        self._lying: Counter[tuple[type[Fault], str]] = Counter()  # faults of one kind that lie on a host
         names = [broker.id for broker in wanted.brokers] + [client.id for client in wanted.clients]
         network = wanted.network
         seeded = Simulation.rng_of(wanted.seed, "latency", 0)
@@ -155,6 +158,7 @@ class _Run:
             sinks,
             checking=True,
         )
+        self.simulation.when_stopped = self._plan_restart
         for broker in wanted.brokers:
             self._add_broker(broker, factories)
         for client in wanted.clients:
@@ -214,17 +218,29 @@ class _Run:
             if host.disk is not None:
                 host.disk.full, host.disk.slowness = False, 1
             host.resume()
-            if host.node is None:
-                self._start(host)
+            self._start(host)
         simulation.fault("everything", "healed")
 
     def _act(self, action: Action) -> None:
         self._applications[action.client].do(self.simulation.hosts[action.client], action)
 
     def _start(self, host: Host) -> None:
-        if host.node is None:
+        if not host.running:
             self.simulation.fault(host.name, "up")
             host.start()
+
+    def _plan_restart(self, host: Host) -> None:
+        self.simulation.after(RESTART_AFTER, self._restart, (host, host.life))
+
+    def _restart(self, arguments: tuple[Host, int]) -> None:
+        """What a supervisor does: starts again what stopped by itself, once its disk has room."""
+        host, life = arguments
+        if host.life != life:
+            return
+        if host.disk is not None and host.disk.full:
+            self._plan_restart(host)
+        else:
+            self._start(host)
 
     # -------------------------------------------------------------------------------------------------------- faults
     def _begin(self, fault: Fault) -> None:
@@ -237,10 +253,11 @@ class _Run:
                 simulation.network.cut(source, target)
         else:
             host = simulation.hosts[fault.host]
+            if isinstance(fault, Kill | PowerCut | Pause) and not host.running:
+                return
+            self._lying[type(fault), host.name] += 1
             match fault:
                 case Kill() | PowerCut():
-                    if host.node is None:
-                        return
                     note(host.name, "crashed")
                     host.stop(power_cut=isinstance(fault, PowerCut))
                     if isinstance(fault, PowerCut) and fault.wipe and host.disk is not None:
@@ -267,28 +284,28 @@ class _Run:
         note = simulation.fault
         if isinstance(fault, Cut):
             for source, target in _ways(fault):
-                note(f"{source}>{target}", "healed")
                 simulation.network.heal(source, target)
+                if not simulation.network.is_cut(source, target):
+                    note(f"{source}>{target}", "healed")
             return
         host = simulation.hosts[fault.host]
-        match fault:
-            case Kill() | PowerCut():
-                self._start(host)
-            case Pause():
-                note(host.name, "resumed")
-                host.resume()
-            case DiskFull():
-                note(host.name, "disk has room")
-                if host.disk is not None:
-                    host.disk.full = False
-                self._start(host)
-            case DiskSlow():
-                note(host.name, "disk as usual")
-                if host.disk is not None:
-                    host.disk.slowness = 1
-            case ClockJump():
-                note(host.name, "clock as before")
-                host.wall_offset -= fault.by_ms * MILLISECOND
+        self._lying[type(fault), host.name] -= 1
+        if isinstance(fault, Kill | PowerCut):
+            self._start(host)
+            return
+        if isinstance(fault, ClockJump):
+            host.wall_offset -= fault.by_ms * MILLISECOND
+        elif self._lying[type(fault), host.name]:
+            return  # another of the kind goes on
+        elif isinstance(fault, Pause):
+            host.resume()
+        elif host.disk is not None:
+            if isinstance(fault, DiskFull):
+                host.disk.full = False
+            else:
+                host.disk.slowness = 1
+        if host.running:
+            note(host.name, "healed")
 
 
 def _ways(cut: Cut) -> list[tuple[str, str]]:

@@ -49,6 +49,7 @@ class Simulation:
         self.checking = checking
         self.hosts: dict[str, Host] = {}
         self.addresses: dict[str, Host] = {}
+        self.when_stopped: Callable[[Host], None] = lambda host: None  # who sees to hosts that stopped by themselves
         self._seed = seed
         self._sinks = tuple(sinks)
         self._heap: list[tuple[int, int, Callable[[Any], None], Any]] = []
@@ -100,6 +101,14 @@ class Simulation:
         self.hosts[name] = host
         self.addresses[address or name] = host
         return host
+
+    def stop_host(self, host: Host, reason: str) -> None:
+        """The host's node asked to be stopped."""
+        if self.tracing:
+            self.emit(schema.Control(t=self.now, node=host.name, what="stopped", detail={"reason": reason}))
+        self.fault(host.name, "crashed")
+        host.stop(power_cut=False)
+        self.when_stopped(host)
 
     # -------------------------------------------------------------------------------------------------------- trace
     def emit(self, row: schema.Row) -> None:
