@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import msgspec
+from msgspec import Meta
 
 from holdfast.kernel.links import Role
 from holdfast.kernel.time import SECOND
@@ -38,13 +39,16 @@ class Delays(Protocol):
     def delay(self, source: str, target: str) -> int: ...
 
 
-class Adversary(msgspec.Struct, frozen=True):
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class Adversary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Shares of messages, 0 to 1."""
 
-    loss: float = 0.0
-    duplication: float = 0.0
-    reordering: float = 0.0
-    late_us_max: int = 50_000  # how much later a message that is overtaken may come
+    loss: Share = 0.0
+    duplication: Share = 0.0
+    reordering: Share = 0.0
+    late_us_max: Annotated[int, Meta(ge=0)] = 50_000  # how much later a message that is overtaken may come
 
 
 class Machine(Protocol):

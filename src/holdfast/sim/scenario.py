@@ -10,17 +10,26 @@ A run has two phases. Until `safety_ms`, faults happen; then every host is up an
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections import Counter
+from collections.abc import Iterable
+from typing import Annotated, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
-from holdfast.errors import ScenarioError
+from holdfast.errors import ScenarioError, UnknownChecker
 from holdfast.protocols.sessions.messages import Overflow
 from holdfast.sim.latency import Constant, Latency
 from holdfast.sim.network import Adversary
+from holdfast.trace.checkers import make_checker
 
 SCENARIO_FORMAT = "holdfast-scenario"
 SCENARIO_VERSION = 1
+REMEDY = "give the field a value as holdfast.sim.scenario describes it"
+WINDOW_MAX = 65_536  # of a subscription: brokers grant no more
+
+Whole = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
 
 
 class _Data(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -32,26 +41,30 @@ class Broker(_Data, frozen=True, kw_only=True):
 
     id: str
     durable: bool = False
-    backlog_events: int = 10_000
-    backlog_bytes: int = 8 * 1024 * 1024
-    snapshot_every: int = 4_096
-    away_ms: int = 120_000
-    block_ms: int = 10_000
-    sync_us: tuple[int, int] = (100, 5_000)
-    service_us_per_turn: int = 0
-    service_us_per_message: int = 0
-    gather_us: int = 0
+    backlog_events: Positive = 10_000
+    backlog_bytes: Positive = 8 * 1024 * 1024
+    snapshot_every: Positive = 4_096
+    away_ms: Whole = 120_000
+    block_ms: Whole = 10_000
+    sync_us: tuple[Whole, Whole] = (100, 5_000)
+    service_us_per_turn: Whole = 0
+    service_us_per_message: Whole = 0
+    gather_us: Whole = 0
 
 
 class Client(_Data, frozen=True, kw_only=True):
-    """`consume_after_us`: how long its application needs before it has dealt with what it was handed."""
+    """`consume_after_us`: how long its application needs before it has dealt with what it was handed.
+
+    `light`: it only subscribes and receives, and costs little; see `holdfast.sim.light`.
+    """
 
     id: str
     brokers: tuple[str, ...]
     resubscribe: bool = True
-    publish_window: int = 1_024
-    consume_after_us: int = 0
-    gather_us: int = 0
+    publish_window: Positive = 1_024
+    consume_after_us: Whole = 0
+    gather_us: Whole = 0
+    light: bool = False
 
 
 class Network(_Data, frozen=True, kw_only=True):
@@ -59,12 +72,12 @@ class Network(_Data, frozen=True, kw_only=True):
 
     latency: Latency = Constant(delay_us=500)
     adversary: Adversary | None = None
-    bytes_per_second: int = 0
+    bytes_per_second: Whole = 0
 
 
 # ---------------------------------------------------------------------------------------------------------- actions
 class _Action(_Data, frozen=True, kw_only=True, tag_field="do"):
-    at_ms: int
+    at_ms: Whole
     client: str
 
 
@@ -74,7 +87,7 @@ class Subscribe(_Action, frozen=True, kw_only=True, tag="subscribe"):
     name: str
     filter: str
     overflow: Overflow = Overflow.DISCONNECT
-    window: int = 1_024
+    window: Annotated[int, Meta(ge=1, le=WINDOW_MAX)] = 1_024
 
 
 class Unsubscribe(_Action, frozen=True, kw_only=True, tag="unsubscribe"):
@@ -84,8 +97,8 @@ class Unsubscribe(_Action, frozen=True, kw_only=True, tag="unsubscribe"):
 class ScenarioEvent(_Data, frozen=True, kw_only=True):
     attributes: dict[str, int | float | str | bool] = {}
     topic: str = ""
-    payload_bytes: int = 0
-    lifetime_ms: int = 0
+    payload_bytes: Whole = 0
+    lifetime_ms: Whole = 0
 
 
 class Publish(_Action, frozen=True, kw_only=True, tag="publish"):
@@ -98,8 +111,8 @@ Action: TypeAlias = Subscribe | Unsubscribe | Publish
 
 # ----------------------------------------------------------------------------------------------------------- faults
 class _Fault(_Data, frozen=True, kw_only=True, tag_field="fault"):
-    at_ms: int
-    for_ms: int
+    at_ms: Whole
+    for_ms: Whole
 
 
 class Kill(_Fault, frozen=True, kw_only=True, tag="kill"):
@@ -137,7 +150,7 @@ class DiskFull(_Fault, frozen=True, kw_only=True, tag="disk-full"):
 
 class DiskSlow(_Fault, frozen=True, kw_only=True, tag="disk-slow"):
     host: str
-    times: int = 20
+    times: Positive = 20
 
 
 class ClockJump(_Fault, frozen=True, kw_only=True, tag="clock-jump"):
@@ -163,8 +176,8 @@ class Scenario(_Data, frozen=True, kw_only=True):
     network: Network = Network()
     actions: list[Action]
     faults: list[Fault]
-    safety_ms: int
-    liveness_ms: int = 60_000
+    safety_ms: Whole
+    liveness_ms: Whole = 60_000
     checkers: list[str]
 
 
@@ -174,50 +187,78 @@ def scenario_to_json(scenario: Scenario) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
+class _Kind(msgspec.Struct):
+    """What a file says that it is; the rest is skipped."""
+
+    format: str = ""
+    version: int = 0
+
+
 def scenario_from_json(text: bytes | str, where: str) -> Scenario:
     """Reads and checks a scenario; ScenarioError says what is wrong and where."""
     try:
+        # First of all, since a newer version has fields that this one would take for mistakes.
+        kind = msgspec.json.decode(text, type=_Kind)
+        if kind.format != SCENARIO_FORMAT or kind.version != SCENARIO_VERSION:
+            problem = (
+                f"this is {kind.format!r} version {kind.version}, not {SCENARIO_FORMAT!r} version {SCENARIO_VERSION}"
+            )
+            raise ScenarioError(problem, where, "write it anew with this version of Holdfast")
         scenario = msgspec.json.decode(text, type=Scenario)
-    except msgspec.DecodeError as error:
-        raise ScenarioError(str(error), where, "correct the file; docs/simulator.md describes its fields") from error
-    if scenario.format != SCENARIO_FORMAT or scenario.version != SCENARIO_VERSION:
-        problem = f"this is {scenario.format} version {scenario.version}, not {SCENARIO_FORMAT} {SCENARIO_VERSION}"
-        raise ScenarioError(problem, where, "write it anew with this version of Holdfast")
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise ScenarioError(str(error), where, REMEDY) from error
     check_scenario(scenario, where)
     return scenario
 
 
 def check_scenario(scenario: Scenario, where: str) -> None:
-    """Refuses names that no one has and times that can't be."""
+    """Refuses values that can't be, names that no one has, and what a host can't do."""
 
     def refuse(problem: str, remedy: str) -> None:
         raise ScenarioError(problem, where, remedy)
 
-    brokers = [broker.id for broker in scenario.brokers]
-    clients = [client.id for client in scenario.clients]
-    names = brokers + clients
-    for name in names:
-        if names.count(name) > 1:
-            refuse(f"two hosts are called {name!r}", "give every broker and client a name of its own")
-        if not name or ":" in name or "/" in name:
-            refuse(f"{name!r} is no name for a host", "use a name without ':' and '/'")
+    try:
+        # One that was made in a program may hold what no file could.
+        msgspec.convert(msgspec.to_builtins(scenario), Scenario)
+    except (msgspec.ValidationError, TypeError) as error:
+        refuse(str(error), REMEDY)
+    brokers = {broker.id: broker for broker in scenario.brokers}
+    clients = {client.id: client for client in scenario.clients}
+    names = Counter([broker.id for broker in scenario.brokers] + [client.id for client in scenario.clients])
+    for name, count in names.items():
+        if count > 1:
+            refuse(f"{count} hosts are called {name!r}", "give every broker and client a name of its own")
+        if not name or any(sign in name for sign in ":/>"):
+            refuse(f"{name!r} is no name for a host", "use a name without ':', '/' and '>'")
+    for broker in scenario.brokers:
+        if broker.sync_us[0] > broker.sync_us[1]:
+            refuse(f"sync_us of broker {broker.id!r} is {broker.sync_us}", "give the shortest time first")
     for client in scenario.clients:
-        for broker in client.brokers:
-            if broker not in brokers:
-                refuse(f"client {client.id!r} connects to {broker!r}", f"name one of {', '.join(brokers)}")
+        for broker_id in client.brokers:
+            if broker_id not in brokers:
+                refuse(f"client {client.id!r} connects to {broker_id!r}", f"name one of {_listed(brokers)}")
         if not client.brokers:
-            refuse(f"client {client.id!r} has no broker", f"name one of {', '.join(brokers)}")
+            refuse(f"client {client.id!r} has no broker", f"name one of {_listed(brokers)}")
     for action in scenario.actions:
-        if action.client not in clients:
-            refuse(f"an action is by {action.client!r}", f"name one of {', '.join(clients)}")
-        if action.at_ms < 0:
-            refuse(f"an action of {action.client!r} is at {action.at_ms} ms", "times begin at 0")
+        actor = clients.get(action.client)
+        if actor is None:
+            refuse(f"an action is by {action.client!r}", f"name one of {_listed(clients)}")
+        elif actor.light and isinstance(action, Publish):
+            refuse(f"client {actor.id!r} publishes, and is light", "let a client publish that is not light")
     for fault in scenario.faults:
-        hosts = [fault.source, fault.target] if isinstance(fault, Cut) else [fault.host]
-        for host in hosts:
+        for host in (fault.source, fault.target) if isinstance(fault, Cut) else (fault.host,):
             if host not in names:
-                refuse(f"a fault concerns {host!r}", f"name one of {', '.join(names)}")
-        if fault.at_ms < 0 or fault.for_ms < 0:
-            refuse(f"a fault is at {fault.at_ms} ms for {fault.for_ms} ms", "times begin at 0")
-    if scenario.safety_ms < 0 or scenario.liveness_ms < 0:
-        refuse("a phase is shorter than nothing", "give safety_ms and liveness_ms as 0 or more")
+                refuse(f"a fault concerns {host!r}", f"name one of {_listed(names)}")
+        if isinstance(fault, Cut) and fault.source == fault.target:
+            refuse(f"a cut lies between {fault.source!r} and itself", "name two hosts")
+        if isinstance(fault, DiskFull | DiskSlow) and not (fault.host in brokers and brokers[fault.host].durable):
+            refuse(f"a fault concerns the disk of {fault.host!r}, which has none", "name a durable broker")
+    for checker in scenario.checkers:
+        try:
+            make_checker(checker)
+        except UnknownChecker as error:
+            raise ScenarioError(str(error), where, "name a checker of holdfast.trace.checkers") from error
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "those that there are (there is none)"

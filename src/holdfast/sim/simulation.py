@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, Protocol
 
 from holdfast.kernel.links import Role
+from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import Note
 from holdfast.kernel.queues import Entry
 from holdfast.sim.disk import Disk
@@ -67,11 +68,15 @@ class Simulation:
     # --------------------------------------------------------------------------------------------------------- time
     def at(self, time: int, happen: Callable[[Any], None], argument: Any) -> int:
         """Plans something; gives its number in the order of planning."""
+        if time < self.now:
+            broken("nothing is planned for the past", time=time, now=self.now)
         self._planned += 1
         heapq.heappush(self._heap, (time, self._planned, happen, argument))
         return self._planned
 
     def after(self, delay: int, happen: Callable[[Any], None], argument: Any) -> int:
+        if delay < 0:
+            broken("nothing is planned for the past", delay=delay, now=self.now)
         self._planned += 1
         heapq.heappush(self._heap, (self.now + delay, self._planned, happen, argument))
         return self._planned
