@@ -1,5 +1,5 @@
 """The codec: a closed registry of types, each with a number that is never used again, and their bytes."""
 
-from holdfast.codec.registry import CodecError, Registry
+from holdfast.codec.registry import UNREADABLE, CodecError, Registry
 
-__all__ = ["CodecError", "Registry"]
+__all__ = ["UNREADABLE", "CodecError", "Registry"]

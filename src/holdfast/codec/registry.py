@@ -18,6 +18,9 @@ from holdfast.errors import ProtocolError
 
 KIND_MAX = 255
 
+# What decoding raises: for values of the wrong shape, for text that is not UTF-8, for nesting without end.
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
 _T = TypeVar("_T")
 
 
@@ -36,7 +39,8 @@ class Registry(Generic[_T]):
             raise ValueError("a type has two numbers")
         self.types = dict(types)
         self.kinds = {registered: kind for kind, registered in types.items()}
-        # For callers that handle many values at a time; `encode` and `decode` say what they are for.
+        # For callers that handle many values at a time; `encode` and `decode` say what they are for. What the decoders
+        # raise is `UNREADABLE`.
         self.encoder = msgspec.msgpack.Encoder().encode
         self.decoders: dict[int, Callable[[Any], _T]] = {
             kind: msgspec.msgpack.Decoder(registered).decode for kind, registered in types.items()
@@ -53,5 +57,5 @@ class Registry(Generic[_T]):
             raise CodecError(f"there is no type with the number {kind}")
         try:
             return decode(body)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise CodecError(f"bytes are no {self.types[kind].__name__}: {error}") from error

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from holdfast.codec import UNREADABLE
 from holdfast.errors import EventError
 from holdfast.model.values import Value, check_attributes, is_unicode_text
 
@@ -57,8 +58,11 @@ def encode_event(event: Event) -> EventBytes:
 
 
 def decode_event(data: EventBytes) -> Event:
-    """The event of these bytes; msgspec.DecodeError if they are none."""
-    return _decode_one(data)
+    """The event of these bytes, or EventError."""
+    try:
+        return _decode_one(data)
+    except UNREADABLE as error:
+        raise EventError(f"bytes are no event: {error}") from error
 
 
 class _Id(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -80,8 +84,14 @@ def event_ids(events: Sequence[EventBytes] | EventBytes) -> list[str]:
 
 
 def decode_batch(batch: EventBytes) -> tuple[list[Event], list[EventBytes]]:
-    """A msgpack array of events, twice: decoded, to look at, and as slices of the same bytes, to pass on."""
-    return _decode_events(batch), _decode_slices(batch)
+    """A msgpack array of events, twice: decoded, to look at, and as slices of the same bytes, to pass on.
+
+    EventError if the bytes are none.
+    """
+    try:
+        return _decode_events(batch), _decode_slices(batch)
+    except UNREADABLE as error:
+        raise EventError(f"bytes are no events: {error}") from error
 
 
 def encode_batch(events: Sequence[EventBytes]) -> EventBytes:

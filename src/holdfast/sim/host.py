@@ -6,8 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from holdfast.codec import UNREADABLE
 from holdfast.kernel.inputs import (
     ConnectFailed,
     Drained,
@@ -159,7 +158,7 @@ class Host:
         decoders = MESSAGES.decoders
         try:
             messages = [decoders[kind](body) for kind, body in frames]
-        except (KeyError, msgspec.DecodeError) as error:
+        except (KeyError, *UNREADABLE) as error:
             self._simulation.network.close(end, f"no message: {error}")
             return
         received = Received(end.link, end.peer, messages)

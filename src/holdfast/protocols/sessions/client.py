@@ -228,6 +228,10 @@ class ClientSession:
         if self.phase is not Phase.OPENING:
             return
         resumed = self.epoch == opened.epoch
+        if resumed and opened.accepted > self._outgoing.sent:
+            raise ProtocolError(f"event {opened.accepted} is accepted, but only {self._outgoing.sent} were sent")
+        if opened.publish_window < 1:
+            raise ProtocolError(f"a publisher's window is 1 or more, not {opened.publish_window}")
         first = self.epoch == 0
         self.phase = Phase.OPEN
         self._failures = self._redirects = 0
@@ -237,7 +241,7 @@ class ClientSession:
         self.epoch = opened.epoch
         self._outgoing.window = min(self._settings.publish_window, opened.publish_window)
         if resumed:
-            self._answer(opened.accepted, {}, out)
+            self._answer(opened.accepted, opened.refused, out)
         else:
             if opened.memory == self._memory:
                 # The broker remembers everyone but us. What it had accepted of ours reached subscribers that would take
@@ -435,10 +439,9 @@ class ClientSession:
             return
         if accepted.sequence > self._outgoing.sent:
             raise ProtocolError(f"event {accepted.sequence} is accepted, but only {self._outgoing.sent} were sent")
-        refused = {number: (reason, problem) for number, reason, problem in accepted.refused}
-        self._answer(accepted.sequence, refused, out)
+        self._answer(accepted.sequence, accepted.refused, out)
 
-    def _answer(self, accepted: int, refused: Mapping[int, tuple[Refusal, str]], out: Outbox) -> None:
+    def _answer(self, accepted: int, refusals: tuple[tuple[int, Refusal, str], ...], out: Outbox) -> None:
         if accepted > self._outgoing.answered:
             self._progress_at = out.now
             if self._repeat_after != self._settings.repeat_after:
@@ -446,6 +449,7 @@ class ClientSession:
                 self._repeat_timer = False
                 self._expect_answers(out)
         name = self._settings.name
+        refused = {number: (reason, problem) for number, reason, problem in refusals}
         for number, sequence, request, place in self._outgoing.answer(accepted):
             why = refused.get(number)
             if out.tracing:
@@ -540,8 +544,8 @@ class ClientSession:
                 continue
             try:
                 event = decode_event(data)
-            except msgspec.DecodeError as error:
-                raise ProtocolError(f"Deliver holds bytes that are no event: {error}") from error
+            except EventError as error:
+                raise ProtocolError(f"in Deliver, {error}") from error
             self._unreported[subscription] = None
             if subscription.take(event):
                 batch = batches.get(subscription)

@@ -303,7 +303,7 @@ class BrokerCore:
             return
         try:
             events, slices = self.decode(command.events)
-        except msgspec.DecodeError:
+        except EventError:
             # The node that heard it refuses such bytes; a core that is handed them all the same leaves them alone.
             return
         outputs.append(Answered(session.client))

@@ -13,7 +13,7 @@ from typing import ClassVar, Final, Protocol
 
 import msgspec
 
-from holdfast.errors import ProtocolError
+from holdfast.errors import EventError, ProtocolError
 from holdfast.kernel.inputs import Drained, LinkDown, LinkUp, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
@@ -46,6 +46,7 @@ from holdfast.protocols.sessions.messages import (
     Progress,
     Publish,
     Redirect,
+    Refusal,
     SessionClosed,
     SessionOpened,
     Subscribe,
@@ -209,6 +210,7 @@ class SessionHost:
             self._core.memory,
             tuple(forgotten),
             self._settings.alternates,
+            _refusals(session),
         )
         self._reply(attachment, opened.client, reply)
         if attachment.epoch == opened.epoch:
@@ -302,8 +304,8 @@ class SessionHost:
         attachment = self._attached[peer]
         try:
             events, slices = self._core.decode(message.events)
-        except msgspec.DecodeError as error:
-            raise ProtocolError(f"Publish holds no events: {error}") from error
+        except EventError as error:
+            raise ProtocolError(f"in Publish, {error}") from error
         last = message.first + len(events) - 1
         if message.first < 1 or last > session.accepted + self._settings.publish_window:
             raise ProtocolError(f"events {message.first} to {last} are beyond the window after {session.accepted}")
@@ -441,8 +443,7 @@ class SessionHost:
         for peer in self._answered:
             session = self._session(peer) if peer in self._attached else None
             if session is not None:
-                refused = tuple((number, *why) for number, why in session.refused.items())
-                out.send(peer, Accepted(session.accepted, refused))
+                out.send(peer, Accepted(session.accepted, _refusals(session)))
         self._answered.clear()
         if out.tracing and self._noted_size != len(self._core.index):
             self._noted_size = len(self._core.index)
@@ -552,6 +553,10 @@ class SessionHost:
                     order = cursor.consumed <= cursor.received <= cursor.sent <= cursor.subscription.last
                     require(order, claim, peer=peer, number=number)
             require((peer in self._waiting) == bool(attachment.held), "held publishers are listed", peer=peer)
+
+
+def _refusals(session: Session) -> tuple[tuple[int, Refusal, str], ...]:
+    return tuple((number, *why) for number, why in session.refused.items())
 
 
 class _Batch:

@@ -102,6 +102,7 @@ class SessionOpened(Message, frozen=True):
     Events are accepted up to the session's number `accepted`; the client may be `publish_window` ahead of that.
     `memory` names what the broker remembers: another one means that it lost everything. `forgotten` are those of the
     client's subscriptions that are not known any more. `alternates` are addresses that serve too if this one fails.
+    `refused` is that of `Accepted`: its answer may have been lost with the link before.
     """
 
     epoch: int
@@ -110,6 +111,7 @@ class SessionOpened(Message, frozen=True):
     memory: int
     forgotten: tuple[int, ...] = ()
     alternates: tuple[str, ...] = ()
+    refused: tuple[tuple[int, Refusal, str], ...] = ()
 
 
 class SessionRefused(Message, frozen=True):

@@ -1,0 +1,1 @@
+"""Bytes and the values that they stand for."""

@@ -1,0 +1,75 @@
+"""One value of every type that is ever encoded, with every field away from its default, by name.
+
+When a type gets a new last field, give its example a value for it and add a line to the golden file; the older lines
+stay, and must go on being read.
+"""
+
+from typing import Any
+
+import msgspec
+
+from holdfast.codec import Registry
+from holdfast.kernel.messages import Message
+from holdfast.model.event import Event, encode_batch, encode_event
+from holdfast.protocols.sessions import commands, messages
+from holdfast.protocols.sessions.messages import Overflow, Refusal
+
+EVENT = Event("p", 7, 300, "stock", {"price": 101.5, "symbol": "IBM", "open": True, "lot": -5}, b"\x00\xff", 11, 12)
+BATCH = encode_batch([encode_event(EVENT), encode_event(Event("q", 1, 1, "", {}))])
+
+MESSAGE_EXAMPLES: list[Message] = [
+    messages.OpenSession(2**62, 3, (1, 2), (10, 20), (9, 19)),
+    messages.Subscribe(4, "price > 100", Overflow.DROP_OLDEST, 77),
+    messages.Unsubscribe(5),
+    messages.Publish(6, BATCH, 5),
+    messages.Progress((1, 2), (30, 40), (29, 39), True),
+    messages.CloseSession(),
+    messages.Ping(),
+    messages.SessionOpened(1_700_000_000_000, 8, 4096, 9, (3,), ("b2:7411",), ((7, Refusal.EVENT, "is nan"),)),
+    messages.SessionRefused(Refusal.SUPERSEDED, "another client"),
+    messages.SessionClosed(),
+    messages.Redirect(("b3:7411", "b4:7411")),
+    messages.Subscribed(10),
+    messages.SubscribeRefused(11, Refusal.FILTER, "no filter", 5, "a literal"),
+    messages.Unsubscribed(12),
+    messages.SubscriptionEnded(13, "overflow"),
+    messages.Accepted(14, ((13, Refusal.LIMIT, "too much"), (14, Refusal.CONFLICT, "in use"))),
+    messages.Deliver([1, 2], [15, 16], [encode_event(EVENT), encode_event(EVENT)]),
+    messages.Dropped(17, 18),
+    messages.Pong(),
+]
+
+COMMAND_EXAMPLES: list[commands.Command] = [
+    commands.OpenSession("client:a", 2**62, 3),
+    commands.EndSession("client:a", 3),
+    commands.Subscribe("client:a", 3, 4, "price > 100", Overflow.BLOCK, 77),
+    commands.Unsubscribe("client:a", 3, 4),
+    commands.EndSubscription("client:a", 3, 4, "overflow"),
+    commands.Publish("client:a", 3, 6, 5, BATCH),
+    commands.Receive("client:a", 3, (1, 2), (30, 40)),
+    commands.DropSubscriptions("client:a", 3),
+]
+
+RECORD_EXAMPLES = [commands.Applied(100, 200, COMMAND_EXAMPLES), commands.CoreState(101, b"\x01\x02")]
+
+# Commands are no registry's: they travel inside `Applied`, told apart by their tags.
+COMMANDS = msgspec.msgpack.Decoder(commands.Command)
+EVENTS = msgspec.msgpack.Decoder(Event)
+
+
+def plain(value: Any) -> Any:
+    """The value in plain types, with bytes in place of `Raw`, which does not compare."""
+    if isinstance(value, msgspec.Raw):
+        return bytes(value)
+    if isinstance(value, msgspec.Struct):
+        return [type(value).__name__, *(plain(getattr(value, name)) for name in value.__struct_fields__)]
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def examples_of(registry: Registry[Any], examples: list[Any]) -> dict[str, Any]:
+    """The examples by the names of their types, which must be the registry's."""
+    named = {type(example).__name__: example for example in examples}
+    assert sorted(named) == sorted(registered.__name__ for registered in registry.types.values())
+    return named

@@ -1,0 +1,99 @@
+"""What was ever written stays readable: the golden bytes never change."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.model.event import Event
+from holdfast.protocols.catalogue import MESSAGES, RECORDS
+from holdfast.protocols.sessions import commands
+from tests.codec.examples import (
+    COMMAND_EXAMPLES,
+    COMMANDS,
+    EVENT,
+    EVENTS,
+    MESSAGE_EXAMPLES,
+    RECORD_EXAMPLES,
+    examples_of,
+    plain,
+)
+
+GOLDEN = Path(__file__).parent / "golden" / "bytes.txt"
+
+
+def golden_lines(text: str) -> list[tuple[str, str, int, bytes]]:
+    """(family, name, number, body) of every line; the last of a name is how its example is written today."""
+    rows = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+    return [(family, name, int(kind), bytes.fromhex("".join(body))) for family, name, kind, *body in rows]
+
+
+def examples() -> dict[tuple[str, str], Any]:
+    named = {("message", name): value for name, value in examples_of(MESSAGES, MESSAGE_EXAMPLES).items()}
+    named |= {("record", name): value for name, value in examples_of(RECORDS, RECORD_EXAMPLES).items()}
+    named |= {("command", type(command).__name__): command for command in COMMAND_EXAMPLES}
+    named["event", Event.__name__] = EVENT
+    return named
+
+
+def decode(family: str, kind: int, body: bytes) -> Any:
+    match family:
+        case "message":
+            return MESSAGES.decode(kind, body)
+        case "record":
+            return RECORDS.decode(kind, body)
+        case "command":
+            return COMMANDS.decode(body)
+    return EVENTS.decode(body)
+
+
+def kind_of(family: str, value: Any) -> int:
+    if family == "command":
+        return int(value.__struct_config__.tag)
+    kinds: dict[str, dict[Any, int]] = {
+        "message": dict(MESSAGES.kinds),
+        "record": dict(RECORDS.kinds),
+        "event": {Event: 0},
+    }
+    return kinds[family][type(value)]
+
+
+LINES = golden_lines(GOLDEN.read_text())
+
+
+@pytest.mark.parametrize(("family", "name", "kind", "body"), LINES, ids=[f"{line[0]}-{line[1]}" for line in LINES])
+def test_golden_bytes_are_read_as_what_they_were_written_for(family: str, name: str, kind: int, body: bytes) -> None:
+    value = examples()[family, name]
+    assert kind_of(family, value) == kind
+    shown, wanted = plain(decode(family, kind, body)), plain(value)
+    # A field that the bytes are too old to hold has its default. A command's first element is its number.
+    held = len(msgspec.msgpack.decode(body)) - (family == "command")
+    for place, field in enumerate(msgspec.structs.fields(type(value))[held:], held + 1):
+        wanted[place] = plain(field.default)
+    assert shown == wanted
+
+
+def test_every_type_has_golden_bytes_and_is_written_as_the_newest_say() -> None:
+    newest = {(family, name): (kind, body) for family, name, kind, body in LINES}
+    written = {
+        (family, name): (kind_of(family, value), msgspec.msgpack.encode(value))
+        for (family, name), value in examples().items()
+    }
+    assert written == newest
+
+
+def test_every_command_has_an_example() -> None:
+    assert {type(command) for command in COMMAND_EXAMPLES} == set(commands.Command.__args__)
+
+
+def test_no_number_stands_for_two_types() -> None:
+    for family in ("message", "record", "command"):
+        pairs = {(kind, name) for found, name, kind, _ in LINES if found == family}
+        assert len({kind for kind, _ in pairs}) == len(pairs)
+
+
+def test_a_changed_byte_of_a_golden_line_is_caught() -> None:
+    family, name, kind, body = next(line for line in LINES if line[1] == "Dropped")
+    changed = body[:-1] + bytes([body[-1] ^ 1])
+    assert plain(decode(family, kind, changed)) != plain(examples()[family, name])
