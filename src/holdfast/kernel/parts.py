@@ -8,7 +8,7 @@ are listed:
 - `on_timer(key, out)`: timers whose key begins with the part's name.
 - `on_started`, `on_link_up`, `on_link_down`, `on_connect_failed`, `on_durable`, `on_log_read`, `on_storage_failed`,
   `on_drained`, `on_requested`, each `(input, out)`.
-- `on_heard(peer, out)`: something came from the peer, whatever it was.
+- `on_heard(peer, out)`: something came from the peer, whatever it was; ends the link if it raises ProtocolError.
 - `settle(out)`: the turn's inputs are all handled; do now what follows from all of them.
 - `finish(out)`: everyone has settled; say now what concerns the whole turn: one message per destination, one cumulative
   acknowledgement.
@@ -115,9 +115,9 @@ class Assembly:
         if table is None:
             return  # a link that was closed for a breach of protocol in this very turn
         peer = received.peer
-        for heard in self._heard:
-            heard(peer, out)
         try:
+            for heard in self._heard:
+                heard(peer, out)
             for message in received.messages:
                 handlers = table.get(type(message))
                 if handlers is None:

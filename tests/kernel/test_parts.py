@@ -1,0 +1,269 @@
+"""How a node is put together: who gets what, in which order, and what a peer's mistake ends."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.errors import ProtocolError
+from holdfast.kernel.inputs import (
+    ConnectFailed,
+    Drained,
+    Durable,
+    Input,
+    LinkDown,
+    LinkUp,
+    LogRead,
+    Received,
+    Requested,
+    Started,
+    StorageFailed,
+    TimerFired,
+)
+from holdfast.kernel.links import Role, peer_name
+from holdfast.kernel.messages import Message
+from holdfast.kernel.node import InvariantBroken, require
+from holdfast.kernel.outbox import Disconnect, Note, Outbox, RecordingOutbox
+from holdfast.kernel.parts import Assembly, handler_name
+
+
+class Hello(Message, frozen=True):
+    pass
+
+
+class LongName(Message, frozen=True):
+    """Two words."""
+
+
+class Bad(Message, frozen=True):
+    pass
+
+
+class Quiet(Message, frozen=True):
+    pass
+
+
+BOTH = frozenset({Role.BROKER, Role.CLIENT})
+
+
+class Part:
+    """Writes down everything that it gets."""
+
+    messages = {Hello: BOTH, LongName: frozenset({Role.BROKER}), Bad: BOTH}  # noqa: RUF012 - a part's declaration
+
+    def __init__(self, name: str, log: list[Any]) -> None:
+        self.name = name
+        self._log = log
+
+    def _write(self, what: str, *of: Any) -> None:
+        self._log.append((self.name, what, *of))
+
+    def on_hello(self, peer: str, message: Hello, out: Outbox) -> None:
+        self._write("hello", peer)
+
+    def on_long_name(self, peer: str, message: LongName, out: Outbox) -> None:
+        self._write("long name", peer)
+
+    def on_bad(self, peer: str, message: Bad, out: Outbox) -> None:
+        raise ProtocolError("that was bad")
+
+    def on_timer(self, key: tuple[str, ...], out: Outbox) -> None:
+        self._write("timer", key)
+
+    def on_heard(self, peer: str, out: Outbox) -> None:
+        self._write("heard", peer)
+
+    def settle(self, out: Outbox) -> None:
+        self._write("settle")
+
+    def finish(self, out: Outbox) -> None:
+        self._write("finish")
+
+    def check_invariants(self) -> None:
+        self._write("check")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("on_"):
+            return lambda event, out: self._write(name, event)
+        raise AttributeError(name)
+
+
+class Bare:
+    """A part may have nothing but a name."""
+
+    name = "bare"
+
+
+TURN_ENDS = [("a", "settle"), ("b", "settle"), ("a", "finish"), ("b", "finish")]
+
+
+def make(log: list[Any]) -> tuple[Assembly, RecordingOutbox]:
+    return Assembly([Part("a", log), Bare(), Part("b", log)]), RecordingOutbox()
+
+
+def link_up(link: int, peer: str, role: Role) -> LinkUp:
+    return LinkUp(link, peer, 1, role, False)
+
+
+@pytest.fixture
+def log() -> list[Any]:
+    return []
+
+
+def linked(log: list[Any]) -> tuple[Assembly, RecordingOutbox]:
+    node, out = make(log)
+    node.handle([link_up(1, "b1", Role.BROKER), link_up(2, "client:c", Role.CLIENT)], out)
+    log.clear()
+    return node, out
+
+
+def test_a_message_goes_to_the_parts_that_declare_it_in_their_order(log: list[Any]) -> None:
+    node, out = linked(log)
+    node.handle([Received(1, "b1", [Hello(), LongName()])], out)
+    assert log == [
+        ("a", "heard", "b1"),
+        ("b", "heard", "b1"),
+        ("a", "hello", "b1"),
+        ("b", "hello", "b1"),
+        ("a", "long name", "b1"),
+        ("b", "long name", "b1"),
+        *TURN_ENDS,
+    ]
+    assert out.take_effects() == []
+
+
+def test_a_message_that_nobody_takes_from_that_role_ends_that_link_and_the_rest_of_the_read(log: list[Any]) -> None:
+    node, out = linked(log)
+    read = Received(2, "client:c", [Hello(), LongName(), Hello()])
+    node.handle([read, Received(1, "b1", [LongName()]), Received(2, "client:c", [Hello()])], out)
+    assert log == [
+        ("a", "heard", "client:c"),
+        ("b", "heard", "client:c"),
+        ("a", "hello", "client:c"),
+        ("b", "hello", "client:c"),
+        ("a", "heard", "b1"),
+        ("b", "heard", "b1"),
+        ("a", "long name", "b1"),
+        ("b", "long name", "b1"),
+        *TURN_ENDS,
+    ]
+    problem = "LongName is not for this node to receive from client:c"
+    assert out.take_effects() == [
+        Note("control", {"what": "protocol-error", "detail": {"peer": "client:c", "problem": problem}}),
+        Disconnect(2, f"protocol error: {problem}"),
+    ]
+
+
+def test_a_closed_link_stays_deaf_until_a_new_link_of_the_peer_comes_up(log: list[Any]) -> None:
+    node, out = linked(log)
+    node.handle([Received(2, "client:c", [Quiet()])], out)
+    out.take_effects()
+    log.clear()
+    node.handle([Received(2, "client:c", [Hello()])], out)
+    assert (log, out.take_effects()) == (TURN_ENDS, [])
+    node.handle([LinkDown(2, "client:c", "gone"), link_up(3, "client:c", Role.CLIENT)], out)
+    log.clear()
+    node.handle([Received(3, "client:c", [Hello()])], out)
+    assert ("a", "hello", "client:c") in log
+
+
+def test_a_protocol_error_of_a_part_keeps_the_message_from_later_parts(log: list[Any]) -> None:
+    node, out = linked(log)
+    node.handle([Received(1, "b1", [Bad(), Hello()])], out)
+    assert log == [("a", "heard", "b1"), ("b", "heard", "b1"), *TURN_ENDS]
+    assert out.take_effects()[-1] == Disconnect(1, "protocol error: that was bad")
+
+
+def test_a_part_that_refuses_to_hear_a_peer_ends_its_link(log: list[Any]) -> None:
+    node, out = linked(log)
+
+    def refuse(peer: str, out: Outbox) -> None:
+        raise ProtocolError("not you")
+
+    node._heard.insert(0, refuse)
+    node.handle([Received(1, "b1", [Hello()])], out)
+    assert (log, out.take_effects()[-1]) == (TURN_ENDS, Disconnect(1, "protocol error: not you"))
+
+
+def test_what_comes_on_a_link_that_is_not_up_is_not_heard(log: list[Any]) -> None:
+    node, out = linked(log)
+    node.handle([LinkDown(1, "b1", "gone"), Received(1, "b1", [Hello()])], out)
+    down = LinkDown(1, "b1", "gone")
+    assert log == [("a", "on_link_down", down), ("b", "on_link_down", down), *TURN_ENDS]
+
+
+@pytest.mark.parametrize(
+    ("event", "name"),
+    [
+        (Started(1), "on_started"),
+        (link_up(5, "b9", Role.BROKER), "on_link_up"),
+        (LinkDown(1, "b1", ""), "on_link_down"),
+        (ConnectFailed("b1", "b1:1", ""), "on_connect_failed"),
+        (Durable(1), "on_durable"),
+        (LogRead(1, [], 0), "on_log_read"),
+        (StorageFailed("full"), "on_storage_failed"),
+        (Drained("b1", 1, 1), "on_drained"),
+        (Requested(1, "x"), "on_requested"),
+    ],
+)
+def test_every_other_input_goes_to_every_part_that_wants_it(log: list[Any], event: Input, name: str) -> None:
+    node, out = linked(log)
+    node.handle([event], out)
+    assert log == [("a", name, event), ("b", name, event), *TURN_ENDS]
+
+
+def test_a_timer_goes_to_the_part_that_its_key_names(log: list[Any]) -> None:
+    node, out = make(log)
+    node.handle([TimerFired(("b", "tick", "peer")), TimerFired(("a", "tick"))], out)
+    assert log == [("b", "timer", ("b", "tick", "peer")), ("a", "timer", ("a", "tick")), *TURN_ENDS]
+
+
+@pytest.mark.parametrize("part", ["nobody", "bare"])
+def test_a_timer_of_no_part_stops_the_node(log: list[Any], part: str) -> None:
+    node, out = make(log)
+    with pytest.raises(InvariantBroken, match="every timer belongs to a part"):
+        node.handle([TimerFired((part, "tick"))], out)
+
+
+def test_a_turn_without_inputs_settles_and_finishes(log: list[Any]) -> None:
+    node, out = make(log)
+    node.handle([], out)
+    assert log == TURN_ENDS
+
+
+def test_parts_of_one_name_are_refused(log: list[Any]) -> None:
+    with pytest.raises(InvariantBroken, match="different names"):
+        Assembly([Part("a", log), Part("a", log)])
+
+
+def test_all_parts_check_their_invariants(log: list[Any]) -> None:
+    make(log)[0].check_invariants()
+    assert log == [("a", "check"), ("b", "check")]
+
+
+def test_a_part_without_a_handler_for_what_it_declares_is_found_when_the_node_is_made() -> None:
+    class Forgetful:
+        name = "forgetful"
+        messages = {Hello: BOTH}  # noqa: RUF012
+
+    with pytest.raises(AttributeError, match="on_hello"):
+        Assembly([Forgetful()])
+
+
+def test_handlers_are_named_after_messages() -> None:
+    assert [handler_name(kind) for kind in (Hello, LongName)] == ["on_hello", "on_long_name"]
+
+
+def test_peers_of_different_roles_never_share_a_name() -> None:
+    names = [peer_name(role, "b1") for role in (Role.BROKER, Role.CLIENT, Role.OPERATOR)]
+    assert names == ["b1", "client:b1", "operator:b1"]
+
+
+def test_a_requirement_that_holds_says_nothing_and_one_that_does_not_says_everything() -> None:
+    require(1, "fine")
+    with pytest.raises(InvariantBroken) as caught:
+        require([], "lists are not empty", list=[], peer="b1")
+    error = caught.value
+    assert (error.claim, error.fields) == ("lists are not empty", {"list": [], "peer": "b1"})
+    assert str(error) == "lists are not empty (list=[], peer='b1')"
+    with pytest.raises(InvariantBroken, match=r"^bare claim$"):
+        require(None, "bare claim")

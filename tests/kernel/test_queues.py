@@ -1,0 +1,228 @@
+"""Output queues: what leaves, when, and in which order."""
+
+from collections import deque
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.kernel.messages import Message
+from holdfast.kernel.node import InvariantBroken
+from holdfast.kernel.queues import Entry, Lane, Lanes, OutputQueue, QueueState
+
+ALL = 1_000_000
+
+
+class Word(Message, frozen=True):
+    text: str
+
+
+def entry(text: str, lane: Lane = Lane.USER, token: int = 0, weight: int = 10) -> Entry:
+    return Entry(Word(text), lane, token, weight)
+
+
+def make_queue(*entries: Entry) -> OutputQueue:
+    queue = OutputQueue("b", [])
+    for one in entries:
+        queue.put(one)
+    return queue
+
+
+def words(entries: list[Entry]) -> list[str]:
+    return [one.message.text for one in entries if isinstance(one.message, Word)]
+
+
+def take(queue: OutputQueue, durable: int = ALL, bytes_max: int = ALL) -> list[str]:
+    return words(queue.take(durable, bytes_max))
+
+
+def test_control_leaves_before_user_traffic() -> None:
+    queue = make_queue(entry("u1"), entry("c1", Lane.CONTROL), entry("u2"), entry("c2", Lane.CONTROL))
+    assert take(queue) == ["c1", "c2", "u1", "u2"]
+    assert take(queue) == []
+
+
+def test_what_waits_for_nothing_overtakes_what_waits_for_the_disk_and_only_that() -> None:
+    queue = make_queue(entry("1", token=5), entry("2"), entry("3", token=6), entry("4"))
+    assert take(queue, durable=4) == ["2", "4"]
+    assert take(queue, durable=5) == ["1"]
+    assert take(queue, durable=5) == []
+    assert take(queue, durable=6) == ["3"]
+
+
+def test_user_traffic_leaves_while_control_waits_for_the_disk() -> None:
+    queue = make_queue(entry("c", Lane.CONTROL, token=1), entry("u"))
+    assert take(queue, durable=0) == ["u"]
+    assert take(queue, durable=1) == ["c"]
+
+
+def test_a_take_stops_at_the_message_that_passes_its_limit() -> None:
+    queue = make_queue(*[entry(str(n), weight=10) for n in range(6)])
+    assert take(queue, bytes_max=1) == ["0"]
+    assert take(queue, bytes_max=20) == ["1", "2"]
+    assert take(queue, bytes_max=21) == ["3", "4", "5"]
+    assert (len(queue), queue.bytes) == (0, 0)
+
+
+def test_a_take_of_nothing_takes_nothing() -> None:
+    queue = make_queue(entry("1"))
+    assert take(queue, bytes_max=0) == []
+    assert (len(queue), queue.bytes) == (1, 10)
+
+
+def test_length_and_bytes_count_what_waits() -> None:
+    queue = make_queue(entry("1", weight=3), entry("2", Lane.CONTROL, weight=4), entry("3", token=9, weight=5))
+    assert (len(queue), queue.bytes) == (3, 12)
+    assert take(queue, durable=0) == ["2", "1"]
+    assert (len(queue), queue.bytes) == (1, 5)
+
+
+def test_a_suspended_queue_takes_in_and_gives_nothing_until_it_is_resumed() -> None:
+    queue = make_queue(entry("1"))
+    queue.suspend()
+    queue.put(entry("2"))
+    assert (take(queue), queue.state, len(queue)) == ([], QueueState.SUSPENDED, 2)
+    queue.resume()
+    assert (queue.state, take(queue)) == (QueueState.OPEN, ["1", "2"])
+
+
+def test_closing_gives_back_what_waits_and_is_for_good() -> None:
+    queue = make_queue(entry("u"), entry("c", Lane.CONTROL))
+    assert queue.close() == [Word("c"), Word("u")]
+    assert (queue.state, len(queue), queue.bytes, take(queue)) == (QueueState.CLOSED, 0, 0, [])
+    for attempt in (queue.suspend, queue.resume, lambda: queue.put(entry("late"))):
+        with pytest.raises(InvariantBroken, match="closed queue"):
+            attempt()
+
+
+def test_clearing_gives_back_what_waits_and_the_queue_goes_on() -> None:
+    queue = make_queue(entry("1", token=3), entry("2"))
+    assert queue.clear() == [Word("2"), Word("1")]
+    assert (len(queue), queue.bytes, queue.state) == (0, 0, QueueState.OPEN)
+    queue.put(entry("3"))
+    assert take(queue) == ["3"]
+
+
+def test_a_moved_queue_stands_behind_what_waits_in_the_other_one() -> None:
+    here, there = make_queue(entry("3"), entry("4"), entry("c2", Lane.CONTROL)), make_queue(entry("1"), entry("2"))
+    there.put(entry("c1", Lane.CONTROL))
+    here.move_to(there)
+    assert (len(here), here.bytes, len(there), there.bytes) == (0, 0, 6, 60)
+    assert take(there) == ["c1", "c2", "1", "2", "3", "4"]
+
+
+def test_what_is_moved_still_waits_for_the_disk() -> None:
+    here, there = make_queue(entry("1", token=7)), make_queue()
+    here.move_to(there)
+    assert take(there, durable=6) == []
+    assert take(there, durable=7) == ["1"]
+
+
+def test_a_queue_is_not_moved_to_itself() -> None:
+    queue = make_queue(entry("1"))
+    with pytest.raises(InvariantBroken, match="itself"):
+        queue.move_to(queue)
+    assert take(queue) == ["1"]
+
+
+class Backwards:
+    """A discipline: last in, first out, one at a time."""
+
+    def __init__(self) -> None:
+        self._entries: deque[Entry] = deque()
+
+    def put(self, entry: Entry) -> None:
+        self._entries.appendleft(entry)
+
+    def take(self, durable: int, bytes_max: int) -> list[Entry]:
+        return [self._entries.popleft()] if self._entries else []
+
+    def drain(self) -> list[Entry]:
+        entries, self._entries = list(self._entries), deque()
+        return entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def test_a_discipline_that_replaces_another_takes_over_what_waits_in_order() -> None:
+    queue = make_queue(entry("u"), entry("c", Lane.CONTROL))
+    backwards = Backwards()
+    queue.use(backwards)
+    assert (queue.discipline, len(queue), queue.bytes) == (backwards, 2, 20)
+    queue.put(entry("new"))
+    assert [take(queue), take(queue)] == [["new"], ["u"]]
+    queue.put(entry("last"))
+    queue.use(Lanes())
+    assert take(queue) == ["c", "last"]
+    assert queue.bytes == 0
+
+
+def test_a_queue_asks_to_be_looked_at_once_until_the_driver_has_looked() -> None:
+    touched: list[OutputQueue] = []
+    queue = OutputQueue("b", touched)
+    queue.put(entry("1"))
+    queue.put(entry("2"))
+    queue.touch()
+    queue.resume()
+    queue.notify_below(0)
+    assert touched == [queue]
+    touched.clear()
+    queue.seen = False
+    queue.put(entry("3"))
+    assert touched == [queue]
+
+
+@pytest.mark.parametrize("change", ["resume", "use", "notify_below", "touch"])
+def test_what_may_let_messages_leave_makes_the_driver_look(change: str) -> None:
+    touched: list[OutputQueue] = []
+    queue = OutputQueue("b", touched)
+    {
+        "resume": queue.resume,
+        "use": lambda: queue.use(Lanes()),
+        "notify_below": lambda: queue.notify_below(3),
+        "touch": queue.touch,
+    }[change]()
+    assert (touched, queue.seen) == ([queue], True)
+
+
+def test_a_low_water_mark_counts_what_is_taken_since_it_was_set() -> None:
+    queue = make_queue(*[entry(str(n), weight=n) for n in range(1, 6)])
+    take(queue, bytes_max=1)
+    assert (queue.taken_count, queue.taken_bytes) == (0, 0)  # nobody asked
+    queue.notify_below(1)
+    take(queue, bytes_max=2)
+    take(queue, bytes_max=7)
+    assert (queue.low_water, queue.taken_count, queue.taken_bytes) == (1, 3, 9)
+    queue.notify_below(0)
+    assert (queue.low_water, queue.taken_count, queue.taken_bytes) == (0, 0, 0)
+
+
+@given(
+    puts=st.lists(st.tuples(st.sampled_from(Lane), st.integers(0, 3), st.integers(1, 30)), max_size=20),
+    takes=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 60)), max_size=10),
+)
+def test_each_lane_is_fifo_for_both_kinds_and_nothing_is_lost(
+    puts: list[tuple[Lane, int, int]], takes: list[tuple[int, int]]
+) -> None:
+    # Tokens of an outbox never fall.
+    tokens = sorted(token for _, token, _ in puts)
+    entries = [
+        Entry(Word(str(n)), lane, tokens[n] if waits else 0, weight) for n, (lane, waits, weight) in enumerate(puts)
+    ]
+    queue = make_queue(*entries)
+    left: list[Entry] = []
+    for durable, bytes_max in takes:
+        taken = queue.take(durable, bytes_max)
+        assert all(one.token <= durable for one in taken)
+        assert sum(one.weight for one in taken[:-1]) < max(1, bytes_max)
+        assert [one.lane.value for one in taken] == sorted(one.lane.value for one in taken)
+        left += taken
+        assert queue.bytes == sum(one.weight for one in entries) - sum(one.weight for one in left)
+    left += queue.take(ALL, ALL)
+    assert len(queue) == queue.bytes == 0
+    assert sorted(left, key=entries.index) == entries
+    for lane in Lane:
+        for waits in (True, False):
+            kind = [one for one in entries if one.lane is lane and bool(one.token) is waits]
+            assert [one for one in left if one.lane is lane and bool(one.token) is waits] == kind
