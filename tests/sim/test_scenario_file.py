@@ -133,6 +133,8 @@ def test_a_file_with_every_part_is_read() -> None:
         ("clients.0.brokers", ["b9"], "client 'c1' connects to 'b9'"),
         ("clients.0.brokers", ["c2"], "client 'c1' connects to 'c2'"),
         ("clients.0.brokers", [], "client 'c1' has no broker"),
+        ("clients.1.consume_after_us", 1, "client 'c2' is light and takes its time"),
+        ("clients.1.gather_us", 1, "client 'c2' is light and takes its time"),
         ("actions.0.client", "c9", "an action is by 'c9'"),
         ("actions.0.client", "b1", "an action is by 'b1'"),
         ("actions.1.client", "c2", "client 'c2' publishes, and is light"),

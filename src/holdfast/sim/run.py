@@ -22,6 +22,7 @@ from holdfast.sim import latency, scenario
 from holdfast.sim.clients import ScenarioClient
 from holdfast.sim.disk import Disk
 from holdfast.sim.host import Host
+from holdfast.sim.light import LightClient
 from holdfast.sim.scenario import Action, ClockJump, Cut, DiskFull, DiskSlow, Fault, Kill, Pause, PowerCut, Scenario
 from holdfast.sim.simulation import RowSink, Simulation
 from holdfast.trace import schema
@@ -145,6 +146,7 @@ class _Run:
     def __init__(self, wanted: Scenario, factories: Factories, sinks: Sequence[RowSink], folder: Path | None) -> None:
         scenario.check_scenario(wanted, f"scenario {wanted.name}, seed {wanted.seed}")
         self._wanted = wanted
+        self._hosts: dict[str, Host | LightClient] = {}
         self._applications: dict[str, ScenarioClient] = {}
         self._lying: Counter[tuple[type[Fault], str]] = Counter()  # faults of one kind that lie on a host
         names = [broker.id for broker in wanted.brokers] + [client.id for client in wanted.clients]
@@ -182,11 +184,15 @@ class _Run:
         host = simulation.add_host(
             broker.id, Role.BROKER, lambda rng, streams: factories.broker(settings, rng, streams), disk
         )
+        self._hosts[broker.id] = host
         host.set_pace(
             broker.service_us_per_turn * 1_000, broker.service_us_per_message * 1_000, broker.gather_us * 1_000
         )
 
     def _add_client(self, client: scenario.Client, factories: Factories) -> None:
+        if client.light:
+            self._hosts[client.id] = LightClient(self.simulation, client)
+            return
         settings = ClientSettings(
             client.id, client.brokers, resubscribe=client.resubscribe, publish_window=client.publish_window
         )
@@ -198,12 +204,13 @@ class _Run:
             lambda rng, streams: factories.client(settings, rng, streams),
             application=application,
         )
+        self._hosts[client.id] = host
         host.set_pace(0, 0, client.gather_us * 1_000)
 
     # -------------------------------------------------------------------------------------------------------- phases
     def play(self, stop: Callable[[], bool]) -> None:
         simulation, wanted = self.simulation, self._wanted
-        for host in simulation.hosts.values():
+        for host in self._hosts.values():
             host.start()
         simulation.run(wanted.safety_ms * MILLISECOND, stop)
         if stop():
@@ -214,7 +221,7 @@ class _Run:
     def _heal_everything(self) -> None:
         simulation = self.simulation
         simulation.network.heal_all()
-        for host in simulation.hosts.values():
+        for host in self._hosts.values():
             if host.disk is not None:
                 host.disk.full, host.disk.slowness = False, 1
             host.resume()
@@ -222,9 +229,13 @@ class _Run:
         simulation.fault("everything", "healed")
 
     def _act(self, action: Action) -> None:
-        self._applications[action.client].do(self.simulation.hosts[action.client], action)
+        host = self._hosts[action.client]
+        if isinstance(host, LightClient):
+            host.do(action)
+        else:
+            self._applications[action.client].do(host, action)
 
-    def _start(self, host: Host) -> None:
+    def _start(self, host: Host | LightClient) -> None:
         if not host.running:
             self.simulation.fault(host.name, "up")
             host.start()
@@ -252,7 +263,7 @@ class _Run:
                 note(f"{source}>{target}", "cut")
                 simulation.network.cut(source, target)
         else:
-            host = simulation.hosts[fault.host]
+            host = self._hosts[fault.host]
             if isinstance(fault, Kill | PowerCut | Pause) and not host.running:
                 return
             self._lying[type(fault), host.name] += 1
@@ -288,7 +299,7 @@ class _Run:
                 if not simulation.network.is_cut(source, target):
                     note(f"{source}>{target}", "healed")
             return
-        host = simulation.hosts[fault.host]
+        host = self._hosts[fault.host]
         self._lying[type(fault), host.name] -= 1
         if isinstance(fault, Kill | PowerCut):
             self._start(host)

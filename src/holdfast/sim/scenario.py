@@ -237,6 +237,8 @@ def check_scenario(scenario: Scenario, where: str) -> None:
         for broker_id in client.brokers:
             if broker_id not in brokers:
                 refuse(f"client {client.id!r} connects to {broker_id!r}", f"name one of {_listed(brokers)}")
+        if client.light and (client.consume_after_us or client.gather_us):
+            refuse(f"client {client.id!r} is light and takes its time", "leave out consume_after_us and gather_us")
         if not client.brokers:
             refuse(f"client {client.id!r} has no broker", f"name one of {_listed(brokers)}")
     for action in scenario.actions:

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, Protocol
 
 from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import Note
 from holdfast.kernel.queues import Entry
@@ -129,20 +130,23 @@ class Simulation:
         self.emit(row_type(t=self.now, **fields))
 
     def note_hops(self, host: Host, end: End, entries: list[Entry]) -> None:
+        target = end.other.host.name
         for entry in entries:
-            self.hops += 1
-            message = entry.message
-            self.emit(
-                schema.Hop(
-                    t=self.now,
-                    message=self.hops,
-                    source=host.name,
-                    target=end.other.host.name,
-                    what=type(message).__name__,
-                    size=entry.weight,
-                    events=message.event_ids(),
-                )
+            self.note_hop(host.name, target, entry.message, entry.weight)
+
+    def note_hop(self, source: str, target: str, message: Message, size: int) -> None:
+        self.hops += 1
+        self.emit(
+            schema.Hop(
+                t=self.now,
+                message=self.hops,
+                source=source,
+                target=target,
+                what=type(message).__name__,
+                size=size,
+                events=message.event_ids(),
             )
+        )
 
     def fault(self, component: str, state: str) -> None:
         if self.tracing:
