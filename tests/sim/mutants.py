@@ -154,8 +154,8 @@ class ForgetsToAnswer(SessionHost):
 class ForgetsThePaused(SessionHost):
     """Does not let publishers go on that waited for room."""
 
-    def settle(self, out: Outbox) -> None:
-        self._freed = False
+    def _release(self, out: Outbox) -> None:
+        pass
 
     def _end_blocks(self, out: Outbox) -> None:
         pass

@@ -32,6 +32,8 @@ from holdfast.protocols.sessions.messages import Overflow, Refusal
 from holdfast.protocols.sessions.subscriptions import Subscription, SubscriptionState
 
 STATE_FORMAT = 1
+# A client says which epoch it had. Larger ones were never granted, and would leave no room for the next.
+EPOCH_MAX = 2**62
 
 
 class CoreLimits(msgspec.Struct, frozen=True, gc=False):
@@ -41,7 +43,6 @@ class CoreLimits(msgspec.Struct, frozen=True, gc=False):
     subscriptions_per_session: int = 1_000
     backlog_events: int = 10_000  # that a subscription keeps at its broker
     backlog_bytes: int = 8 * 1024 * 1024
-    events_per_publish: int = 65_536
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
@@ -80,11 +81,17 @@ class Woken(msgspec.Struct, frozen=True, gc=False):
     subscriptions: list[Subscription]
 
 
+class Removed(msgspec.Struct, frozen=True, gc=False):
+    """A subscription is gone. What it had before is still in it."""
+
+    subscription: Subscription
+
+
 class Freed(msgspec.Struct, frozen=True, gc=False):
     """Subscriptions have room again, or ended: publishers that wait may try."""
 
 
-Output: TypeAlias = Reply | Opened | NotOpened | Answered | Woken | Freed
+Output: TypeAlias = Reply | Opened | NotOpened | Answered | Woken | Removed | Freed
 
 
 class Session:
@@ -184,7 +191,7 @@ class BrokerCore:
                 outputs.append(NotOpened(command.client, command.instance, refusal))
                 return
             # The clock keeps the epochs of different brokers apart, and those of a broker that forgot.
-            last = max(command.epoch, 0 if known is None else known.epoch)
+            last = max(min(command.epoch, EPOCH_MAX), 0 if known is None else known.epoch)
             known = Session(command.client, command.instance, max(wall // MILLISECOND, last + 1))
             self.sessions[command.client] = known
         self.dormant.pop(command.client, None)
@@ -231,7 +238,8 @@ class BrokerCore:
                 refusal = messages.SubscribeRefused(number, Refusal.CONFLICT, problem)
         elif number in session.ended:
             return  # it ended; the client will hear of that, if it has not yet
-        elif len(session.subscriptions) >= self.limits.subscriptions_per_session:
+        elif len(session.subscriptions) + len(session.ended) >= self.limits.subscriptions_per_session:
+            # One that ended counts until its client has said that it knows, or there would be no end to them.
             problem = f"a session has at most {self.limits.subscriptions_per_session} subscriptions"
             refusal = messages.SubscribeRefused(number, Refusal.LIMIT, problem)
         else:
@@ -251,6 +259,7 @@ class BrokerCore:
 
     def _remove(self, subscription: Subscription, outputs: list[Output]) -> None:
         self.index.remove(subscription)
+        outputs.append(Removed(subscription))
         if subscription.overflow is Overflow.BLOCK:
             del self.blocking[subscription]
             outputs.append(Freed())
@@ -327,14 +336,15 @@ class BrokerCore:
                     if not subscription.add(kept, self.limits.backlog_events, self.limits.backlog_bytes):
                         overflowed[subscription] = None
         session.accepted += len(events)
+        if woken:
+            # Also those that overflowed: they had room for some.
+            outputs.append(Woken(list(woken)))
         for subscription in overflowed:
             owner = self.sessions[subscription.client]
             reason = (
                 f"overflow: more than {self.limits.backlog_events} events or {self.limits.backlog_bytes} bytes wait"
             )
             self._end(owner, subscription, reason, outputs)
-        if woken:
-            outputs.append(Woken([subscription for subscription in woken if subscription not in overflowed]))
 
     def _match(self, session: Session, events: list[Event], slices: list[EventBytes]) -> list[list[Subscription]]:
         """For each event, who wants it; events that break a rule are refused and wanted by no one."""
@@ -349,15 +359,18 @@ class BrokerCore:
                 except EventError as error:
                     refused[row] = str(error)
                     pairs[row] = ({}, "")
-        while True:
+        matched: list[list[Subscription]] = []
+        while len(matched) < len(pairs):
+            start = len(matched)
             try:
-                matched = self.index.match_batch(pairs)
-                break
+                matched += self.index.match_batch(pairs[start:])
             except EventError as error:
+                # The events before are matched again and those behind go on: a batch of bad events is not to cost
+                # more than twice a good one.
                 require(error.row is not None, "the index names the event that it refuses")
-                row = error.row or 0
+                row = start + (error.row or 0)
                 refused[row] = error.problem
-                pairs[row] = ({}, "")
+                matched += [*self.index.match_batch(pairs[start:row]), []]
         for row in sorted(refused):
             matched[row] = []
             session.refused[first + row] = (Refusal.EVENT, refused[row])

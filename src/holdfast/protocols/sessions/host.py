@@ -21,16 +21,19 @@ from holdfast.kernel.node import require
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.model.event import EventBytes, encode_batch
+from holdfast.model.event import Event, EventBytes, check_event, decode_event, encode_batch
 from holdfast.protocols.sessions import commands
+from holdfast.protocols.sessions.batches import Batch
 from holdfast.protocols.sessions.commands import Command
 from holdfast.protocols.sessions.core import (
+    EPOCH_MAX,
     Answered,
     BrokerCore,
     Freed,
     NotOpened,
     Opened,
     Output,
+    Removed,
     Reply,
     Session,
     Woken,
@@ -38,7 +41,6 @@ from holdfast.protocols.sessions.core import (
 from holdfast.protocols.sessions.messages import (
     Accepted,
     CloseSession,
-    Deliver,
     Dropped,
     OpenSession,
     Ping,
@@ -64,7 +66,9 @@ class HostSettings(msgspec.Struct, frozen=True, gc=False):
     publish_window: int = 4_096  # events that a client may have unanswered
     deliver_events: int = 1_024  # in one message
     deliver_bytes: int = 256 * 1024
-    queue_bytes_max: int = 8 * 1024 * 1024  # that wait for a slow link
+    queue_bytes_max: int = 8 * 1024 * 1024  # that wait for a slow link; events beyond wait in their subscriptions
+    unread_bytes_max: int = 32 * 1024 * 1024  # of all kinds; a client that goes on sending without reading is cut off
+    held_bytes_max: int = 8 * 1024 * 1024  # of one publisher that waits; what is not held comes again
     window_max: int = 65_536  # events that a client may ask to be sent ahead
     repeat_after: int = 1 * SECOND  # what is not confirmed is sent again; doubled each time
     repeat_after_max: int = 8 * SECOND
@@ -100,7 +104,7 @@ class _Cursor:
 class _Attachment:
     """A client's link."""
 
-    __slots__ = ("cursors", "epoch", "heard_at", "held", "held_since", "link", "opening")
+    __slots__ = ("cursors", "epoch", "heard_at", "held", "held_bytes", "held_since", "link", "opening")
 
     def __init__(self, link: int, now: int) -> None:
         self.link = link
@@ -110,6 +114,7 @@ class _Attachment:
         self.cursors: dict[int, _Cursor] = {}
         # Events that wait for a blocking subscription to have room: (number of the first, their bytes).
         self.held: deque[tuple[int, list[EventBytes]]] = deque()
+        self.held_bytes = 0
         self.held_since = 0
 
 
@@ -137,10 +142,11 @@ class SessionHost:
         self._unconfirmed: dict[_Cursor, None] = {}
         self._waiting: dict[str, None] = {}  # publishers that are held, in the order in which they came to wait
         # Of this turn:
-        self._replies: list[tuple[int, str, Message]] = []  # link, peer
+        self._replies: list[tuple[str, Message]] = []
         self._answered: dict[str, None] = {}
-        self._woken: dict[Subscription, None] = {}
+        self._batches: dict[str, Batch] = {}
         self._freed = False
+        self._releasing = False
         self._ticking = False
         self._noted_size = 0  # the table's size that the trace knows of
 
@@ -151,26 +157,36 @@ class SessionHost:
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
         if up.role is Role.CLIENT:
+            if up.peer in self._attached:
+                self._detach(up.peer, out)  # the driver may say later that the older link is down
             self._attached[up.peer] = _Attachment(up.link, out.now)
             self._keep_ticking(out)
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
         attachment = self._attached.get(down.peer)
-        if attachment is None or attachment.link != down.link:
-            return
-        del self._attached[down.peer]
-        self._waiting.pop(down.peer, None)
+        if attachment is not None and attachment.link == down.link:
+            self._detach(down.peer, out)
+
+    def _detach(self, peer: str, out: Outbox) -> None:
+        """Forgets a link, and what was to be said on it: the next one may be another client's."""
+        attachment = self._attached.pop(peer)
+        self._waiting.pop(peer, None)
         for cursor in attachment.cursors.values():
             self._unconfirmed.pop(cursor, None)
-        out.drop_queue(down.peer)
-        if down.peer in self._core.sessions and down.peer not in self._core.dormant:
-            self._away[down.peer] = out.now
+        self._replies = [reply for reply in self._replies if reply[0] != peer]
+        self._answered.pop(peer, None)
+        self._batches.pop(peer, None)
+        out.drop_queue(peer)
+        if peer in self._core.sessions and peer not in self._core.dormant:
+            self._away[peer] = out.now
             self._keep_ticking(out)
 
     def on_heard(self, peer: str, out: Outbox) -> None:
         attachment = self._attached.get(peer)
         if attachment is not None:
             attachment.heard_at = out.now
+            if peer in out.queues and out.queues[peer].bytes > self._settings.unread_bytes_max:
+                raise ProtocolError(f"more than {self._settings.unread_bytes_max} bytes of answers are not read")
 
     def on_ping(self, peer: str, ping: Ping, out: Outbox) -> None:
         out.send(peer, Pong(), after=NOW)
@@ -183,14 +199,17 @@ class SessionHost:
             return
         if not len(message.subscriptions) == len(message.received) == len(message.consumed):
             raise ProtocolError("OpenSession names subscriptions and numbers in different counts")
+        if not 0 <= message.epoch <= EPOCH_MAX:
+            raise ProtocolError(f"an epoch is 0 to {EPOCH_MAX}, not {message.epoch}")
         attachment.opening = message
         self._sequencer.submit(commands.OpenSession(peer, message.instance, message.epoch), out)
 
     def on_close_session(self, peer: str, message: CloseSession, out: Outbox) -> None:
         session = self._session(peer)
         if session is None:
-            self._reply(self._attached[peer], peer, SessionClosed())
+            self._replies.append((peer, SessionClosed()))
         else:
+            self._say_accepted(peer)
             self._sequencer.submit(commands.EndSession(peer, session.epoch), out)
 
     def _opened(self, opened: Opened, out: Outbox) -> None:
@@ -212,33 +231,32 @@ class SessionHost:
             self._settings.alternates,
             _refusals(session),
         )
-        self._reply(attachment, opened.client, reply)
+        self._replies.append((opened.client, reply))
         if attachment.epoch == opened.epoch:
             return  # asked twice; what has happened on the link since then stands
         attachment.epoch = opened.epoch
         for cursor in attachment.cursors.values():
             self._unconfirmed.pop(cursor, None)
         attachment.cursors = {}
-        settings = self._settings
+        self._stop_holding(opened.client, attachment)
         known: dict[int, tuple[int, int]] = {}
-        if opening.epoch == opened.epoch:
+        resumed = opening.epoch == opened.epoch
+        if resumed:
             numbers = zip(opening.subscriptions, opening.received, opening.consumed, strict=True)
             known = {number: (received, consumed) for number, received, consumed in numbers}
-            self._sequencer.submit(
-                commands.Receive(opened.client, opened.epoch, opening.subscriptions, opening.received), out
-            )
         for subscription in session.subscriptions.values():
             received, consumed = known.get(subscription.number, (0, 0))
-            received = min(received, subscription.last)
+            received = max(0, min(received, subscription.last))
             attachment.cursors[subscription.number] = _Cursor(
-                subscription, received, min(consumed, received), out.now, settings.repeat_after
+                subscription, received, max(0, min(consumed, received)), out.now, self._settings.repeat_after
             )
-            self._woken[subscription] = None
         for number, reason in session.ended.items():
-            self._reply(attachment, opened.client, SubscriptionEnded(number, reason))
-
-    def _reply(self, attachment: _Attachment, peer: str, message: Message) -> None:
-        self._replies.append((attachment.link, peer, message))
+            self._replies.append((opened.client, SubscriptionEnded(number, reason)))
+        if resumed:
+            received_up_to = commands.Receive(opened.client, opened.epoch, opening.subscriptions, opening.received)
+            self._sequencer.submit(received_up_to, out)
+        for cursor in list(attachment.cursors.values()):
+            self._send_events(cursor.subscription, out)
 
     def _session(self, peer: str) -> Session | None:
         """The session that is open on the peer's link. Without one, a message came too early, and comes again."""
@@ -287,7 +305,7 @@ class SessionHost:
                 cursor.sent = received
                 cursor.progress_at = out.now
             cursor.consumed = max(cursor.consumed, consumed)
-            self._woken[cursor.subscription] = None
+            self._send_events(cursor.subscription, out)
         if advanced:
             command = commands.Receive(peer, session.epoch, message.subscriptions, message.received)
             self._sequencer.submit(command, out)
@@ -306,9 +324,11 @@ class SessionHost:
             events, slices = self._core.decode(message.events)
         except EventError as error:
             raise ProtocolError(f"in Publish, {error}") from error
+        # The window begins where the client has seen answers: what is kept for it until then is bounded too.
         last = message.first + len(events) - 1
-        if message.first < 1 or last > session.accepted + self._settings.publish_window:
-            raise ProtocolError(f"events {message.first} to {last} are beyond the window after {session.accepted}")
+        answered = min(message.confirmed, session.accepted)
+        if message.first < 1 or answered < 0 or last > answered + self._settings.publish_window:
+            raise ProtocolError(f"events {message.first} to {last} are beyond the window after {answered}")
         if attachment.held:
             self._hold_more(attachment, message.first, slices)
             return
@@ -343,7 +363,7 @@ class SessionHost:
         for row in range(seen, len(events)):
             size = len(slices[row])
             for subscription in tight:
-                if subscription.filter.matches(events[row].attributes, events[row].topic):
+                if _wants(subscription, events[row], size):
                     if tight[subscription] < 1 or room_bytes[subscription] < size:
                         return row
                     tight[subscription] -= 1
@@ -353,9 +373,19 @@ class SessionHost:
     def _hold_more(self, attachment: _Attachment, first: int, slices: list[EventBytes]) -> None:
         """Puts events behind those that wait; what waits already is skipped, what leaves a gap is not taken."""
         following = first if not attachment.held else attachment.held[-1][0] + len(attachment.held[-1][1])
-        fresh = slices[max(0, following - first) :]
-        if first <= following and fresh:
-            attachment.held.append((following, [event.copy() for event in fresh]))
+        fresh: list[EventBytes] = []
+        for event in slices[max(0, following - first) :] if first <= following else []:
+            if attachment.held_bytes and attachment.held_bytes + len(event) > self._settings.held_bytes_max:
+                break
+            attachment.held_bytes += len(event)
+            fresh.append(event.copy())
+        if fresh:
+            attachment.held.append((following, fresh))
+
+    def _stop_holding(self, peer: str, attachment: _Attachment) -> None:
+        attachment.held.clear()
+        attachment.held_bytes = 0
+        self._waiting.pop(peer, None)
 
     def _release(self, out: Outbox) -> None:
         """Lets waiting publishers go on as far as there is room."""
@@ -368,6 +398,7 @@ class SessionHost:
                 admitted = self._admissible(session, Publish(first, batch))
                 if admitted == 0:
                     break
+                attachment.held_bytes -= sum(map(len, slices[:admitted]))
                 if admitted < len(slices):
                     batch = encode_batch(slices[:admitted])
                     attachment.held[0] = (first + admitted, slices[admitted:])
@@ -376,8 +407,7 @@ class SessionHost:
                 attachment.held_since = out.now
                 self._sequencer.submit(commands.Publish(peer, session.epoch, first, 0, batch), out)
             if not attachment.held or session is None:
-                attachment.held.clear()
-                del self._waiting[peer]
+                self._stop_holding(peer, attachment)
 
     def _until_block_ends(self, out: Outbox) -> int:
         since = min(self._attached[peer].held_since for peer in self._waiting)
@@ -389,17 +419,19 @@ class SessionHost:
             attachment = self._attached[peer]
             if not attachment.held or out.now - attachment.held_since < self._settings.block_max:
                 continue
-            slices = attachment.held[0][1]
-            events, _ = self._core.decode(encode_batch(slices[:1]))
-            limits = self._core.limits
-            for subscription in list(self._core.blocking):
-                full = len(subscription) >= limits.backlog_events
-                full = full or subscription.bytes + len(slices[0]) > limits.backlog_bytes
-                if full and subscription.filter.matches(events[0].attributes, events[0].topic):
-                    owner = self._core.sessions[subscription.client]
-                    reason = f"overflow: publishers waited {self._settings.block_max // SECOND} s for room"
-                    command = commands.EndSubscription(owner.client, owner.epoch, subscription.number, reason)
-                    self._sequencer.submit(command, out)
+            waiting = attachment.held[0][1][0]
+            event, size, limits = decode_event(waiting), len(waiting), self._core.limits
+            full = [
+                subscription
+                for subscription in self._core.blocking
+                if (len(subscription) >= limits.backlog_events or subscription.bytes + size > limits.backlog_bytes)
+                and _wants(subscription, event, size)
+            ]
+            for subscription in full:
+                owner = self._core.sessions[subscription.client]
+                reason = f"overflow: publishers waited {self._settings.block_max // SECOND} s for room"
+                command = commands.EndSubscription(owner.client, owner.epoch, subscription.number, reason)
+                self._sequencer.submit(command, out)
 
     # ------------------------------------------------------------------------------------------------------ outputs
     def on_applied(self, outputs: list[Output], out: Outbox) -> None:
@@ -408,99 +440,114 @@ class SessionHost:
             match output:
                 case Woken():
                     for subscription in output.subscriptions:
-                        self._woken[subscription] = None
+                        self._send_events(subscription, out)
                 case Answered():
                     self._answered[output.client] = None
                 case Reply():
-                    # By the end of the turn the client may be there in another life, which must not get it.
+                    # The client may be there in another life by now, which must not get it.
                     attachment = self._attached.get(output.client)
                     if attachment is not None and attachment.epoch == output.epoch:
-                        self._reply(attachment, output.client, output.message)
+                        self._replies.append((output.client, output.message))
                 case NotOpened():
                     attachment = self._attached.get(output.client)
                     opening = None if attachment is None else attachment.opening
-                    if attachment is not None and opening is not None and opening.instance == output.instance:
-                        self._reply(attachment, output.client, output.refusal)
+                    if opening is not None and opening.instance == output.instance:
+                        self._replies.append((output.client, output.refusal))
                 case Opened():
                     self._opened(output, out)
+                case Removed():
+                    self._forget(output.subscription)
                 case Freed():
                     self._freed = True
-
-    def settle(self, out: Outbox) -> None:
-        """Lets publishers go on that waited for room, while the turn can still take commands."""
-        if self._freed:
+        while self._freed and not self._releasing:
+            # Here and not at the end of the turn, so that who publishes next has to stand behind those that waited,
+            # however the driver cuts turns. What their events free again is for the next round.
             self._freed = False
-            if self._waiting:
-                self._release(out)
+            self._releasing = True
+            self._release(out)
+            self._releasing = False
 
     def finish(self, out: Outbox) -> None:
         """Says what the turn came to. The sequencer's own `finish` has run before."""
-        for link, peer, message in self._replies:
-            attachment = self._attached.get(peer)
-            if attachment is not None and attachment.link == link:
+        for peer in list(self._answered):
+            self._say_accepted(peer)
+        for peer, message in self._replies:
+            if peer in self._attached:
                 out.send(peer, message)
         self._replies.clear()
-        for peer in self._answered:
-            session = self._session(peer) if peer in self._attached else None
-            if session is not None:
-                out.send(peer, Accepted(session.accepted, _refusals(session)))
-        self._answered.clear()
         if out.tracing and self._noted_size != len(self._core.index):
             self._noted_size = len(self._core.index)
             out.note("table_size", node=self._node, table="subscriptions", entries=self._noted_size)
-        if self._woken:
-            woken, self._woken = self._woken, {}
-            self._send_events(woken, out)
+        batches, self._batches = self._batches, {}
+        for peer, batch in batches.items():
+            for message in batch.take():
+                out.send(peer, message, Lane.USER)
 
-    def _send_events(self, woken: dict[Subscription, None], out: Outbox) -> None:
-        batches: dict[str, _Batch] = {}
-        for subscription in woken:
-            attachment = self._attached.get(subscription.client)
-            if out.tracing:
-                out.note(
-                    "queue_length",
-                    node=self._node,
-                    queue=f"{subscription.client}/{subscription.number}",
-                    length=len(subscription),
-                    limit=self._core.limits.backlog_events,
-                    bytes=subscription.bytes,
-                )
-            if attachment is None or not attachment.epoch:
-                continue
-            cursor = attachment.cursors.get(subscription.number)
-            if cursor is None or cursor.subscription is not subscription:
-                session = self._session(subscription.client)
-                if session is None or session.subscriptions.get(subscription.number) is not subscription:
-                    continue
-                cursor = _Cursor(subscription, 0, 0, out.now, self._settings.repeat_after)
-                attachment.cursors[subscription.number] = cursor
-            batch = batches.get(subscription.client)
-            if batch is None:
-                batch = batches[subscription.client] = _Batch(subscription.client, self._settings)
-            if cursor.sent < subscription.first_kept - 1:
-                cursor.sent = subscription.first_kept - 1
-                batch.flush(out)
-                out.send(subscription.client, Dropped(subscription.number, cursor.sent), Lane.USER)
-            if out.queue(subscription.client).bytes > self._settings.queue_bytes_max:
-                batch.flush(out)
-                out.queue(subscription.client).notify_below(0)
-                continue
-            room = cursor.consumed + subscription.window - cursor.sent
-            if room > 0 and cursor.sent < subscription.last:
-                events = subscription.read(cursor.sent, room)
-                batch.add(subscription.number, cursor.sent, events, out)
-                cursor.sent += len(events)
-            starved = cursor.sent < subscription.last  # of credit: the client's last word may be lost
-            if (starved or cursor.sent > cursor.received) and cursor not in self._unconfirmed:
-                cursor.progress_at = out.now
-                self._unconfirmed[cursor] = None
-        for batch in batches.values():
-            batch.flush(out)
+    def _say_accepted(self, peer: str) -> None:
+        if peer in self._answered:
+            del self._answered[peer]
+            session = self._session(peer) if peer in self._attached else None
+            if session is not None:
+                self._replies.append((peer, Accepted(session.accepted, _refusals(session))))
+
+    def _batch(self, client: str) -> Batch:
+        batch = self._batches.get(client)
+        if batch is None:
+            batch = self._batches[client] = Batch(self._settings.deliver_events, self._settings.deliver_bytes)
+        return batch
+
+    def _forget(self, subscription: Subscription) -> None:
+        attachment = self._attached.get(subscription.client)
+        cursor = None if attachment is None else attachment.cursors.get(subscription.number)
+        if attachment is not None and cursor is not None and cursor.subscription is subscription:
+            del attachment.cursors[subscription.number]
+            self._unconfirmed.pop(cursor, None)
+
+    def _send_events(self, subscription: Subscription, out: Outbox) -> None:
+        """Collects for the turn's end what the client may be sent now: what comes later in the turn, such as the end
+        of the subscription, does not take it back."""
+        client = subscription.client
+        attachment = self._attached.get(client)
+        if out.tracing:
+            out.note(
+                "queue_length",
+                node=self._node,
+                queue=f"{client}/{subscription.number}",
+                length=len(subscription),
+                limit=self._core.limits.backlog_events,
+                bytes=subscription.bytes,
+            )
+        if attachment is None or not attachment.epoch:
+            return
+        cursor = attachment.cursors.get(subscription.number)
+        if cursor is None:
+            if self._session(client) is None:
+                return
+            cursor = _Cursor(subscription, 0, 0, out.now, self._settings.repeat_after)
+            attachment.cursors[subscription.number] = cursor
+        batch = self._batch(client)
+        if cursor.sent < subscription.first_kept - 1:
+            cursor.sent = subscription.first_kept - 1
+            batch.say(Dropped(subscription.number, cursor.sent))
+        queue = out.queue(client)
+        if queue.bytes + batch.weight > self._settings.queue_bytes_max:
+            queue.notify_below(0)
+            return
+        room = cursor.consumed + subscription.window - cursor.sent
+        if room > 0 and cursor.sent < subscription.last:
+            events = subscription.read(cursor.sent, room)
+            batch.add(subscription.number, cursor.sent, events)
+            cursor.sent += len(events)
+        starved = cursor.sent < subscription.last  # of credit: the client's last word may be lost
+        if (starved or cursor.sent > cursor.received) and cursor not in self._unconfirmed:
+            cursor.progress_at = out.now
+            self._unconfirmed[cursor] = None
 
     def on_drained(self, drained: Drained, out: Outbox) -> None:
         attachment = self._attached.get(drained.peer)
         if attachment is not None:
-            self._woken.update(dict.fromkeys(cursor.subscription for cursor in attachment.cursors.values()))
+            for cursor in attachment.cursors.values():
+                self._send_events(cursor.subscription, out)
 
     # --------------------------------------------------------------------------------------------------------- time
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
@@ -518,10 +565,9 @@ class SessionHost:
                 del self._unconfirmed[cursor]
                 if cursor.sent == cursor.received:
                     # A question: the client answers how far it is.
-                    question = Dropped(cursor.subscription.number, cursor.sent)
-                    out.send(cursor.subscription.client, question, Lane.USER)
+                    self._batch(cursor.subscription.client).say(Dropped(cursor.subscription.number, cursor.sent))
                 cursor.sent = cursor.received
-                self._woken[cursor.subscription] = None
+                self._send_events(cursor.subscription, out)
         for peer, attachment in self._attached.items():
             if out.now - attachment.heard_at >= settings.silent_after:
                 out.disconnect(attachment.link, f"nothing heard for {settings.silent_after // SECOND} s")
@@ -529,7 +575,7 @@ class SessionHost:
             elif attachment.epoch:
                 session = self._session(peer)
                 for number, reason in () if session is None else session.ended.items():
-                    self._reply(attachment, peer, SubscriptionEnded(number, reason))
+                    self._replies.append((peer, SubscriptionEnded(number, reason)))
         for client in [client for client, since in self._away.items() if out.now - since >= settings.away_after]:
             del self._away[client]
             session = self._core.sessions.get(client)
@@ -548,45 +594,25 @@ class SessionHost:
             session = self._session(peer)
             for number, cursor in attachment.cursors.items():
                 live = session is not None and session.subscriptions.get(number) is cursor.subscription
-                if live:
-                    claim = "what is received was sent, and what was sent exists"
-                    order = cursor.consumed <= cursor.received <= cursor.sent <= cursor.subscription.last
-                    require(order, claim, peer=peer, number=number)
+                require(live, "what is on its way belongs to a subscription", peer=peer, number=number)
+                claim = "what is received was sent, and what was sent exists"
+                order = cursor.consumed <= cursor.received <= cursor.sent <= cursor.subscription.last
+                require(order, claim, peer=peer, number=number)
             require((peer in self._waiting) == bool(attachment.held), "held publishers are listed", peer=peer)
+            held = sum(len(event) for _, slices in attachment.held for event in slices)
+            require(held == attachment.held_bytes, "held bytes are counted", peer=peer)
+        listed = {cursor for attachment in self._attached.values() for cursor in attachment.cursors.values()}
+        require(self._unconfirmed.keys() <= listed, "what is repeated is on its way")
 
 
 def _refusals(session: Session) -> tuple[tuple[int, Refusal, str], ...]:
     return tuple((number, *why) for number, why in session.refused.items())
 
 
-class _Batch:
-    """Events for one client, collected into messages of bounded size."""
-
-    __slots__ = ("_bytes", "_client", "_events", "_numbers", "_settings", "_subscriptions")
-
-    def __init__(self, client: str, settings: HostSettings) -> None:
-        self._client = client
-        self._settings = settings
-        self._clear()
-
-    def _clear(self) -> None:
-        self._subscriptions: list[int] = []
-        self._numbers: list[int] = []
-        self._events: list[EventBytes] = []
-        self._bytes = 0
-
-    def add(self, subscription: int, after: int, events: list[EventBytes], out: Outbox) -> None:
-        for number, event in enumerate(events, after + 1):
-            if len(self._events) >= self._settings.deliver_events or (
-                self._events and self._bytes + len(event) > self._settings.deliver_bytes
-            ):
-                self.flush(out)
-            self._subscriptions.append(subscription)
-            self._numbers.append(number)
-            self._events.append(event)
-            self._bytes += len(event)
-
-    def flush(self, out: Outbox) -> None:
-        if self._events:
-            out.send(self._client, Deliver(self._subscriptions, self._numbers, self._events), Lane.USER)
-            self._clear()
+def _wants(subscription: Subscription, event: Event, size: int) -> bool:
+    """Whether a subscription would keep the event. One that breaks a rule is refused, and kept by no one."""
+    try:
+        check_event(event, size)
+    except EventError:
+        return False
+    return subscription.filter.matches(event.attributes, event.topic)

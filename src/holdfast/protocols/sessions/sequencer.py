@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from holdfast.kernel.node import broken
+from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.sessions.commands import Applied, Command, CoreState
@@ -41,6 +41,10 @@ class DirectSequencer:
                     self._core.set_state(record.state)
                     self._since_snapshot = 0
                 case Applied():
+                    following = self._core.number + 1
+                    require(
+                        record.number == following, "the journal has no gap", number=record.number, wanted=following
+                    )
                     for command in record.commands:
                         self._core.apply(self._core.number + 1, record.wall, command)
                     self._since_snapshot += len(record.commands)

@@ -1,0 +1,1 @@
+"""Both sides of sessions: the core, the broker's host, the client."""

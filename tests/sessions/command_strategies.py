@@ -1,0 +1,106 @@
+"""Commands for the core: sensible ones that hit each other, and any at all."""
+
+from typing import Any
+
+import msgspec
+from hypothesis import strategies as st
+
+from holdfast.model.event import Event, EventBytes, encode_batch, encode_event
+from holdfast.protocols.sessions import commands
+from holdfast.protocols.sessions.commands import Command
+from holdfast.protocols.sessions.core import BrokerCore
+from holdfast.protocols.sessions.messages import Overflow
+
+CLIENTS = ["client:a", "client:b", "client:c"]
+FILTERS = ["n > 2", "topic = 't'", "n < 3 OR topic LIKE 't%'", "n = 1", "not a filter ("]
+
+client = st.sampled_from(CLIENTS)
+number = st.integers(1, 3)
+overflow = st.sampled_from(Overflow)
+
+VALUES = st.one_of(
+    st.integers(0, 5), st.sampled_from([float("nan"), float("inf"), 2**64 - 1, 1.5, "text", True]), st.text(max_size=3)
+)
+
+
+def _event(sequence: int, topic: str, attributes: dict[str, Any], payload: bytes) -> EventBytes:
+    return encode_event(Event("p", 1, sequence, topic, attributes, payload))
+
+
+events = st.builds(
+    _event,
+    st.integers(1, 100),
+    st.sampled_from(["", "t", "u"]),
+    st.dictionaries(st.sampled_from(["n", "m", "topic", "x" * 200]), VALUES, max_size=3),
+    st.binary(max_size=40),
+)
+batches = st.builds(encode_batch, st.lists(events, max_size=5))
+
+
+def step(kind: str, *fields: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.tuples(st.just(kind), client, *fields)
+
+
+# A step becomes a command when it is known which epoch its client has, and how far that has published.
+steps = st.lists(
+    st.one_of(
+        step("open", st.integers(1, 2), st.sampled_from(["none", "own", "older"])),
+        step("end"),
+        step("subscribe", number, st.sampled_from(FILTERS), overflow),
+        step("unsubscribe", number),
+        step("end subscription", number),
+        step("publish", st.integers(-2, 2), st.integers(0, 3), batches),
+        step("publish", st.just(0), st.integers(0, 3), batches),
+        step("receive", st.lists(st.tuples(number, st.integers(0, 12)), max_size=3)),
+        step("drop"),
+    ),
+    max_size=25,
+)
+
+
+def to_command(core: BrokerCore, step: tuple[Any, ...]) -> Command:
+    kind, name, *fields = step
+    session = core.sessions.get(name)
+    epoch = 0 if session is None else session.epoch
+    accepted = 0 if session is None else session.accepted
+    match kind:
+        case "open":
+            instance, known = fields
+            return commands.OpenSession(name, instance, {"none": 0, "own": epoch, "older": max(0, epoch - 1)}[known])
+        case "end":
+            return commands.EndSession(name, epoch)
+        case "subscribe":
+            return commands.Subscribe(name, epoch, fields[0], fields[1], fields[2], 4)
+        case "unsubscribe":
+            return commands.Unsubscribe(name, epoch, fields[0])
+        case "end subscription":
+            return commands.EndSubscription(name, epoch, fields[0], "because")
+        case "publish":
+            return commands.Publish(name, epoch, accepted + 1 + fields[0], accepted - fields[1], fields[2])
+        case "receive":
+            pairs = fields[0]
+            return commands.Receive(name, epoch, tuple(n for n, _ in pairs), tuple(r for _, r in pairs))
+    return commands.DropSubscriptions(name, epoch)
+
+
+integers = st.one_of(st.integers(-(2**63), 2**64 - 1), st.sampled_from([0, 1, -1, 2**62, 2**63, 2**64 - 1]))
+raw = st.one_of(st.builds(msgspec.Raw, st.binary(max_size=30)), batches)
+some = st.lists(integers, max_size=4).map(tuple)
+texts = st.one_of(st.sampled_from(FILTERS), st.text(max_size=9))
+anyone = st.one_of(client, st.text(max_size=4))
+
+# Whatever can be decoded; epochs are mostly that of the first session, so that something happens.
+epochs = st.one_of(st.just(1_700_000_000_000), integers)
+any_commands = st.lists(
+    st.one_of(
+        st.builds(commands.OpenSession, anyone, integers, epochs),
+        st.builds(commands.EndSession, anyone, epochs),
+        st.builds(commands.Subscribe, anyone, epochs, integers, texts, overflow, integers),
+        st.builds(commands.Unsubscribe, anyone, epochs, integers),
+        st.builds(commands.EndSubscription, anyone, epochs, integers, st.text(max_size=3)),
+        st.builds(commands.Publish, anyone, epochs, st.one_of(st.just(1), integers), integers, raw),
+        st.builds(commands.Receive, anyone, epochs, some, some),
+        st.builds(commands.DropSubscriptions, anyone, epochs),
+    ),
+    max_size=12,
+)

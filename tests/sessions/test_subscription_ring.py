@@ -1,0 +1,107 @@
+"""The events that a subscription keeps, against the obvious model: a list of (number, event)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.kernel.node import InvariantBroken
+from holdfast.model import Filter
+from holdfast.model.event import EventBytes
+from holdfast.protocols.sessions.messages import Overflow
+from holdfast.protocols.sessions.subscriptions import Subscription
+from tests.sessions.bench import event
+
+EVENTS_MAX = 5
+BYTES_MAX = 200
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(0, 90)),
+        st.tuples(st.just("receive"), st.integers(-3, 40)),
+        st.tuples(st.just("restore"), st.just(0)),
+    ),
+    max_size=60,
+)
+
+
+def make(overflow: Overflow) -> Subscription:
+    return Subscription("client:c", 1, Filter("n > 0"), overflow, 3)
+
+
+class Model:
+    """What `Subscription` says it is."""
+
+    def __init__(self, overflow: Overflow) -> None:
+        self.overflow = overflow
+        self.last = 0
+        self.kept: list[tuple[int, EventBytes]] = []
+        self.dropped_through = 0
+
+    def _full(self, data: EventBytes) -> bool:
+        return len(self.kept) >= EVENTS_MAX or sum(len(one) for _, one in self.kept) + len(data) > BYTES_MAX
+
+    def add(self, data: EventBytes) -> bool:
+        if self._full(data):
+            if self.overflow is not Overflow.DROP_OLDEST:
+                return False
+            while self.kept and self._full(data):
+                self.kept.pop(0)
+            self.dropped_through = self.kept[0][0] - 1 if self.kept else self.last
+        self.last += 1
+        self.kept.append((self.last, data))
+        return True
+
+    def receive(self, number: int) -> None:
+        self.kept = [(n, data) for n, data in self.kept if n > number]
+
+
+@given(overflow=st.sampled_from(Overflow), steps=STEPS)
+def test_a_subscription_keeps_what_the_model_keeps(overflow: Overflow, steps: list[tuple[str, int]]) -> None:
+    ring, model = make(overflow), Model(overflow)
+    for n, (step, argument) in enumerate(steps):
+        if step == "add":
+            data = event(n + 1, payload=b"x" * argument)
+            assert ring.add(data, EVENTS_MAX, BYTES_MAX) == model.add(data)
+        elif step == "receive":
+            ring.receive(argument)
+            model.receive(argument)
+        else:
+            ring = Subscription.from_state(ring.get_state())
+        ring.check_invariants(EVENTS_MAX)
+        assert ring.last == model.last
+        assert len(ring) == len(model.kept)
+        assert ring.bytes == sum(len(data) for _, data in model.kept)
+        assert ring.dropped_through == model.dropped_through
+        assert ring.first_kept == (model.kept[0][0] if model.kept else model.last + 1)
+        for after in range(ring.first_kept - 2, ring.last + 2):
+            for count in (0, 1, 3, 99):
+                kept = [bytes(data) for number, data in model.kept if number > after][:count]
+                assert [bytes(data) for data in ring.read(after, count)] == kept
+
+
+def test_room_is_made_without_keeping_what_is_gone() -> None:
+    ring = make(Overflow.DISCONNECT)
+    for n in range(1, 1001):
+        assert ring.add(event(n), EVENTS_MAX, 10_000)
+        ring.receive(n)
+    assert len(ring._events) <= 2
+
+
+def test_an_event_that_fits_exactly_is_kept() -> None:
+    ring, data = make(Overflow.DISCONNECT), event(1)
+    assert ring.add(data, 2, 2 * len(data))
+    assert ring.add(data, 2, 2 * len(data))
+    assert not ring.add(data, 2, 3 * len(data))
+    assert not make(Overflow.BLOCK).add(data, 2, len(data) - 1)
+
+
+@pytest.mark.parametrize(("field", "value"), [("bytes", 1), ("dropped_through", 1), ("dropped_through", -1)])
+def test_an_invariant_that_does_not_hold_is_found(field: str, value: int) -> None:
+    ring = make(Overflow.DISCONNECT)
+    ring.add(event(1), 2, 1000)
+    ring.check_invariants(1)
+    with pytest.raises(InvariantBroken, match="bounded"):
+        ring.check_invariants(0)
+    setattr(ring, field, value)
+    with pytest.raises(InvariantBroken):
+        ring.check_invariants(1)
