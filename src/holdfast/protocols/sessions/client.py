@@ -201,8 +201,15 @@ class ClientSession:
     def on_pong(self, peer: str, pong: Pong, out: Outbox) -> None:
         pass  # heard, which is all it says
 
+    def _opening(self, peer: str) -> bool:
+        return self.phase is Phase.OPENING and peer == self._broker
+
+    def _open_with(self, peer: str) -> bool:
+        """Whether the peer's word counts: that of a broker that was left behind does not, nor one before its time."""
+        return self.phase is Phase.OPEN and peer == self._broker
+
     def on_redirect(self, peer: str, redirect: Redirect, out: Outbox) -> None:
-        if self.phase is not Phase.OPENING:
+        if not self._opening(peer):
             return
         self._learn(redirect.addresses)
         self._redirects += 1
@@ -220,13 +227,17 @@ class ClientSession:
         self._addresses += [address for address in addresses if address not in self._addresses]
 
     def on_session_refused(self, peer: str, refused: SessionRefused, out: Outbox) -> None:
+        if not (self._opening(peer) or self._open_with(peer)):
+            return
         out.complete(requests.UNSOLICITED, requests.SessionLost(refused.problem))
         self._end_all(refused.reason, refused.problem, out)
         self._closed(refused.problem, out)
 
     def on_session_opened(self, peer: str, opened: SessionOpened, out: Outbox) -> None:
-        if self.phase is not Phase.OPENING:
+        if not self._opening(peer):
             return
+        if opened.epoch < 1:
+            raise ProtocolError(f"an epoch is 1 or more, not {opened.epoch}")
         resumed = self.epoch == opened.epoch
         if resumed and opened.accepted > self._outgoing.sent:
             raise ProtocolError(f"event {opened.accepted} is accepted, but only {self._outgoing.sent} were sent")
@@ -314,7 +325,7 @@ class ClientSession:
             try:
                 data = encode_event(event)
                 check_event(event, len(data))
-            except (EventError, TypeError, ValueError, OverflowError) as error:
+            except (EventError, TypeError, ValueError, OverflowError, RecursionError) as error:
                 refused.append((place, Refusal.EVENT, str(error)))
                 continue  # there is no such event
             if out.tracing:
@@ -407,9 +418,11 @@ class ClientSession:
             self._closed("", out)
 
     def on_session_closed(self, peer: str, closed: SessionClosed, out: Outbox) -> None:
+        if not self._open_with(peer):
+            return
         if self._closing:
             self._closed("", out)
-        elif self.phase is Phase.OPEN:
+        else:
             # The broker gave up on this client while it was still there; it starts again with a new session.
             out.disconnect(self._link, "the broker closed the session")
 
@@ -435,7 +448,7 @@ class ClientSession:
 
     # ----------------------------------------------------------------------------------------------- what goes out
     def on_accepted(self, peer: str, accepted: Accepted, out: Outbox) -> None:
-        if self.phase is not Phase.OPEN:
+        if not self._open_with(peer):
             return
         if accepted.sequence > self._outgoing.sent:
             raise ProtocolError(f"event {accepted.sequence} is accepted, but only {self._outgoing.sent} were sent")
@@ -482,8 +495,8 @@ class ClientSession:
 
     # ------------------------------------------------------------------------------------------------ what comes in
     def on_subscribed(self, peer: str, message: Subscribed, out: Outbox) -> None:
-        subscription = self._subscriptions.get(message.subscription)
-        if self.phase is not Phase.OPEN or subscription is None or subscription.phase is not SubscriptionPhase.MAKING:
+        subscription = self._subscriptions.get(message.subscription) if self._open_with(peer) else None
+        if subscription is None or subscription.phase is not SubscriptionPhase.MAKING:
             return
         subscription.phase = SubscriptionPhase.LIVE
         self._progress_at = out.now
@@ -493,8 +506,8 @@ class ClientSession:
             subscription.maker = None
 
     def on_subscribe_refused(self, peer: str, refused: SubscribeRefused, out: Outbox) -> None:
-        subscription = self._subscriptions.get(refused.subscription)
-        if self.phase is not Phase.OPEN or subscription is None or subscription.phase is not SubscriptionPhase.MAKING:
+        subscription = self._subscriptions.get(refused.subscription) if self._open_with(peer) else None
+        if subscription is None or subscription.phase is not SubscriptionPhase.MAKING:
             return
         del self._subscriptions[refused.subscription]
         if subscription.maker is not None:
@@ -507,8 +520,8 @@ class ClientSession:
         self._over(subscription, refused.problem, out)
 
     def on_unsubscribed(self, peer: str, message: Unsubscribed, out: Outbox) -> None:
-        subscription = self._subscriptions.get(message.subscription)
-        if self.phase is not Phase.OPEN or subscription is None or subscription.phase is not SubscriptionPhase.ENDING:
+        subscription = self._subscriptions.get(message.subscription) if self._open_with(peer) else None
+        if subscription is None or subscription.phase is not SubscriptionPhase.ENDING:
             return
         del self._subscriptions[message.subscription]
         self._progress_at = out.now
@@ -516,7 +529,7 @@ class ClientSession:
             out.complete(request, requests.SubscriptionOver(subscription.number))
 
     def on_subscription_ended(self, peer: str, ended: SubscriptionEnded, out: Outbox) -> None:
-        if self.phase is not Phase.OPEN:
+        if not self._open_with(peer):
             return
         subscription = self._subscriptions.get(ended.subscription)
         if subscription is not None and subscription.phase is not SubscriptionPhase.ENDING:
@@ -527,13 +540,16 @@ class ClientSession:
     def on_deliver(self, peer: str, message: Deliver, out: Outbox) -> None:
         if not len(message.subscriptions) == len(message.numbers) == len(message.events):
             raise ProtocolError("Deliver names subscriptions, numbers and events in different counts")
-        if self.phase is not Phase.OPEN:
+        if not self._open_with(peer):
             return
         batches: dict[IncomingSubscription, list[Event]] = {}
+        strangers: dict[int, None] = {}
         known = self._subscriptions
         for number, place, data in zip(message.subscriptions, message.numbers, message.events, strict=True):
             subscription = known.get(number)
             if subscription is None or subscription.phase is not SubscriptionPhase.LIVE:
+                if subscription is None:
+                    strangers[number] = None
                 continue
             if place != subscription.received + 1:
                 if place > subscription.received:
@@ -542,6 +558,8 @@ class ClientSession:
                     subscription.asked = True
                 self._unreported[subscription] = None
                 continue
+            if place > subscription.consumed + subscription.window:
+                raise ProtocolError(f"event {place} of subscription {number} is beyond its window")
             try:
                 event = decode_event(data)
             except EventError as error:
@@ -552,6 +570,9 @@ class ClientSession:
                 if batch is None:
                     batch = batches[subscription] = []
                 batch.append(event)
+        for number in strangers:
+            # A repeated or belated Subscribe may have come to the broker behind the Unsubscribe.
+            out.send(self._broker, Unsubscribe(number))
         for subscription, events in batches.items():
             if out.tracing:
                 self._note_delivered(subscription, events, peer, out)
@@ -563,8 +584,8 @@ class ClientSession:
             out.note("delivered", event=event.id, subscription=text, subscriber=self._settings.name, via=via)
 
     def on_dropped(self, peer: str, dropped: Dropped, out: Outbox) -> None:
-        subscription = self._subscriptions.get(dropped.subscription)
-        if self.phase is not Phase.OPEN or subscription is None or subscription.phase is not SubscriptionPhase.LIVE:
+        subscription = self._subscriptions.get(dropped.subscription) if self._open_with(peer) else None
+        if subscription is None or subscription.phase is not SubscriptionPhase.LIVE:
             return
         count = subscription.skip(dropped.through)
         self._unreported[subscription] = None
@@ -607,7 +628,8 @@ class ClientSession:
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         match key[1]:
             case "pause":
-                self._connect(out)
+                if self.phase is Phase.PAUSING:  # and not closed in this very turn
+                    self._connect(out)
             case "opening":
                 self._give_up_attempt(out)
             case "ping":

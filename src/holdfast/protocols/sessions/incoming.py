@@ -27,8 +27,8 @@ class IncomingSubscription:
     """Compared by identity."""
 
     __slots__ = (
-        "_reported_consumed", "_reported_received", "_runs", "_seen", "_seen_before", "asked", "consumed", "enders",
-        "filter", "gap", "maker", "number", "overflow", "phase", "received", "window",
+        "_reported_consumed", "_reported_received", "_runs", "_seen", "_seen_before", "_unconsumed_before", "asked",
+        "consumed", "enders", "filter", "gap", "maker", "number", "overflow", "phase", "received", "window",
     )  # fmt: skip
 
     def __init__(self, number: int, maker: int, filter: str, overflow: Overflow, window: int) -> None:
@@ -44,6 +44,7 @@ class IncomingSubscription:
         self.gap = False  # something did not arrive that should have
         self.asked = False  # the broker does not seem to know how far we are
         self._runs: deque[list[int]] = deque()  # [count, number of the last], handed over and not consumed
+        self._unconsumed_before = 0  # of those handed over before the broker forgot
         self._reported_received = 0
         self._reported_consumed = 0
         # (publisher, incarnation) → the highest sequence handed over; and what that was when the broker last forgot.
@@ -76,6 +77,10 @@ class IncomingSubscription:
             self._runs.append([1, self.received])
 
     def consume(self, count: int) -> None:
+        """The application has dealt with so many events, in the order in which it got them."""
+        before = min(count, self._unconsumed_before)
+        self._unconsumed_before -= before
+        count -= before
         while count and self._runs:
             run = self._runs[0]
             taken = min(count, run[0])
@@ -109,6 +114,7 @@ class IncomingSubscription:
         self.phase = SubscriptionPhase.MAKING if again else SubscriptionPhase.FORGOTTEN
         self.received = self.consumed = self._reported_received = self._reported_consumed = 0
         self.gap = False
+        self._unconsumed_before += sum(run[0] for run in self._runs)
         self._runs.clear()
         self._seen_before = dict(self._seen)
 

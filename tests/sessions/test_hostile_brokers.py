@@ -1,0 +1,124 @@
+"""Whatever a broker sends, its client goes on: at worst it leaves for another one."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.kernel.inputs import ConnectFailed, Input, LinkDown, LinkUp, Received, Requested, Started, TimerFired
+from holdfast.kernel.links import Role
+from holdfast.kernel.outbox import Complete, Connect, Disconnect, Effect, Send
+from holdfast.kernel.time import SECOND
+from holdfast.protocols.catalogue import MESSAGES
+from holdfast.protocols.sessions.client import Phase
+from holdfast.protocols.sessions.messages import (
+    Accepted,
+    Deliver,
+    Dropped,
+    Overflow,
+    Pong,
+    Redirect,
+    Refusal,
+    SessionClosed,
+    SessionOpened,
+    SessionRefused,
+    Subscribed,
+    SubscribeRefused,
+    SubscriptionEnded,
+    Unsubscribed,
+)
+from holdfast.protocols.sessions.requests import (
+    Close,
+    Consume,
+    EndSubscription,
+    MakeSubscription,
+    NewEvent,
+    PublishEvents,
+)
+from tests.sessions.bench import ClientBench
+from tests.sessions.command_strategies import events, integers, raw
+
+number = st.one_of(st.integers(0, 3), integers)
+addresses = st.lists(st.sampled_from(["a:1", "z:1", "z:2"]), max_size=2).map(tuple)
+refusals = st.lists(st.tuples(number, st.sampled_from(Refusal), st.text(max_size=3)), max_size=2).map(tuple)
+lists = st.lists(st.integers(1, 3), max_size=4)
+messages = st.one_of(
+    st.builds(SessionOpened, st.integers(-1, 3), st.integers(0, 3), st.integers(-1, 5), st.integers(1, 2),
+              st.lists(number, max_size=2).map(tuple), addresses, refusals),
+    st.builds(SessionOpened, integers, integers, integers, integers),
+    st.builds(SessionRefused, st.sampled_from(Refusal), st.text(max_size=3)),
+    st.just(SessionClosed()),
+    st.builds(Redirect, addresses),
+    st.builds(Subscribed, number),
+    st.builds(SubscribeRefused, number, st.sampled_from(Refusal), st.text(max_size=3)),
+    st.builds(Unsubscribed, number),
+    st.builds(SubscriptionEnded, number, st.text(max_size=3)),
+    st.builds(Accepted, st.one_of(st.integers(0, 4), integers), refusals),
+    lists.flatmap(lambda found: st.builds(
+        Deliver, st.just(found), st.lists(number, min_size=len(found), max_size=len(found)),
+        st.lists(st.one_of(events, raw), min_size=len(found), max_size=len(found)))),
+    st.builds(Deliver, lists, lists, st.lists(events, max_size=3)),
+    st.builds(Dropped, number, number),
+    st.just(Pong()),
+)  # fmt: skip
+commands = st.one_of(
+    st.just(MakeSubscription("n > 0", Overflow.DISCONNECT, 2)),
+    st.builds(EndSubscription, st.integers(0, 3)),
+    st.builds(Consume, st.integers(0, 3), st.integers(0, 3)),
+    st.builds(lambda retry: PublishEvents([NewEvent({"n": 1}), NewEvent({"n": 2})], retry), st.booleans()),
+)
+act = st.one_of(
+    st.tuples(st.just("say"), st.lists(messages, min_size=1, max_size=4)),
+    st.tuples(st.just("open"), st.integers(1, 3)),
+    st.tuples(st.just("ask"), commands),
+    st.tuples(st.just("down"), st.just(0)),
+    st.tuples(st.just("wait"), st.sampled_from([SECOND // 100, SECOND, 6 * SECOND, 20 * SECOND])),
+)
+
+
+@given(acts=st.lists(act, max_size=20))
+@settings(max_examples=300)
+def test_no_broker_stops_a_client_and_every_request_is_answered_once(acts: list[tuple[str, Any]]) -> None:
+    bench = ClientBench("a:1", "a:2")
+    effects: list[Effect] = []
+    links = [0]
+    asked: list[int] = []
+
+    def turn(*inputs: Input) -> None:
+        """A turn, and the ends of the links that the client closes in it."""
+        made = bench.handle(*inputs)
+        bench.drain()
+        effects.extend(made)
+        for effect in made:
+            if isinstance(effect, Disconnect):
+                turn(LinkDown(effect.link, "b1", effect.reason))
+
+    turn(Started(1))
+    for what, argument in acts:
+        dialled = [effect.address for effect in effects if isinstance(effect, Connect)]
+        match what:
+            case "say":
+                turn(Received(links[-1], "b1", argument))
+            case "open":
+                links.append(links[-1] + 1)
+                turn(LinkUp(links[-1], "b1", 1, Role.BROKER, True, dialled[-1]))
+                turn(Received(links[-1], "b1", [SessionOpened(argument, 0, 100, 1)]))
+            case "ask":
+                request = len(asked) + 1
+                asked.append(0 if isinstance(argument, Consume) else request)
+                turn(Requested(request, argument))
+            case "down":
+                turn(*[LinkDown(link, "b1", "gone") for link in links], ConnectFailed("", dialled[-1], ""))
+            case "wait":
+                bench.out.now += argument
+                due = [key for key, at in bench.timers.items() if at <= bench.out.now]
+                for key in due:
+                    del bench.timers[key]
+                turn(*[TimerFired(key) for key in due])
+    turn(Requested(1000, Close()), *[LinkDown(link, "b1", "gone") for link in links])
+    answers = [effect.request for effect in effects if isinstance(effect, Complete) and effect.request]
+    assert sorted(answers) == sorted([*filter(None, asked), 1000])
+    assert bench.part.phase is Phase.CLOSED
+    for effect in effects:
+        if isinstance(effect, Send):
+            MESSAGES.decode(*MESSAGES.encode(effect.message))

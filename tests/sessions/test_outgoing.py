@@ -1,0 +1,167 @@
+"""What a client publishes, against a broker that counts: nothing is lost, doubled, or answered for another event."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.protocols.sessions.messages import Refusal
+from holdfast.protocols.sessions.outgoing import Outgoing
+from tests.sessions.bench import event
+
+STEP = st.one_of(
+    st.tuples(st.just("add"), st.integers(1, 4), st.booleans()),
+    st.tuples(st.just("send"), st.integers(1, 4), st.integers(0, 300)),
+    st.tuples(st.just("arrive"), st.integers(0, 5), st.just(0)),  # so many of the messages under way
+    st.tuples(st.just("answer"), st.just(0), st.just(0)),
+    st.tuples(st.just("repeat"), st.just(0), st.just(0)),
+    st.tuples(
+        st.just("resume"), st.integers(0, 3), st.just(0)
+    ),  # a new link; so many of the messages under way arrived
+    st.tuples(st.just("forget"), st.integers(0, 3), st.booleans()),  # and the broker forgot the client, or everything
+)
+
+
+class Publisher:
+    """Drives `Outgoing` as the client does, and plays its broker and its application."""
+
+    def __init__(self, window: int) -> None:
+        self.outgoing = Outgoing(window)
+        self.window = window
+        self.sequence = 0
+        self.requests: dict[int, dict[int, int]] = {}  # request → place → sequence
+        self.settled: dict[int, str] = {}  # sequence → how
+        self.completed: list[int] = []
+        self.under_way: list[tuple[int, list[int]]] = []
+        self.accepted: list[int] = []  # the sequences that the session's broker took
+        self.ever_accepted: list[int] = []
+        self.retried: set[int] = set()
+
+    def add(self, count: int, retry: bool) -> None:
+        request = len(self.requests) + 1
+        sequences = list(range(self.sequence + 1, self.sequence + count + 1))
+        self.sequence += count
+        self.requests[request] = dict(enumerate(sequences))
+        self.retried.update(sequences if retry else [])
+        made = [(place, sequence, event(sequence)) for place, sequence in enumerate(sequences)]
+        self.outgoing.add(request, made, [], retry)
+
+    def send(self, count: int, bytes_max: int) -> None:
+        ready = self.outgoing.ready
+        before = self.outgoing.in_flight
+        first, events = self.outgoing.take(count, bytes_max)
+        assert ready == bool(events)
+        assert len(events) <= count
+        assert self.outgoing.in_flight == before + len(events) <= self.window
+        assert len(events) < 2 or sum(map(len, events)) <= bytes_max
+        if events:
+            sequences = [int(bytes(data)[4]) for data in events]
+            assert first == self.outgoing.answered + before + 1
+            assert self.outgoing.sent >= first + len(events) - 1
+            self.under_way.append((first, sequences))
+
+    def arrive(self, count: int) -> None:
+        for first, sequences in self.under_way[:count]:
+            for number, sequence in enumerate(sequences, first):
+                if number <= len(self.accepted):
+                    assert self.accepted[number - 1] == sequence  # a repetition is of the same event
+                elif number == len(self.accepted) + 1:
+                    self.accepted.append(sequence)
+                    self.ever_accepted.append(sequence)
+        del self.under_way[:count]
+
+    def answer(self) -> None:
+        for number, sequence, request, place in self.outgoing.answer(len(self.accepted)):
+            assert self.accepted[number - 1] == sequence == self.requests[request][place]
+            self.settle(request, place, "accepted")
+
+    def settle(self, request: int, place: int, how: str) -> None:
+        sequence = self.requests[request][place]
+        assert sequence not in self.settled
+        self.settled[sequence] = how
+        done = self.outgoing.settle(request, place, None if how == "accepted" else (Refusal.EVENT, how))
+        wanted = self.requests[request]
+        if all(one in self.settled for one in wanted.values()):
+            refused = [
+                (p, Refusal.EVENT, self.settled[one]) for p, one in wanted.items() if self.settled[one] != "accepted"
+            ]
+            assert done == refused
+            self.completed.append(request)
+        else:
+            assert done is None
+
+    def lose_link(self, arrived: int) -> None:
+        self.arrive(arrived)
+        self.under_way = []
+        for sequence, request, place in self.outgoing.give_up_unretried():
+            assert sequence not in self.retried
+            assert self.requests[request][place] == sequence
+            self.settle(request, place, "lost")
+
+    def resume(self, arrived: int) -> None:
+        self.lose_link(arrived)
+        self.answer()
+        self.outgoing.resend_all()
+
+    def forget(self, arrived: int, everything: bool) -> None:
+        self.lose_link(arrived)
+        if not everything:
+            for _, request, place in self.outgoing.give_up_sent():
+                self.settle(request, place, "in doubt")
+        self.accepted = []
+        self.outgoing.restart()
+        self.outgoing.resend_all()
+
+
+def sequences_of(publisher: Publisher) -> list[int]:
+    return list(range(1, publisher.sequence + 1))
+
+
+@given(window=st.integers(1, 5), steps=st.lists(STEP, max_size=30))
+@settings(max_examples=300)
+def test_every_event_is_settled_once_and_what_is_accepted_was(
+    window: int, steps: list[tuple[str, int, int | bool]]
+) -> None:
+    publisher = Publisher(window)
+    for step, one, two in steps:
+        match step:
+            case "add":
+                publisher.add(one, bool(two))
+            case "send":
+                publisher.send(one, int(two))
+            case "arrive":
+                publisher.arrive(one)
+            case "answer":
+                publisher.answer()
+            case "repeat":
+                publisher.outgoing.resend_all()
+            case "resume":
+                publisher.resume(one)
+            case "forget":
+                publisher.forget(one, bool(two))
+        publisher.outgoing.check_invariants()
+        assert publisher.outgoing.answered <= len(publisher.accepted)
+    for _ in range(2 * publisher.sequence + 2):
+        publisher.send(10, 10_000)
+        publisher.arrive(10)
+        publisher.answer()
+        publisher.outgoing.check_invariants()
+    # All that is left is answered in the end.
+    assert sorted(publisher.settled) == sequences_of(publisher)
+    assert sorted(publisher.completed) == sorted(publisher.requests)
+    accepted = [sequence for sequence in sequences_of(publisher) if publisher.settled[sequence] == "accepted"]
+    assert set(accepted) <= set(publisher.ever_accepted)
+    assert all(publisher.settled[sequence] != "lost" for sequence in publisher.retried)
+
+
+def test_everything_can_be_given_up_at_once() -> None:
+    outgoing = Outgoing(2)
+    outgoing.add(1, [(0, 1, event(1)), (2, 2, event(2))], [(1, Refusal.EVENT, "bad")], retry=False)
+    outgoing.add(2, [(0, 3, event(3))], [], retry=True)
+    outgoing.add(3, [], [], retry=True)
+    outgoing.take(10, 1000)
+    assert outgoing.give_up_unretried() == [(1, 1, 0), (2, 1, 2)]
+    assert outgoing.settle(1, 2, None) is None
+    assert outgoing.settle(1, 0, (None, "gone")) == [(0, None, "gone"), (1, Refusal.EVENT, "bad")]
+    assert outgoing.give_up_all() == [(3, 2, 0)]
+    assert (outgoing.in_flight, outgoing.ready) == (0, False)
+    assert outgoing.settle(2, 0, None) == []
+    outgoing.check_invariants()
