@@ -27,7 +27,7 @@ from holdfast.kernel.inputs import Input, LinkUp, Received, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.protocols.sessions.client import ClientSettings
+from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.messages import Ping
 from holdfast.protocols.sessions.requests import Consume, MakeSubscription, NewEvent, PublishEvents
 from holdfast.sim.host import Application, Host

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.broker.assembly import BrokerSettings, make_broker, make_client
 from holdfast.kernel.links import Role
-from holdfast.protocols.sessions.client import ClientSettings
+from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host import HostSettings
 from holdfast.protocols.sessions.requests import (

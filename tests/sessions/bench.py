@@ -17,7 +17,8 @@ from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.event import Event, EventBytes, encode_batch, encode_event
 from holdfast.model.values import Value
 from holdfast.protocols.sessions import messages
-from holdfast.protocols.sessions.client import ClientSession, ClientSettings
+from holdfast.protocols.sessions.client import ClientSession
+from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.core import CoreLimits
 from holdfast.protocols.sessions.host import HostSettings
 from tests.codec.examples import plain

@@ -247,7 +247,7 @@ def client_inputs(steps: list[tuple[Any, ...]]) -> list[Input]:
         else:
             requested += 1
             inputs.append(Requested(requested, asked))
-    inputs.append(TimerFired(("client", "report")))
+    inputs.append(TimerFired(("subscriber", "report")))
     return inputs
 
 

@@ -12,7 +12,8 @@ from holdfast.kernel.queues import Lane
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.event import EventBytes
 from holdfast.protocols.sessions import requests
-from holdfast.protocols.sessions.client import REDIRECTS_MAX, Phase
+from holdfast.protocols.sessions.addresses import REDIRECTS_MAX
+from holdfast.protocols.sessions.conversation import Phase
 from holdfast.protocols.sessions.messages import (
     Accepted,
     CloseSession,
@@ -634,8 +635,8 @@ def test_a_client_whose_session_is_refused_is_finished() -> None:
     bench.handle(bench.up())
     assert bench.say(SessionRefused(Refusal.SUPERSEDED, "another")) == [
         report(SessionLost("another")),
-        completed(2, Published([(0, Refusal.SUPERSEDED, "another")])),
         Disconnect(2, "another"),
+        completed(2, Published([(0, Refusal.SUPERSEDED, "another")])),
     ]
     assert bench.say(SessionRefused(Refusal.SUPERSEDED, "another")) == []
     assert bench.part.phase is Phase.CLOSED

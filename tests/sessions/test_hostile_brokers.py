@@ -10,7 +10,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Complete, Connect, Disconnect, Effect, Send
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.catalogue import MESSAGES
-from holdfast.protocols.sessions.client import Phase
+from holdfast.protocols.sessions.conversation import Phase
 from holdfast.protocols.sessions.messages import (
     Accepted,
     Deliver,

@@ -14,13 +14,16 @@ from holdfast.kernel.parts import Assembly
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model.event import Event, EventBytes
-from holdfast.protocols.sessions.client import ClientSession, ClientSettings
+from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.commands import Publish
+from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
 from holdfast.protocols.sessions.core import BrokerCore, Output, Session
 from holdfast.protocols.sessions.host import SessionHost
 from holdfast.protocols.sessions.incoming import IncomingSubscription
 from holdfast.protocols.sessions.messages import Accepted, Deliver
+from holdfast.protocols.sessions.publisher import Publisher
 from holdfast.protocols.sessions.sequencer import DirectSequencer
+from holdfast.protocols.sessions.subscriber import Subscriber
 from holdfast.protocols.sessions.subscriptions import Subscription
 from holdfast.sim.draw import Shape
 from holdfast.sim.run import Factories
@@ -175,7 +178,7 @@ class _TakesTwice(IncomingSubscription):
         self._seen_before = {}
 
 
-class BelievesItself(ClientSession):
+class BelievesItself(Subscriber):
     """Takes whatever comes as the next event."""
 
     def on_deliver(self, peer: str, message: Deliver, out: Outbox) -> None:
@@ -205,17 +208,19 @@ def _brokers(
     return Factories(broker=make, client=make_client)
 
 
-def _clients(session: type[ClientSession]) -> Factories:
+def _clients(part: type[Subscriber]) -> Factories:
     def make(settings: ClientSettings, rng: Random, streams: StoredStreams) -> Assembly:
-        return Assembly([session(settings, rng)])
+        conversation = Conversation(settings)
+        publisher, subscriber = Publisher(conversation), part(conversation)
+        return Assembly([ClientSession(conversation, publisher, subscriber, rng), publisher, subscriber])
 
     return Factories(broker=make_broker, client=make)
 
 
-class _ForgetfulClient(ClientSession):
+class _Forgetful(Subscriber):
     def _make(self, request: int, command: Any, out: Outbox) -> None:
         super()._make(request, command, out)
-        made = self._subscriptions[self._last_subscription]
+        made = self._subscriptions[self._last_number]
         forgetful = _TakesTwice(made.number, request, made.filter, made.overflow, made.window)
         self._subscriptions[made.number] = forgetful
 
@@ -229,7 +234,7 @@ MUTANTS = [
     Mutant("takes a repeated publish for a new one", "at-most-once", _brokers(TakesRepetitionsForNew)),
     Mutant("takes a repeated publish for a new one", "exactly-once", _brokers(TakesRepetitionsForNew)),
     Mutant("a client takes a repeated delivery for a new one", "at-most-once", _clients(BelievesItself)),
-    Mutant("a client forgets what it had got before", "at-most-once", _clients(_ForgetfulClient), FORGETFUL),
+    Mutant("a client forgets what it had got before", "at-most-once", _clients(_Forgetful), FORGETFUL),
     Mutant("swaps events of one publisher", "publisher-order", _brokers(SwapsForAll)),
     Mutant("swaps events for some subscribers", "total-order", _brokers(SwapsForSome)),
     Mutant("skips an event for some subscribers", "complete", _brokers(ForgetsEverySeventh)),

@@ -14,7 +14,7 @@ from holdfast.kernel.node import InvariantBroken, Node
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.protocols.sessions.client import ClientSettings
+from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.sim.draw import draw_scenario
 from holdfast.sim.latency import Constant
 from holdfast.sim.run import Factories, run_scenario

@@ -8,10 +8,13 @@ import msgspec
 
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
-from holdfast.protocols.sessions.client import ClientSession, ClientSettings
+from holdfast.protocols.sessions.client import ClientSession
+from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
 from holdfast.protocols.sessions.core import BrokerCore, CoreLimits
 from holdfast.protocols.sessions.host import HostSettings, SessionHost
+from holdfast.protocols.sessions.publisher import Publisher
 from holdfast.protocols.sessions.sequencer import SNAPSHOT_EVERY, DirectSequencer
+from holdfast.protocols.sessions.subscriber import Subscriber
 
 if TYPE_CHECKING:
     from random import Random
@@ -40,4 +43,6 @@ def make_broker(settings: BrokerSettings, rng: Random, streams: StoredStreams) -
 
 def make_client(settings: ClientSettings, rng: Random, streams: StoredStreams) -> Assembly:
     """A client; it keeps nothing over a restart."""
-    return Assembly([ClientSession(settings, rng)])
+    conversation = Conversation(settings)
+    publisher, subscriber = Publisher(conversation), Subscriber(conversation)
+    return Assembly([ClientSession(conversation, publisher, subscriber, rng), publisher, subscriber])

@@ -15,7 +15,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.node import InvariantBroken, Node
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND
-from holdfast.protocols.sessions.client import ClientSettings
+from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.core import CoreLimits
 from holdfast.protocols.sessions.host import HostSettings
 from holdfast.sim import latency, scenario

@@ -63,6 +63,12 @@ class Close(_Value, frozen=True):
     """Says goodbye. Answered with `Closed`; what is unanswered then fails."""
 
 
+COMMANDS: Final = (PublishEvents, MakeSubscription, EndSubscription, Consume, Close)
+
+# The problem of an event that was neither sent nor to be kept.
+NOT_CONNECTED: Final = "not connected"
+
+
 # ---------------------------------------------------------------------------------------------------------- results
 class Published(_Value, frozen=True):
     """Which of the request's events were not accepted: (place, reason, problem). `reason` None: lost on the way, and

@@ -1,0 +1,104 @@
+"""What the parts of a client share: who they are, whom they talk to, and how long to wait for an answer."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from holdfast.kernel.messages import Message
+from holdfast.kernel.outbox import LATEST, After, Outbox
+from holdfast.kernel.queues import Lane
+from holdfast.kernel.time import MILLISECOND, SECOND
+
+REPEAT_TIMER = ("client", "repeat")
+
+
+class ClientSettings(msgspec.Struct, frozen=True, gc=False):
+    """What a client is given. Times are nanoseconds."""
+
+    name: str
+    addresses: tuple[str, ...]
+    resubscribe: bool = True
+    publish_window: int = 1_024  # events in flight
+    batch_events: int = 256  # in one message
+    batch_bytes: int = 256 * 1024
+    pause_min: int = 50 * MILLISECOND  # between attempts to connect
+    pause_max: int = 5 * SECOND
+    opening_max: int = 5 * SECOND  # from dialling to an open session
+    repeat_after: int = 1 * SECOND
+    repeat_after_max: int = 8 * SECOND
+    ping_every: int = 5 * SECOND
+    silent_after: int = 15 * SECOND
+    report_after: int = 10 * MILLISECOND  # progress is reported at the latest
+
+
+class Phase(enum.Enum):
+    """Where the client is with its broker."""
+
+    PAUSING = "pausing"  # until the next attempt
+    CONNECTING = "connecting"  # an attempt is under way
+    OPENING = "opening"  # there is a link, and no answer yet
+    OPEN = "open"
+    CLOSED = "closed"  # for good
+
+
+class Conversation:
+    """The client's talk with the broker of the moment."""
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self.settings = settings
+        self.name = settings.name
+        self.incarnation = 0
+        self.phase = Phase.PAUSING
+        self.broker = ""
+        self._progress_at = 0
+        self._repeat_after = settings.repeat_after
+        self._waiting = False  # the timer is set
+
+    @property
+    def is_open(self) -> bool:
+        return self.phase is Phase.OPEN
+
+    def is_opening_with(self, peer: str) -> bool:
+        return self.phase is Phase.OPENING and peer == self.broker
+
+    def is_open_with(self, peer: str) -> bool:
+        """Whether the peer's word counts: that of a broker that was left behind does not, nor one before its time."""
+        return self.phase is Phase.OPEN and peer == self.broker
+
+    def send(self, message: Message, out: Outbox, lane: Lane = Lane.CONTROL, after: After = LATEST) -> None:
+        out.send(self.broker, message, lane, after)
+
+    def ask(self, message: Message, out: Outbox, lane: Lane = Lane.CONTROL) -> None:
+        """Sends what is to be answered."""
+        out.send(self.broker, message, lane)
+        self.expect_answers(out)
+
+    def expect_answers(self, out: Outbox) -> None:
+        if not self._waiting:
+            self._waiting = True
+            out.set_timer(REPEAT_TIMER, self._repeat_after)
+
+    def progressed(self, out: Outbox) -> None:
+        """The broker answered something: what is still unanswered has time again."""
+        self._progress_at = out.now
+        if self._repeat_after != self.settings.repeat_after:
+            self._repeat_after = self.settings.repeat_after
+            self._waiting = False
+            self.expect_answers(out)
+
+    def timer_fired(self) -> None:
+        self._waiting = False
+
+    def is_overdue(self, out: Outbox) -> bool:
+        """Whether nothing was answered for so long that everything should be said again; the next time is longer."""
+        if out.now - self._progress_at < self._repeat_after:
+            return False
+        self._progress_at = out.now
+        self._repeat_after = min(2 * self._repeat_after, self.settings.repeat_after_max)
+        return True
+
+    def started_talking(self, out: Outbox) -> None:
+        self._progress_at = out.now
+        self.expect_answers(out)

@@ -1,0 +1,165 @@
+"""The part of a client that publishes: makes events, keeps them in flight until they are answered, sends them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from holdfast.errors import EventError, ProtocolError
+from holdfast.kernel.inputs import Requested
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.queues import Lane
+from holdfast.model.event import Event, EventBytes, check_event, encode_batch, encode_event
+from holdfast.protocols.sessions import requests
+from holdfast.protocols.sessions.conversation import Conversation, Phase
+from holdfast.protocols.sessions.messages import Accepted, Publish, Refusal, SessionOpened
+from holdfast.protocols.sessions.outgoing import Outgoing
+
+
+class Publisher:
+    """A part of a client's node."""
+
+    name: ClassVar[str] = "publisher"
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Accepted: frozenset({Role.BROKER})}
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._outgoing = Outgoing(conversation.settings.publish_window)
+        self._sequence = 0  # of the last event that was made
+        self._memory = 0  # what the broker remembered when we last talked
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether answers are missing."""
+        return self._outgoing.in_flight > 0
+
+    # ----------------------------------------------------------------------------------------------------- requests
+    def on_requested(self, requested: Requested, out: Outbox) -> None:
+        if isinstance(requested.command, requests.PublishEvents):
+            self._publish(requested.request, requested.command, out)
+
+    def _publish(self, request: int, command: requests.PublishEvents, out: Outbox) -> None:
+        if not command.events:
+            out.complete(request, requests.Published([]))
+            return
+        conversation = self._conversation
+        refused: list[tuple[int, Refusal | None, str]] = []
+        made: list[tuple[int, int, EventBytes]] = []
+        reason = "the client is closed" if conversation.phase is Phase.CLOSED else ""
+        if not command.retry and not conversation.is_open:
+            reason = reason or requests.NOT_CONNECTED
+        for place, new in enumerate(command.events):
+            self._sequence += 1
+            event = Event(
+                conversation.name, conversation.incarnation, self._sequence,
+                new.topic, dict(new.attributes), new.payload, out.wall, new.lifetime,
+            )  # fmt: skip
+            try:
+                data = encode_event(event)
+                check_event(event, len(data))
+            except (EventError, TypeError, ValueError, OverflowError, RecursionError) as error:
+                refused.append((place, Refusal.EVENT, str(error)))
+                continue  # there is no such event
+            if out.tracing:
+                self._note_published(event, out)
+            if reason:
+                refused.append((place, None, reason))
+                out.note("refused", event=event.id, publisher=event.publisher, reason=reason)
+            else:
+                made.append((place, self._sequence, data))
+        self._outgoing.add(request, made, refused, command.retry)
+        if not made:
+            out.complete(request, requests.Published(refused))
+
+    def _note_published(self, event: Event, out: Outbox) -> None:
+        out.note(
+            "published",
+            event=event.id,
+            publisher=event.publisher,
+            incarnation=event.incarnation,
+            sequence=event.sequence,
+            topic=event.topic,
+            attributes=event.attributes,
+            lifetime=event.lifetime,
+        )
+
+    def finish(self, out: Outbox) -> None:
+        settings = self._conversation.settings
+        while self._outgoing.ready and self._conversation.is_open:
+            first, events = self._outgoing.take(settings.batch_events, settings.batch_bytes)
+            message = Publish(first, encode_batch(events), self._outgoing.answered)
+            self._conversation.ask(message, out, Lane.USER)
+
+    # ------------------------------------------------------------------------------------------------------ answers
+    def on_accepted(self, peer: str, accepted: Accepted, out: Outbox) -> None:
+        if self._conversation.is_open_with(peer):
+            self._check_accepted(accepted.sequence)
+            self._answer(accepted.sequence, accepted.refused, out)
+
+    def _check_accepted(self, accepted: int) -> None:
+        if accepted > self._outgoing.sent:
+            raise ProtocolError(f"event {accepted} is accepted, but only {self._outgoing.sent} were sent")
+
+    def _answer(self, accepted: int, refusals: tuple[tuple[int, Refusal, str], ...], out: Outbox) -> None:
+        if accepted > self._outgoing.answered:
+            self._conversation.progressed(out)
+        name = self._conversation.name
+        refused = {number: (reason, problem) for number, reason, problem in refusals}
+        for number, sequence, request, place in self._outgoing.answer(accepted):
+            why = refused.get(number)
+            if out.tracing:
+                if why is None:
+                    out.note("acknowledged", event=self._id(sequence), publisher=name)
+                else:
+                    out.note("refused", event=self._id(sequence), publisher=name, reason=why[1])
+            done = self._outgoing.settle(request, place, why)
+            if done is not None:
+                out.complete(request, requests.Published(done))
+
+    def _id(self, sequence: int) -> str:
+        return f"{self._conversation.name}/{self._conversation.incarnation}/{sequence}"
+
+    # ----------------------------------------------------------------------------------------- called by the client
+    def check_opened(self, opened: SessionOpened, resumed: bool) -> None:
+        """Refuses, with ProtocolError, what can't be true of us, before anything is changed."""
+        if resumed:
+            self._check_accepted(opened.accepted)
+        if opened.publish_window < 1:
+            raise ProtocolError(f"a publisher's window is 1 or more, not {opened.publish_window}")
+
+    def on_opened(self, opened: SessionOpened, resumed: bool, out: Outbox) -> None:
+        """A session is open: ours, or a new one that knows nothing of what we sent."""
+        self._outgoing.window = min(self._conversation.settings.publish_window, opened.publish_window)
+        if resumed:
+            self._answer(opened.accepted, opened.refused, out)
+        else:
+            if opened.memory == self._memory:
+                # The broker remembers everyone but us. What it had accepted of ours reached subscribers that would take
+                # a repetition for something new.
+                problem = "the broker does not know any more whether it accepted this event"
+                self._fail(self._outgoing.give_up_sent(), None, problem, out)
+            self._outgoing.restart()
+        self._memory = opened.memory
+        self._outgoing.resend_all()
+
+    def on_link_lost(self, reason: str, out: Outbox) -> None:
+        """What is not to be sent again is lost (D1-B4.4)."""
+        self._fail(self._outgoing.give_up_unretried(), None, f"the link was lost: {reason}", out)
+
+    def repeat(self) -> None:
+        self._outgoing.resend_all()
+
+    def give_up(self, reason: Refusal | None, problem: str, out: Outbox) -> None:
+        self._fail(self._outgoing.give_up_all(), reason, problem, out)
+
+    def _fail(self, given_up: list[tuple[int, int, int]], reason: Refusal | None, problem: str, out: Outbox) -> None:
+        for sequence, request, place in given_up:
+            out.note("refused", event=self._id(sequence), publisher=self._conversation.name, reason=problem)
+            done = self._outgoing.settle(request, place, (reason, problem))
+            if done is not None:
+                out.complete(request, requests.Published(done))
+
+    def check_invariants(self) -> None:
+        self._outgoing.check_invariants()

@@ -1,0 +1,306 @@
+"""The part of a client that subscribes: makes subscriptions, also again, receives in order, and reports progress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from holdfast.errors import EventError, ProtocolError
+from holdfast.kernel.inputs import Requested, TimerKey
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.node import require
+from holdfast.kernel.outbox import Outbox
+from holdfast.model.event import Event, decode_event
+from holdfast.protocols.sessions import requests
+from holdfast.protocols.sessions.conversation import Conversation, Phase
+from holdfast.protocols.sessions.incoming import IncomingSubscription, SubscriptionPhase
+from holdfast.protocols.sessions.messages import (
+    Deliver,
+    Dropped,
+    OpenSession,
+    Progress,
+    Subscribe,
+    Subscribed,
+    SubscribeRefused,
+    SubscriptionEnded,
+    Unsubscribe,
+    Unsubscribed,
+)
+
+
+class Subscriber:
+    """A part of a client's node."""
+
+    name: ClassVar[str] = "subscriber"
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
+        (Subscribed, SubscribeRefused, Unsubscribed, SubscriptionEnded, Deliver, Dropped), frozenset({Role.BROKER})
+    )
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._subscriptions: dict[int, IncomingSubscription] = {}
+        self._last_number = 0
+        self._unreported: dict[IncomingSubscription, None] = {}
+        self._report_due = False  # the timer is set
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether answers are missing."""
+        return any(
+            s.phase in {SubscriptionPhase.MAKING, SubscriptionPhase.ENDING} for s in self._subscriptions.values()
+        )
+
+    def _text(self, subscription: IncomingSubscription) -> str:
+        return f"{self._conversation.name}/{self._conversation.incarnation}/{subscription.number}"
+
+    def _find(self, peer: str, number: int, phase: SubscriptionPhase) -> IncomingSubscription | None:
+        """The subscription that a broker speaks of, if its word counts and the subscription is in that phase."""
+        subscription = self._subscriptions.get(number) if self._conversation.is_open_with(peer) else None
+        return subscription if subscription is not None and subscription.phase is phase else None
+
+    # ----------------------------------------------------------------------------------------------------- requests
+    def on_requested(self, requested: Requested, out: Outbox) -> None:
+        match requested.command:
+            case requests.MakeSubscription():
+                self._make(requested.request, requested.command, out)
+            case requests.EndSubscription():
+                self._end(requested.request, requested.command.subscription, out)
+            case requests.Consume():
+                self._consume(requested.command)
+
+    def _make(self, request: int, command: requests.MakeSubscription, out: Outbox) -> None:
+        if self._conversation.phase is Phase.CLOSED:
+            out.complete(request, requests.SubscriptionRefused(None, "the client is closed"))
+            return
+        self._last_number += 1
+        subscription = IncomingSubscription(
+            self._last_number, request, command.filter, command.overflow, command.window
+        )
+        self._subscriptions[subscription.number] = subscription
+        out.note(
+            "subscribed",
+            subscription=self._text(subscription),
+            subscriber=self._conversation.name,
+            filter=command.filter,
+            overflow=command.overflow.value,
+        )
+        if self._conversation.is_open:
+            self._subscribe(subscription, out)
+
+    def _subscribe(self, subscription: IncomingSubscription, out: Outbox) -> None:
+        message = Subscribe(subscription.number, subscription.filter, subscription.overflow, subscription.window)
+        self._conversation.ask(message, out)
+
+    def _end(self, request: int, number: int, out: Outbox) -> None:
+        subscription = self._subscriptions.get(number)
+        if subscription is None or self._conversation.phase is Phase.CLOSED:
+            out.complete(request, requests.SubscriptionOver(number))
+            return
+        subscription.enders.append(request)
+        if subscription.phase is not SubscriptionPhase.ENDING:
+            self._over(subscription, "", out)
+        if self._conversation.is_open:
+            self._conversation.ask(Unsubscribe(number), out)
+
+    def _over(self, subscription: IncomingSubscription, reason: str, out: Outbox) -> None:
+        """No event of the subscription is handed over any more."""
+        if subscription.maker is not None:
+            problem = reason or "ended before it was confirmed"
+            out.complete(subscription.maker, requests.SubscriptionRefused(None, problem))
+            subscription.maker = None
+        subscription.phase = SubscriptionPhase.ENDING
+        self._unreported.pop(subscription, None)
+        text, name = self._text(subscription), self._conversation.name
+        out.note("unsubscribed", subscription=text, subscriber=name, reason=reason)
+
+    def _consume(self, command: requests.Consume) -> None:
+        subscription = self._subscriptions.get(command.subscription)
+        if subscription is not None and subscription.phase is SubscriptionPhase.LIVE:
+            subscription.consume(command.count)
+            self._unreported[subscription] = None
+
+    # ------------------------------------------------------------------------------------------------------ answers
+    def on_subscribed(self, peer: str, message: Subscribed, out: Outbox) -> None:
+        subscription = self._find(peer, message.subscription, SubscriptionPhase.MAKING)
+        if subscription is None:
+            return
+        subscription.phase = SubscriptionPhase.LIVE
+        self._conversation.progressed(out)
+        out.note("confirmed", subscription=self._text(subscription), subscriber=self._conversation.name)
+        if subscription.maker is not None:
+            out.complete(subscription.maker, requests.SubscriptionMade(subscription.number))
+            subscription.maker = None
+
+    def on_subscribe_refused(self, peer: str, refused: SubscribeRefused, out: Outbox) -> None:
+        subscription = self._find(peer, refused.subscription, SubscriptionPhase.MAKING)
+        if subscription is None:
+            return
+        del self._subscriptions[refused.subscription]
+        if subscription.maker is not None:
+            result = requests.SubscriptionRefused(refused.reason, refused.problem, refused.offset, refused.expected)
+            out.complete(subscription.maker, result)
+            subscription.maker = None
+        else:
+            lost = requests.SubscriptionLost(subscription.number, refused.problem)
+            out.complete(requests.UNSOLICITED, lost)
+        self._over(subscription, refused.problem, out)
+
+    def on_unsubscribed(self, peer: str, message: Unsubscribed, out: Outbox) -> None:
+        subscription = self._find(peer, message.subscription, SubscriptionPhase.ENDING)
+        if subscription is None:
+            return
+        del self._subscriptions[message.subscription]
+        self._conversation.progressed(out)
+        for request in subscription.enders:
+            out.complete(request, requests.SubscriptionOver(subscription.number))
+
+    def on_subscription_ended(self, peer: str, ended: SubscriptionEnded, out: Outbox) -> None:
+        if not self._conversation.is_open_with(peer):
+            return
+        subscription = self._subscriptions.get(ended.subscription)
+        if subscription is not None and subscription.phase is not SubscriptionPhase.ENDING:
+            out.complete(requests.UNSOLICITED, requests.SubscriptionLost(ended.subscription, ended.reason))
+            self._over(subscription, ended.reason, out)
+        self._conversation.send(Unsubscribe(ended.subscription), out)
+
+    # ------------------------------------------------------------------------------------------------------- events
+    def on_deliver(self, peer: str, message: Deliver, out: Outbox) -> None:
+        if not len(message.subscriptions) == len(message.numbers) == len(message.events):
+            raise ProtocolError("Deliver names subscriptions, numbers and events in different counts")
+        if not self._conversation.is_open_with(peer):
+            return
+        batches: dict[IncomingSubscription, list[Event]] = {}
+        strangers: dict[int, None] = {}
+        known = self._subscriptions
+        for number, place, data in zip(message.subscriptions, message.numbers, message.events, strict=True):
+            subscription = known.get(number)
+            if subscription is None or subscription.phase is not SubscriptionPhase.LIVE:
+                if subscription is None:
+                    strangers[number] = None
+                continue
+            self._unreported[subscription] = None
+            if place != subscription.received + 1:
+                if place > subscription.received:
+                    subscription.gap = True
+                else:
+                    subscription.asked = True
+                continue
+            if place > subscription.consumed + subscription.window:
+                raise ProtocolError(f"event {place} of subscription {number} is beyond its window")
+            try:
+                event = decode_event(data)
+            except EventError as error:
+                raise ProtocolError(f"in Deliver, {error}") from error
+            if subscription.take(event):
+                batch = batches.get(subscription)
+                if batch is None:
+                    batch = batches[subscription] = []
+                batch.append(event)
+        for number in strangers:
+            # A repeated or belated Subscribe may have come to the broker behind the Unsubscribe.
+            self._conversation.send(Unsubscribe(number), out)
+        for subscription, events in batches.items():
+            if out.tracing:
+                self._note_delivered(subscription, events, peer, out)
+            out.deliver(subscription.number, events)
+
+    def _note_delivered(self, subscription: IncomingSubscription, events: list[Event], via: str, out: Outbox) -> None:
+        text, name = self._text(subscription), self._conversation.name
+        for event in events:
+            out.note("delivered", event=event.id, subscription=text, subscriber=name, via=via)
+
+    def on_dropped(self, peer: str, dropped: Dropped, out: Outbox) -> None:
+        subscription = self._find(peer, dropped.subscription, SubscriptionPhase.LIVE)
+        if subscription is None:
+            return
+        count = subscription.skip(dropped.through)
+        self._unreported[subscription] = None
+        if not count:
+            subscription.asked = True
+        else:
+            self._missed(subscription, "overflow", "overflow", count, out)
+
+    def _missed(
+        self, subscription: IncomingSubscription, noted: str, told: str, count: int | None, out: Outbox
+    ) -> None:
+        text, name = self._text(subscription), self._conversation.name
+        out.note("missed", subscription=text, subscriber=name, reason=noted, count=count)
+        out.complete(requests.UNSOLICITED, requests.EventsMissed(subscription.number, count, told))
+
+    # ----------------------------------------------------------------------------------------------------- progress
+    def finish(self, out: Outbox) -> None:
+        if not self._unreported or not self._conversation.is_open:
+            return
+        if any(subscription.urgent for subscription in self._unreported):
+            self._report(out)
+        elif not self._report_due:
+            self._report_due = True
+            out.set_timer((self.name, "report"), self._conversation.settings.report_after)
+
+    def on_timer(self, key: TimerKey, out: Outbox) -> None:
+        self._report_due = False
+        if self._conversation.is_open and self._unreported:
+            self._report(out)
+
+    def _report(self, out: Outbox) -> None:
+        subscriptions, self._unreported = list(self._unreported), {}
+        numbers, received, consumed = _progress(subscriptions)
+        missing = any(subscription.gap for subscription in subscriptions)
+        self._conversation.send(Progress(numbers, received, consumed, missing), out)
+        for subscription in subscriptions:
+            subscription.reported()
+
+    # ----------------------------------------------------------------------------------------- called by the client
+    def opening(self, instance: int, epoch: int) -> OpenSession:
+        """What to open, or to go on with, a session with."""
+        live = [s for s in self._subscriptions.values() if s.phase is SubscriptionPhase.LIVE] if epoch else []
+        return OpenSession(instance, epoch, *_progress(live))
+
+    def on_opened(self, forgotten: tuple[int, ...], resumed: bool, out: Outbox) -> None:
+        """A session is open. Subscriptions that the broker does not know are made again, unless that is not wanted."""
+        for subscription in list(self._subscriptions.values()):
+            known = resumed and subscription.number not in forgotten
+            match subscription.phase:
+                case SubscriptionPhase.ENDING:
+                    self._conversation.send(Unsubscribe(subscription.number), out)
+                case SubscriptionPhase.MAKING:
+                    self._subscribe(subscription, out)
+                case SubscriptionPhase.LIVE if not known:
+                    again = self._conversation.settings.resubscribe
+                    subscription.forgotten(again)
+                    self._missed(subscription, "forgotten", "the broker forgot the subscription", None, out)
+                    if again:
+                        self._subscribe(subscription, out)
+
+    def repeat(self, out: Outbox) -> None:
+        """Says again what was not answered."""
+        for subscription in list(self._subscriptions.values()):
+            if subscription.phase is SubscriptionPhase.MAKING:
+                self._subscribe(subscription, out)
+            elif subscription.phase is SubscriptionPhase.ENDING:
+                self._conversation.send(Unsubscribe(subscription.number), out)
+
+    def end_all(self, reason: str, out: Outbox) -> None:
+        for subscription in self._subscriptions.values():
+            if subscription.phase is not SubscriptionPhase.ENDING:
+                self._over(subscription, reason, out)
+            for request in subscription.enders:
+                out.complete(request, requests.SubscriptionOver(subscription.number))
+        self._subscriptions = {}
+        out.cancel_timer((self.name, "report"))
+
+    def check_invariants(self) -> None:
+        for subscription in self._subscriptions.values():
+            subscription.check_invariants()
+        require(all(s.number in self._subscriptions for s in self._unreported), "what is reported exists")
+
+
+def _progress(
+    subscriptions: list[IncomingSubscription],
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    return (
+        tuple(s.number for s in subscriptions),
+        tuple(s.received for s in subscriptions),
+        tuple(s.consumed for s in subscriptions),
+    )
