@@ -13,7 +13,7 @@ from holdfast.broker.assembly import BrokerSettings, make_broker, make_client
 from holdfast.kernel.links import Role
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.host import HostSettings
+from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.requests import (
     Consume,
     MakeSubscription,

@@ -20,7 +20,7 @@ from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.core import CoreLimits
-from holdfast.protocols.sessions.host import HostSettings
+from holdfast.protocols.sessions.host_settings import HostSettings
 from tests.codec.examples import plain
 
 WALL = 1_700_000_000 * SECOND

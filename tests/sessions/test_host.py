@@ -211,7 +211,8 @@ def test_nothing_of_a_subscription_is_sent_or_kept_after_its_end() -> None:
     bench.say("s", Unsubscribe(1))
     assert sent(shown(bench.advance(10 * SECOND)), S) == []
     host = bench.node.parts[1]
-    assert (host._unconfirmed, host._attached[S].cursors) == ({}, {})
+    deliveries = host._deliveries
+    assert (deliveries._unconfirmed, deliveries._cursors[S]) == ({}, {})
     assert bench.say("s", Progress((1,), (2,), (2,))) == []
 
 

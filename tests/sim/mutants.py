@@ -14,6 +14,7 @@ from holdfast.kernel.parts import Assembly
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model.event import Event, EventBytes
+from holdfast.protocols.sessions.admission import Admission
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.commands import Publish
 from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
@@ -141,7 +142,7 @@ class DeliversBeforeTheDisk(SessionHost):
 
 class NeverRepeats(SessionHost):
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
-        self._unconfirmed.clear()
+        self._deliveries._unconfirmed.clear()
         super().on_timer(key, out)
 
 
@@ -154,14 +155,20 @@ class ForgetsToAnswer(SessionHost):
             super().on_publish(peer, message, out)
 
 
+class _Stubborn(Admission):
+    def release(self, out: Outbox) -> None:
+        pass
+
+    def lose_patience(self, out: Outbox) -> None:
+        pass
+
+
 class ForgetsThePaused(SessionHost):
     """Does not let publishers go on that waited for room."""
 
-    def _release(self, out: Outbox) -> None:
-        pass
-
-    def _end_blocks(self, out: Outbox) -> None:
-        pass
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._admission = _Stubborn(self._core, self._sequencer, self._settings)
 
 
 class JournalsNothing(DirectSequencer):

@@ -11,7 +11,8 @@ from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
 from holdfast.protocols.sessions.core import BrokerCore, CoreLimits
-from holdfast.protocols.sessions.host import HostSettings, SessionHost
+from holdfast.protocols.sessions.host import SessionHost
+from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.publisher import Publisher
 from holdfast.protocols.sessions.sequencer import SNAPSHOT_EVERY, DirectSequencer
 from holdfast.protocols.sessions.subscriber import Subscriber

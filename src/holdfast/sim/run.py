@@ -17,7 +17,7 @@ from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.core import CoreLimits
-from holdfast.protocols.sessions.host import HostSettings
+from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.sim import latency, scenario
 from holdfast.sim.clients import ScenarioClient
 from holdfast.sim.disk import Disk

@@ -1,4 +1,4 @@
-"""The simplest sequencer: a broker on its own decides the order of commands by taking them as they come.
+"""Sequencers decide the order of commands; the simplest, of a broker on its own, takes them as they come.
 
 With a journal it keeps every command that it applied, one record a turn, so that a restart finds the same core; what
 the node says then waits for the disk, as everything does by default. Now and then a snapshot takes the journal's place.
@@ -7,7 +7,7 @@ the node says then waits for the disk, as everything does by default. Now and th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
@@ -17,6 +17,12 @@ from holdfast.protocols.sessions.core import BrokerCore, Output
 
 STREAM = "state"
 SNAPSHOT_EVERY = 4_096  # commands
+
+
+class Sequencer(Protocol):
+    """What decides the order of commands. It calls the host's `on_applied` with what came of them."""
+
+    def submit(self, command: Command, out: Outbox) -> None: ...
 
 
 class DirectSequencer:

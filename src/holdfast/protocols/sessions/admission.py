@@ -1,0 +1,179 @@
+"""Which events are taken in now, and which publishers wait: `block`, the overflow policy that loses nothing.
+
+Publishers whose events a full blocking subscription wants are held, each with its later events behind, until there is
+room; nobody else is, and control never is. After `block_max` the subscription that is waited for ends.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from holdfast.errors import EventError
+from holdfast.kernel.node import require
+from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.time import SECOND
+from holdfast.model.event import Event, EventBytes, check_event, decode_event, encode_batch
+from holdfast.protocols.sessions import commands
+from holdfast.protocols.sessions.core import BrokerCore, Session
+from holdfast.protocols.sessions.host_settings import HostSettings
+from holdfast.protocols.sessions.messages import Publish
+from holdfast.protocols.sessions.sequencer import Sequencer
+from holdfast.protocols.sessions.subscriptions import Subscription
+
+
+class _Held:
+    """A publisher's events that wait: (number of the first, their bytes)."""
+
+    __slots__ = ("bytes", "epoch", "events", "since")
+
+    def __init__(self, epoch: int, now: int) -> None:
+        self.epoch = epoch
+        self.events: deque[tuple[int, list[EventBytes]]] = deque()
+        self.bytes = 0
+        self.since = now
+
+
+class Admission:
+    """Submits what is published, now or when there is room."""
+
+    def __init__(self, core: BrokerCore, sequencer: Sequencer, settings: HostSettings) -> None:
+        self._core = core
+        self._sequencer = sequencer
+        self._settings = settings
+        self._held: dict[str, _Held] = {}  # in the order in which they came to wait
+        self._freed = False
+        self._releasing = False
+
+    @property
+    def is_holding(self) -> bool:
+        return bool(self._held)
+
+    def publish(self, session: Session, message: Publish, out: Outbox) -> bool:
+        """Takes in what it can. Whether the publisher has just come to wait."""
+        events, slices = self._core.decode(message.events)
+        held = self._held.get(session.client)
+        if held is not None:
+            self._hold(held, message.first, slices)
+            return False
+        admitted = self._admissible(session, message.first, message.events)
+        if admitted >= len(events):
+            self._submit(session, message.first, message.confirmed, message.events, out)
+            return False
+        if admitted:
+            self._submit(session, message.first, message.confirmed, encode_batch(slices[:admitted]), out)
+        held = self._held[session.client] = _Held(session.epoch, out.now)
+        self._hold(held, message.first + admitted, slices[admitted:])
+        return True
+
+    def _submit(self, session: Session, first: int, confirmed: int, events: EventBytes, out: Outbox) -> None:
+        self._sequencer.submit(commands.Publish(session.client, session.epoch, first, confirmed, events), out)
+
+    def _admissible(self, session: Session, first: int, batch: EventBytes) -> int:
+        """How many of the events, from the first on, find room in every blocking subscription that wants them."""
+        events, slices = self._core.decode(batch)
+        limits = self._core.limits
+        tight = {
+            subscription: limits.backlog_events - len(subscription)
+            for subscription in self._core.blocking
+            if len(subscription) + len(events) > limits.backlog_events
+            or subscription.bytes + len(batch) > limits.backlog_bytes
+        }
+        if not tight:
+            return len(events)
+        room_bytes = {subscription: limits.backlog_bytes - subscription.bytes for subscription in tight}
+        seen = max(0, session.accepted + 1 - first)
+        for row in range(seen, len(events)):
+            size = len(slices[row])
+            for subscription in tight:
+                if _wants(subscription, events[row], size):
+                    if tight[subscription] < 1 or room_bytes[subscription] < size:
+                        return row
+                    tight[subscription] -= 1
+                    room_bytes[subscription] -= size
+        return len(events)
+
+    def _hold(self, held: _Held, first: int, slices: list[EventBytes]) -> None:
+        """Puts events behind those that wait; what waits already is skipped, what leaves a gap is not taken."""
+        following = first if not held.events else held.events[-1][0] + len(held.events[-1][1])
+        fresh: list[EventBytes] = []
+        for event in slices[max(0, following - first) :] if first <= following else []:
+            if held.bytes and held.bytes + len(event) > self._settings.held_bytes_max:
+                break
+            held.bytes += len(event)
+            fresh.append(event.copy())
+        if fresh:
+            held.events.append((following, fresh))
+
+    def forget(self, client: str) -> None:
+        """The publisher is gone, or begins anew; it will say again what was not answered."""
+        self._held.pop(client, None)
+
+    def release(self, out: Outbox) -> None:
+        """There may be room: lets publishers go on that waited, in the order in which they came."""
+        self._freed = True
+        if self._releasing:
+            return  # what their events free is for the next round
+        self._releasing = True
+        while self._freed:
+            self._freed = False
+            self._release_round(out)
+        self._releasing = False
+
+    def _release_round(self, out: Outbox) -> None:
+        for client, held in list(self._held.items()):
+            session = self._core.session(client, held.epoch)
+            while held.events and session is not None:
+                first, slices = held.events[0]
+                batch = encode_batch(slices)
+                admitted = self._admissible(session, first, batch)
+                if admitted == 0:
+                    break
+                held.bytes -= sum(map(len, slices[:admitted]))
+                if admitted < len(slices):
+                    batch = encode_batch(slices[:admitted])
+                    held.events[0] = (first + admitted, slices[admitted:])
+                else:
+                    held.events.popleft()
+                held.since = out.now
+                self._submit(session, first, 0, batch, out)
+            if not held.events or session is None:
+                self._held.pop(client, None)
+
+    def until_patience_ends(self, out: Outbox) -> int:
+        """How long until the first publisher has waited long enough."""
+        since = min(held.since for held in self._held.values())
+        return max(0, since + self._settings.block_max - out.now)
+
+    def lose_patience(self, out: Outbox) -> None:
+        """Publishers that have waited long enough wait no more: the subscriptions that they wait for end."""
+        for held in list(self._held.values()):
+            if not held.events or out.now - held.since < self._settings.block_max:
+                continue
+            waiting = held.events[0][1][0]
+            event, size, limits = decode_event(waiting), len(waiting), self._core.limits
+            full = [
+                subscription
+                for subscription in self._core.blocking
+                if (len(subscription) >= limits.backlog_events or subscription.bytes + size > limits.backlog_bytes)
+                and _wants(subscription, event, size)
+            ]
+            for subscription in full:
+                owner = self._core.sessions[subscription.client]
+                reason = f"overflow: publishers waited {self._settings.block_max // SECOND} s for room"
+                command = commands.EndSubscription(owner.client, owner.epoch, subscription.number, reason)
+                self._sequencer.submit(command, out)
+
+    def check_invariants(self) -> None:
+        for client, held in self._held.items():
+            require(held.events, "who is held has something that waits", client=client)
+            total = sum(len(event) for _, slices in held.events for event in slices)
+            require(total == held.bytes, "held bytes are counted", client=client)
+
+
+def _wants(subscription: Subscription, event: Event, size: int) -> bool:
+    """Whether a subscription would keep the event. One that breaks a rule is refused, and kept by no one."""
+    try:
+        check_event(event, size)
+    except EventError:
+        return False
+    return subscription.filter.matches(event.attributes, event.topic)

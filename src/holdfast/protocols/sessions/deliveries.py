@@ -1,0 +1,184 @@
+"""Events on their way to clients: credits, repetition, and what one turn comes to for each client.
+
+A cursor says how far one subscription's events are on their way over the link of the moment. Events are sent as far as
+the client has room (credit), and again from where it stopped receiving, if it does not confirm them for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.errors import ProtocolError
+from holdfast.kernel.messages import Message
+from holdfast.kernel.node import require
+from holdfast.kernel.outbox import Outbox
+from holdfast.protocols.sessions.batches import Batch
+from holdfast.protocols.sessions.core import BrokerCore
+from holdfast.protocols.sessions.host_settings import HostSettings
+from holdfast.protocols.sessions.messages import Dropped, Progress
+from holdfast.protocols.sessions.subscriptions import Subscription
+
+
+class Cursor:
+    """How far one subscription's events are on their way over this link."""
+
+    __slots__ = ("consumed", "progress_at", "received", "repeat_after", "sent", "subscription")
+
+    def __init__(self, subscription: Subscription, received: int, consumed: int, now: int, repeat_after: int) -> None:
+        self.subscription = subscription
+        self.sent = received
+        self.received = received
+        self.consumed = consumed
+        self.progress_at = now
+        self.repeat_after = repeat_after
+
+
+class Deliveries:
+    """Cursors of all clients that are there, and the turn's messages for them."""
+
+    def __init__(self, node: str, core: BrokerCore, settings: HostSettings) -> None:
+        self._node = node
+        self._core = core
+        self._settings = settings
+        self._cursors: dict[str, dict[int, Cursor]] = {}  # client → number → cursor
+        self._unconfirmed: dict[Cursor, None] = {}
+        self._batches: dict[str, Batch] = {}  # of this turn
+
+    # ------------------------------------------------------------------------------------------------------ clients
+    def attach(self, client: str, known: dict[int, tuple[int, int]], out: Outbox) -> None:
+        """A client is there with its session; `known` is how far it is with subscriptions: received and consumed."""
+        self.detach(client)
+        cursors = self._cursors[client] = {}
+        for subscription in self._core.sessions[client].subscriptions.values():
+            received, consumed = known.get(subscription.number, (0, 0))
+            received = max(0, min(received, subscription.last))
+            consumed = max(0, min(consumed, received))
+            cursors[subscription.number] = Cursor(
+                subscription, received, consumed, out.now, self._settings.repeat_after
+            )
+
+    def detach(self, client: str) -> None:
+        for cursor in self._cursors.pop(client, {}).values():
+            self._unconfirmed.pop(cursor, None)
+        self._batches.pop(client, None)
+
+    def forget(self, subscription: Subscription) -> None:
+        """The subscription is over."""
+        cursors = self._cursors.get(subscription.client, {})
+        cursor = cursors.get(subscription.number)
+        if cursor is not None and cursor.subscription is subscription:
+            del cursors[subscription.number]
+            self._unconfirmed.pop(cursor, None)
+
+    # ------------------------------------------------------------------------------------------------------- events
+    def send(self, subscription: Subscription, out: Outbox) -> None:
+        """Collects for the turn's end what the client may be sent now: what comes later in the turn, such as the end
+        of the subscription, does not take it back."""
+        client = subscription.client
+        if out.tracing:
+            out.note(
+                "queue_length",
+                node=self._node,
+                queue=f"{client}/{subscription.number}",
+                length=len(subscription),
+                limit=self._core.limits.backlog_events,
+                bytes=subscription.bytes,
+            )
+        cursors = self._cursors.get(client)
+        if cursors is None:
+            return
+        cursor = cursors.get(subscription.number)
+        if cursor is None:
+            cursor = Cursor(subscription, 0, 0, out.now, self._settings.repeat_after)
+            cursors[subscription.number] = cursor
+        batch = self._batch(client)
+        if cursor.sent < subscription.first_kept - 1:
+            cursor.sent = subscription.first_kept - 1
+            batch.say(Dropped(subscription.number, cursor.sent))
+        queue = out.queue(client)
+        if queue.bytes + batch.weight > self._settings.queue_bytes_max:
+            queue.notify_below(0)
+            return
+        room = cursor.consumed + subscription.window - cursor.sent
+        if room > 0 and cursor.sent < subscription.last:
+            events = subscription.read(cursor.sent, room)
+            batch.add(subscription.number, cursor.sent, events)
+            cursor.sent += len(events)
+        starved = cursor.sent < subscription.last  # of credit: the client's last word may be lost
+        if (starved or cursor.sent > cursor.received) and cursor not in self._unconfirmed:
+            cursor.progress_at = out.now
+            self._unconfirmed[cursor] = None
+
+    def send_all(self, client: str, out: Outbox) -> None:
+        for cursor in list(self._cursors.get(client, {}).values()):
+            self.send(cursor.subscription, out)
+
+    def _batch(self, client: str) -> Batch:
+        batch = self._batches.get(client)
+        if batch is None:
+            batch = self._batches[client] = Batch(self._settings.deliver_events, self._settings.deliver_bytes)
+        return batch
+
+    def take(self) -> Iterator[tuple[str, Message]]:
+        """What the turn came to, for each client in order."""
+        batches, self._batches = self._batches, {}
+        for client, batch in batches.items():
+            for message in batch.take():
+                yield client, message
+
+    # ----------------------------------------------------------------------------------------------------- progress
+    def on_progress(self, client: str, message: Progress, out: Outbox) -> bool:
+        """Takes in how far a client is, and sends more. Whether it has received something new."""
+        cursors = self._cursors.get(client, {})
+        advanced = False
+        for number, received, consumed in zip(message.subscriptions, message.received, message.consumed, strict=True):
+            cursor = cursors.get(number)
+            if cursor is None:
+                continue
+            if received > cursor.subscription.last or consumed > received:
+                raise ProtocolError(f"subscription {number} has {cursor.subscription.last} events, not {received}")
+            if received > cursor.received:
+                cursor.received = received
+                cursor.sent = max(cursor.sent, received)
+                cursor.progress_at = out.now
+                cursor.repeat_after = self._settings.repeat_after
+                advanced = True
+            if cursor.sent == cursor.received:
+                self._unconfirmed.pop(cursor, None)  # if it is starved, it comes back below
+            elif message.missing and received == cursor.received and self._may_repeat(cursor, out):
+                cursor.sent = received
+                cursor.progress_at = out.now
+            cursor.consumed = max(cursor.consumed, consumed)
+            self.send(cursor.subscription, out)
+        return advanced
+
+    def _may_repeat(self, cursor: Cursor, out: Outbox) -> bool:
+        """A client that misses something says so with everything that comes after it; once is enough."""
+        return out.now - cursor.progress_at >= self._settings.repeat_pause
+
+    def repeat(self, out: Outbox) -> None:
+        """Sends again what was not confirmed in time, and asks those without room whether that is still so."""
+        for cursor in list(self._unconfirmed):
+            if out.now - cursor.progress_at < cursor.repeat_after:
+                continue
+            cursor.progress_at = out.now
+            cursor.repeat_after = min(2 * cursor.repeat_after, self._settings.repeat_after_max)
+            del self._unconfirmed[cursor]
+            if cursor.sent == cursor.received:
+                # A question: the client answers how far it is.
+                self._batch(cursor.subscription.client).say(Dropped(cursor.subscription.number, cursor.sent))
+            cursor.sent = cursor.received
+            self.send(cursor.subscription, out)
+
+    def check_invariants(self) -> None:
+        listed: set[Cursor] = set()
+        for client, cursors in self._cursors.items():
+            subscriptions = self._core.sessions[client].subscriptions if client in self._core.sessions else {}
+            for number, cursor in cursors.items():
+                listed.add(cursor)
+                live = subscriptions.get(number) is cursor.subscription
+                require(live, "what is on its way belongs to a subscription", client=client, number=number)
+                claim = "what is received was sent, and what was sent exists"
+                order = cursor.consumed <= cursor.received <= cursor.sent <= cursor.subscription.last
+                require(order, claim, client=client, number=number)
+        require(self._unconfirmed.keys() <= listed, "what is repeated is on its way")

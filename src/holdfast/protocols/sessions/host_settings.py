@@ -1,0 +1,28 @@
+"""Times and sizes of the broker's side of sessions."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.kernel.time import MILLISECOND, SECOND
+
+
+class HostSettings(msgspec.Struct, frozen=True, gc=False):
+    """Times and sizes of the broker's side."""
+
+    publish_window: int = 4_096  # events that a client may have unanswered
+    deliver_events: int = 1_024  # in one message
+    deliver_bytes: int = 256 * 1024
+    queue_bytes_max: int = 8 * 1024 * 1024  # that wait for a slow link; events beyond wait in their subscriptions
+    unread_bytes_max: int = 32 * 1024 * 1024  # of all kinds; a client that goes on sending without reading is cut off
+    held_bytes_max: int = 8 * 1024 * 1024  # of one publisher that waits; what is not held comes again
+    window_max: int = 65_536  # events that a client may ask to be sent ahead
+    repeat_after: int = 1 * SECOND  # what is not confirmed is sent again; doubled each time
+    repeat_after_max: int = 8 * SECOND
+    repeat_pause: int = 100 * MILLISECOND  # when the client asks
+    tick: int = 500 * MILLISECOND
+    silent_after: int = 15 * SECOND  # a link on which nothing comes is closed
+    away_after: int = 120 * SECOND  # the subscriptions of a client that does not come back are dropped
+    block_max: int = 10 * SECOND  # longest that a publisher waits for a subscription
+    alternates: tuple[str, ...] = ()  # addresses that clients may try if this broker fails
+    redirect: tuple[str, ...] = ()  # send every client there
