@@ -240,6 +240,14 @@ def test_a_wiped_disk_is_as_new() -> None:
     assert a.host.disk.read("log", 1, 9) == ([], 1)
 
 
+def test_a_disk_that_is_wiped_keeps_nothing_that_was_on_its_way_to_it() -> None:
+    disk = Disk(Random(0))
+    disk.write([Append("log", record(1), 1)])
+    disk.wipe()
+    disk.stop(power_cut=False)
+    assert disk.start() == {}
+
+
 # ------------------------------------------------------------------------------------------------------------ reading
 def test_read_log_gives_safe_records_only() -> None:
     world, a, _ = _world()

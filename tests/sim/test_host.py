@@ -63,6 +63,24 @@ def test_nothing_reaches_a_node_that_was_stopped() -> None:
     assert b.numbers() == []
 
 
+def test_what_waited_for_the_disk_in_an_earlier_life_never_leaves() -> None:
+    world = World()
+    a, b = world.add("a", sync_us=(1_000, 1_000)), world.add("b")
+    for number in (1, 2):
+        world.link(a, "b")
+
+        def append_and_send(out: Outbox, number: int = number) -> None:
+            out.append("log", record(number))
+            out.send("b", message(number))
+
+        a.do(append_and_send)
+        if number == 1:
+            a.host.stop(power_cut=False)
+            a.host.start()
+    world.run_for(SECOND)
+    assert b.numbers() == [2]
+
+
 def test_every_life_draws_from_a_generator_of_its_own() -> None:
     drawn = []
 
@@ -191,7 +209,16 @@ def test_a_pause_ends_with_the_life() -> None:
     a = world.add("a")
     a.host.pause()
     a.host.stop(power_cut=False)
-    a.host.pause()  # no one is there to be paused
+    a.host.start()
+    a.do(lambda out: None)
+    assert _kinds(a) == [["Started"], ["Started"], ["Requested"]]
+
+
+def test_no_one_is_paused_who_does_not_run() -> None:
+    world = World()
+    a = world.add("a")
+    a.host.stop(power_cut=False)
+    a.host.pause()
     a.host.start()
     a.do(lambda out: None)
     assert _kinds(a) == [["Started"], ["Started"], ["Requested"]]

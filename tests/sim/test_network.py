@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from holdfast.kernel.inputs import ConnectFailed, Drained, LinkDown, LinkUp, Received, Started, TimerFired
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.time import MILLISECOND, SECOND
+from holdfast.protocols.catalogue import MESSAGES
 from holdfast.sim.latency import Constant, Exponential, Latency, RoundTripMatrix, TransitStub, Uniform
-from holdfast.sim.network import CONNECT_TIMEOUT, STALLED_FOR_MAX, Adversary
+from holdfast.sim.network import CONNECT_TIMEOUT, STALLED_FOR_MAX, Adversary, Packet
 from tests.sim.scripted import DELAY, Place, World, message, number_of, sends
 
 WILD = Exponential(minimum_us=1, mean_us=5_000, maximum_us=500_000)
@@ -490,13 +491,27 @@ def test_a_link_of_limited_rate_takes_the_time_that_its_bytes_need() -> None:
     world = World(bytes_per_second=1_000)
     a, b = world.pair()
     since = world.now
-    a.do(sends("b", 1, padding=1_000))
-    a.do(sends("b", 2, padding=1_000))
+    for n in range(3):
+        world.at(since + n * MILLISECOND, lambda n=n: a.do(sends("b", n, padding=1_000)))  # type: ignore[misc]
+    world.run_for(1_500 * MILLISECOND)
+    a.do(sends("b", 3, padding=1_000))  # while the second and third are under way
     world.run_for(10 * SECOND)
-    first, second = b.times(Received)
-    assert SECOND < first - since < 1.1 * SECOND
-    assert 2 * SECOND < second - since < 2.2 * SECOND
-    assert b.numbers() == [1, 2]
+    took = [(time - since) / SECOND for time in b.times(Received)]
+    assert took == pytest.approx([1, 3, 4], rel=0.05)
+    assert b.numbers() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("adversary", [None, Adversary()])
+def test_packets_that_are_put_on_a_slow_link_at_once_follow_each_other(adversary: Adversary | None) -> None:
+    world = World(bytes_per_second=1_000, adversary=adversary)
+    a, b = world.pair()
+    end = a.host.end_to("b")
+    assert end is not None
+    since = world.now
+    for n in range(3):
+        world.network.send(end, Packet([MESSAGES.encode(message(n, padding=1_000))]))
+    world.run_for(10 * SECOND)
+    assert [(time - since) / SECOND for time in b.times(Received)] == pytest.approx([1, 2, 3], rel=0.05)
 
 
 def test_drained_is_reported_once_when_the_queue_falls_to_its_mark() -> None:
@@ -516,6 +531,29 @@ def test_drained_is_reported_once_when_the_queue_falls_to_its_mark() -> None:
     world.run_for(SECOND)
     assert [(event.peer, event.count) for event in a.got(Drained)] == [("b", 3)]
     assert b.numbers() == [0, 1, 2, 3, 4]
+
+
+def test_the_mark_itself_counts_as_drained() -> None:
+    world = World()
+    a, _ = world.pair()
+
+    def fill(out: Outbox) -> None:
+        out.queue("b").notify_below(0)
+        sends("b", 1)(out)
+
+    a.do(fill)
+    world.run_for(SECOND)
+    assert [(event.count, event.bytes) for event in a.got(Drained)] == [(1, message(1).weight())]
+
+
+def test_a_report_of_an_earlier_life_is_not_given() -> None:
+    world = World()
+    a, _ = world.pair()
+    a.do(lambda out: out.queue("b").notify_below(0))
+    a.host.stop(power_cut=False)
+    a.host.start()
+    world.run_for(SECOND)
+    assert a.got(Drained) == []
 
 
 def test_a_queue_that_was_dropped_is_not_reported_as_drained() -> None:
@@ -580,6 +618,16 @@ def test_the_adversary_makes_as_many_late_as_asked() -> None:
     assert overtaken == pytest.approx(0.1, abs=0.03)
     assert (lost, doubled) == (0, 0)
     assert b.got(LinkDown) == []
+
+
+def test_an_adversary_that_makes_nothing_late_keeps_the_order() -> None:
+    world = World(3, WILD, Adversary(loss=0.2, duplication=0.2))
+    a, b = world.pair()
+    for n in range(300):
+        a.do(sends("b", n))
+        world.run_for(MILLISECOND)
+    world.run_for(SECOND)
+    assert b.numbers() == sorted(b.numbers())
 
 
 def test_no_adversary_is_left_after_heal_all() -> None:

@@ -133,7 +133,6 @@ class Host:
         self._ends, self._by_link, self._timers, self._inbox = {}, {}, {}, []
         self._blocked, self._new_links = {}, []
         self._turn_due = self._syncing = self._in_turn = False
-        self._busy_until = 0
         if self.disk is not None:
             self.disk.stop(power_cut)
 
@@ -393,7 +392,7 @@ class Host:
 
     def _writable(self, end: End) -> None:
         end.waking = False
-        if end.up and end.life == self.life and end.peer in self.out.queues:
+        if end.peer in self.out.queues:
             self._transmit(self.out.queues[end.peer])
 
     def _drained(self, arguments: tuple[int, Drained]) -> None:

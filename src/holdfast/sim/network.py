@@ -102,7 +102,7 @@ class End:
         self.life = host.life
         self.address = address  # what was dialled from here
         self.peer = peer  # what the host calls the other side
-        self.up = False
+        self.up = False  # never in a later life of its host: one that stops takes its ends down
         self.known = False  # the node here was told of the link
         self.waking = False  # a wake-up is planned for when the link is free
         self.opens_at = 0  # when the one that dialled hears that the link is there
@@ -176,7 +176,7 @@ class Network:
         simulation = self._simulation
         if target is None:
             simulation.after(self._delay(host.name, host.name), fail, "no such address")
-        elif self.is_cut(host.name, target.name) or self.is_cut(target.name, host.name) or target.dark:
+        elif self.is_cut(host.name, target.name):
             simulation.after(CONNECT_TIMEOUT, fail, "timed out")
         else:
             self._last_link += 1
@@ -246,7 +246,7 @@ class Network:
 
     def _give_up(self, arguments: tuple[End, int]) -> None:
         end, since = arguments
-        if end.cut_since == since and end.up and end.life == end.host.life:
+        if end.cut_since == since:
             self.close(end, "timed out")
 
     def _travel(self, end: End, packet: Packet) -> None:
@@ -278,7 +278,7 @@ class Network:
         end, packet = arguments
         far = end.other
         host = far.host
-        if far.life == host.life and far.up:
+        if far.up:
             if packet.frames:
                 host.receive(far, packet.frames)
             elif packet.close is not None:
@@ -286,7 +286,7 @@ class Network:
                 host.link_down(far, packet.close)
         elif far.life == host.life and packet.accept is not None:
             if self._has_newer(host, far.peer, far.link):
-                self.send(far, Packet([], close="superseded by a newer link"))
+                # The other side has that newer link too, or is about to hear of it, and gives this one up by itself.
                 packet.accept("superseded by a newer link")
             else:
                 self._open(far, initiated=True)
@@ -299,11 +299,10 @@ class Network:
                 self._simulation.after(self._delay(host.name, end.host.name), self._reset, end)
 
     def _unanswered(self, end: End) -> None:
-        if end.up and end.life == end.host.life and (end.other.life != end.other.host.life or not end.other.up):
-            self.close(end, "timed out")
+        self.close(end, "timed out")
 
     def _reset(self, end: End) -> None:
-        if end.up and end.life == end.host.life:
+        if end.up:
             end.up = False
             end.host.link_down(end, "reset by the other side")
 
