@@ -1,5 +1,6 @@
 """The broker's core: sessions, publishing without doubling, overflow, and a state that is all there is."""
 
+import tracemalloc
 from collections.abc import Iterable
 from typing import Any
 
@@ -397,6 +398,27 @@ def test_a_subscription_overflows_by_bytes_too() -> None:
     assert list(core.sessions[A].subscriptions) == [1]
     do(core, publish(B, 3, batch(3, payload=b"x" * 120)))
     assert list(core.sessions[A].subscriptions) == []
+
+
+def test_nothing_is_kept_behind_the_event_that_had_no_room() -> None:
+    core = opened(A, B, limits=SMALL)
+    do(core, subscribe(A, 1))
+    subscription = core.sessions[A].subscriptions[1]
+    large = [event(n, payload=b"x" * 120) for n in (1, 2, 3)]
+    do(core, publish(B, 1, encode_batch([*large, event(4)])))
+    assert (subscription.last, len(subscription)) == (2, 2)
+
+
+def test_an_event_that_is_kept_does_not_keep_the_batch_that_it_came_in() -> None:
+    core = opened(A, B)
+    do(core, subscribe(A, 1, text="n = 1"))
+    tracemalloc.start()
+    for first in range(1, 101, 2):
+        do(core, publish(B, first, encode_batch([event(1), event(2, payload=b"x" * 100_000)])))
+    size = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert len(kept(core, A, 1)) == 50
+    assert size < 1_000_000
 
 
 def test_the_oldest_events_go_where_that_was_asked_for() -> None:

@@ -137,6 +137,23 @@ def test_what_an_older_link_was_to_hear_is_not_said_on_a_newer_one() -> None:
     ]
 
 
+def test_what_waits_for_a_link_goes_with_it() -> None:
+    bench = with_subscriber()
+    bench.handle(bench.received("p", Publish(1, batch(1))))
+    assert bench.out.queue(S).bytes > 0
+    bench.handle(bench.down("s"), bench.up("s"))
+    assert bench.out.queue(S).bytes == 0
+
+
+def test_numbers_of_another_session_do_not_count() -> None:
+    bench = with_subscriber()
+    bench.say("p", Publish(1, batch(1, 2)))
+    bench.handle(bench.down("s"), bench.up("s"))
+    # The client never heard of its session, and tells of the one before.
+    opened = sent(bench.say("s", OpenSession(1, EPOCH - 1, (1,), (2,), (2,))), S)
+    assert opened == [OPENED, ("Deliver", [(1, 1, 1), (1, 2, 2)])]
+
+
 def test_a_goodbye_ends_the_session_after_what_was_said_before() -> None:
     bench = with_subscriber()
     said = bench.say("s", Publish(1, batch(1)), CloseSession())
@@ -158,6 +175,8 @@ def test_no_more_is_sent_than_the_client_has_room_for() -> None:
     assert sent(bench.say("s", Progress((1,), (3,), (1,))), S) == [("Deliver", [(1, 4, 4)])]
     assert sent(bench.say("s", Progress((1,), (2,), (1,))), S) == []  # older news
     assert sent(bench.say("s", Progress((1,), (4,), (4,))), S) == [("Deliver", [(1, 5, 5)])]
+    assert sent(bench.say("s", Progress((1,), (4,), (0,))), S) == []
+    assert sent(bench.say("p", Publish(6, batch(6), 5)), S) == [("Deliver", [(1, 6, 6)])]
 
 
 def test_events_of_a_turn_are_sent_in_messages_of_bounded_size() -> None:
@@ -199,6 +218,13 @@ def test_the_client_is_told_what_was_dropped_and_goes_on_behind_it() -> None:
     assert sent(bench.say("s", Progress((1,), (4,), (4,))), S) == [("Deliver", [(1, 5, 5), (1, 6, 6)])]
 
 
+def test_a_single_event_that_was_dropped_is_told_too() -> None:
+    bench = with_subscriber(window=2, overflow=Overflow.DROP_OLDEST, limits=CoreLimits(backlog_events=3))
+    bench.say("p", Publish(1, batch(1, 2, 3)))
+    assert sent(bench.say("p", Publish(4, batch(4, 5, 6))), S) == [Dropped(1, 3)]
+    assert sent(bench.say("s", Progress((1,), (3,), (3,))), S) == [("Deliver", [(1, 4, 4), (1, 5, 5)])]
+
+
 def test_a_subscription_that_ends_in_a_turn_still_sends_what_it_had() -> None:
     bench = with_subscriber()
     effects = bench.handle(bench.received("p", Publish(1, batch(1))), bench.received("s", Unsubscribe(1)))
@@ -227,6 +253,16 @@ def test_what_is_not_confirmed_is_sent_again_ever_more_rarely() -> None:
     assert times == [1, 3, 7, 15, 23]
     assert bench.say("s", Progress((1,), (2,), (2,))) == []
     assert sent(shown(bench.advance(30 * SECOND)), S) == []
+
+
+def test_what_is_sent_after_a_long_silence_is_not_repeated_at_once() -> None:
+    bench = with_subscriber()
+    bench.say("p", Publish(1, batch(1)))
+    bench.say("s", Progress((1,), (1,), (1,)))
+    bench.advance(5 * SECOND)
+    bench.say("p", Publish(2, batch(2), 1))
+    assert sent(shown(bench.advance(SECOND - 1)), S) == []
+    assert sent(shown(bench.advance(1)), S) == [("Deliver", [(1, 2, 2)])]
 
 
 def test_progress_makes_repetition_quick_again_and_only_what_is_missing_is_repeated() -> None:
@@ -279,6 +315,7 @@ def test_a_silent_link_is_closed_and_any_message_counts_as_life() -> None:
     bench.say("s", Ping())
     assert shown(bench.advance(14 * SECOND)) == []
     assert shown(bench.advance(SECOND)) == [Disconnect(bench.links["s"], "nothing heard for 15 s")]
+    assert shown(bench.advance(2 * SECOND)) == []  # said once
 
 
 def test_a_client_that_stays_away_loses_its_subscriptions_and_not_its_session() -> None:

@@ -67,7 +67,7 @@ def test_progress_below_zero_is_no_progress() -> None:
 
 @pytest.mark.parametrize(
     ("first", "count", "confirmed"),
-    [(0, 1, 2), (-4, 1, 2), (22, 2, 2), (2**64 - 1, 1, 2), (3, 1, -1), (10, 13, 1), (21, 1, 0)],
+    [(0, 1, 2), (-4, 1, 2), (22, 2, 2), (2**64 - 1, 1, 2), (3, 1, -1), (10, 13, 1), (21, 1, 0), (3, 21, 10**6)],
 )
 def test_a_publish_outside_the_window_ends_the_link(first: int, count: int, confirmed: int) -> None:
     events = batch(*range(count))
