@@ -145,8 +145,8 @@ def test_an_attempt_that_takes_too_long_is_given_up() -> None:
     assert shown(bench.advance(SECOND)) == [Connect("", "a:2")]
     # The first one comes through after all, and is not wanted.
     assert shown(bench.handle(bench.up())) == [Disconnect(1, "not wanted any more")]
+    assert bench.handle(ConnectFailed("", "a:1", "late")) == []
     assert bench.part.phase is Phase.CONNECTING
-    assert shown(bench.handle(ConnectFailed("", "a:1", "late"))) == []
 
 
 def test_a_link_without_a_session_is_given_up() -> None:
@@ -191,7 +191,7 @@ def test_redirects_without_end_lead_to_a_pause(addresses: tuple[str, ...]) -> No
     bench = ClientBench()
     bench.handle(Started(1))
     followed = 0
-    while True:
+    while followed < 2 * REDIRECTS_MAX:
         bench.handle(LinkUp(followed + 1, "b", 1, Role.BROKER, True, bench.part._address))
         bench._last_link = followed + 1
         rows = bench.say(Redirect(addresses), broker="b")
@@ -336,6 +336,15 @@ def test_a_resumed_session_sends_again_what_is_not_accepted() -> None:
         report(Connected("a:1", "b1", True)),
         ("b1", "Publish", 4, [4], 3),
     ]
+
+
+def test_what_waits_for_a_link_goes_with_it() -> None:
+    bench = ClientBench()
+    bench.open()
+    bench.handle(Requested(1, publish(2)))
+    assert bench.out.queue("b1").bytes > 0
+    bench.handle(bench.down())
+    assert bench.out.queue("b1").bytes == 0
 
 
 def test_a_broker_that_forgot_only_this_client_leaves_what_was_sent_in_doubt() -> None:

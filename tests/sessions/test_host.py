@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from holdfast.kernel.inputs import Drained
+from holdfast.kernel.messages import Record
+from holdfast.kernel.node import InvariantBroken
 from holdfast.kernel.outbox import NOW, Append, Disconnect, Send, SetTimer, Snapshot
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.time import MILLISECOND, SECOND
@@ -382,6 +384,36 @@ def test_a_snapshot_takes_the_journals_place_now_and_then() -> None:
     again = BrokerBench(durable=True, streams={"state": [state.record]})
     again.handle(again.up("s"))
     assert again.say("s", OpenSession(1, EPOCH, (1,), (0,), (0,)))[-1] == (S, "Deliver", [(1, 1, 1)])
+
+
+def test_snapshots_are_as_far_apart_as_was_asked_for_also_over_a_restart() -> None:
+    def stored(bench: BrokerBench) -> list[str]:
+        return [type(one).__name__ for one in bench.out.stored]
+
+    bench = BrokerBench(durable=True)
+    bench.node.parts[0]._snapshot_every = 3
+    bench.open("s")
+    for n in range(1, 6):
+        bench.say("s", Publish(n, batch(n)))
+    assert stored(bench) == ["Append", "Append", "Append", "Snapshot", "Append", "Append", "Append", "Snapshot"]
+    records = [one.record for one in bench.out.stored[:2] if isinstance(one, Append)]
+    again = BrokerBench(durable=True, streams={"state": records})
+    again.node.parts[0]._snapshot_every = 3
+    again.open("s", epoch=EPOCH)
+    assert stored(again) == ["Append", "Snapshot"]
+
+
+def test_a_journal_with_a_gap_stops_the_node() -> None:
+    bench = BrokerBench(durable=True)
+    bench.open("s")
+    bench.say("s", Publish(1, batch(1)))
+    records = [one.record for one in bench.out.stored if isinstance(one, Append)]
+    assert [record.number for record in records if isinstance(record, Applied)] == [1, 2]
+    for broken in (records[1:], records[:1] * 2):
+        with pytest.raises(InvariantBroken, match="no gap"):
+            BrokerBench(durable=True, streams={"state": broken})
+    with pytest.raises(InvariantBroken, match="commands and states"):
+        BrokerBench(durable=True, streams={"state": [Record()]})
 
 
 @pytest.mark.parametrize("durable", [True, False])
