@@ -131,7 +131,6 @@ def test_a_count_of_violations_that_was_cut_short_says_so(call: Call, tmp_path: 
         (Run(), ("--checkers", "liveness,,"), "there is no checker ''; there are only-matching, "),
         (Run(), ("--checkers", "weak-ordered"), "checker 'weak-ordered' needs an argument: weak-ordered:BROKER"),
         (Run(Header(run="r", system="x", sampled=True)), (), "the trace of r leaves rows out (it is sampled)"),
-        (Run().subscribe("s/1/1", filter="x >"), (), "a subscription has a filter that can't be read: "),
     ],
 )
 def test_what_can_not_be_checked_is_bad_input(

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.broker.assembly import BrokerSettings, make_broker, make_client
+from holdfast.errors import EventError
 from holdfast.kernel.inputs import Input, LinkDown, LinkUp, Received, Requested, Started, TimerFired
 from holdfast.kernel.links import Role, peer_name
 from holdfast.kernel.messages import Message
@@ -14,7 +15,7 @@ from holdfast.kernel.outbox import CancelTimer, Complete, Deliver, Effect, Recor
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.model.event import Event, EventBytes, encode_batch, encode_event
+from holdfast.model.event import Event, EventBytes, decode_batch, encode_batch, encode_event
 from holdfast.model.values import Value
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.client import ClientSession
@@ -34,6 +35,18 @@ def event(n: int = 1, topic: str = "", publisher: str = "p", payload: bytes = b"
 
 def batch(*numbers: int, **fields: Any) -> EventBytes:
     return encode_batch([event(n, **fields) for n in numbers])
+
+
+def _by(client: str, message: Message) -> Message:
+    """The same, with the client as the publisher of what it publishes, if that can be read."""
+    if not isinstance(message, messages.Publish):
+        return message
+    try:
+        events = decode_batch(message.events)[0]
+        own = [encode_event(msgspec.structs.replace(event, publisher=client)) for event in events]
+    except (EventError, OverflowError):
+        return message
+    return msgspec.structs.replace(message, events=encode_batch(own))
 
 
 class Bench:
@@ -105,7 +118,7 @@ class BrokerBench(Bench):
         return LinkDown(self.links[client], peer_name(Role.CLIENT, client), "gone")
 
     def received(self, client: str, *said: Message) -> Received:
-        return Received(self.links[client], peer_name(Role.CLIENT, client), list(said))
+        return Received(self.links[client], peer_name(Role.CLIENT, client), [_by(client, message) for message in said])
 
     def say(self, client: str, *said: Message) -> list[Any]:
         """What everyone is sent because a client said something, in plain types; other effects too, but for timers."""
@@ -161,7 +174,7 @@ class ClientBench(Bench):
 
     def open(self, *said: Message, epoch: int = 5, accepted: int = 0, memory: int = 9, window: int = 100) -> list[Any]:
         """Starts the client if need be, links it, and has the broker open its session and say more."""
-        if not self._last_link:
+        if not self.part._conversation.incarnation:
             self.handle(Started(3))
         self.handle(self.up())
         return self.say(messages.SessionOpened(epoch, accepted, window, memory), *said)

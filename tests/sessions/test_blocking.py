@@ -121,12 +121,29 @@ def test_each_publisher_waits_its_own_time() -> None:
     assert sent(shown(bench.advance(SECOND)), Q) == [Accepted(3)]
 
 
-def test_progress_of_a_waiting_publisher_gives_the_subscription_more_time() -> None:
+def test_no_event_waits_longer_because_some_before_it_found_room() -> None:
     bench = blocked(block_max=10 * SECOND)
     bench.advance(9 * SECOND)
     bench.say("s", Progress((1,), (1,), (1,)))
+    assert SubscriptionEnded not in [type(message) for message in sent(shown(bench.advance(SECOND - 1)), S)]
+    assert sent(shown(bench.advance(1)), P) == [Accepted(4)]
+
+
+def test_an_event_waits_from_when_it_came_and_not_from_when_its_publisher_did() -> None:
+    bench = blocked(block_max=10 * SECOND)
+    bench.advance(9 * SECOND)
+    bench.say("p", Publish(5, batch(5, topic="t"), confirmed=2))
+    bench.say("s", Progress((1,), (2,), (2,)))
     assert SubscriptionEnded not in [type(message) for message in sent(shown(bench.advance(9 * SECOND)), S)]
-    assert sent(shown(bench.advance(SECOND)), P) == [Accepted(4)]
+    assert sent(shown(bench.advance(SECOND)), P) == [Accepted(5)]
+
+
+def test_what_leaves_a_gap_is_not_held_so_that_what_is_missing_can_come() -> None:
+    bench = blocked(block_max=10 * SECOND)
+    assert bench.say("q", Publish(2, batch(2, 3, topic="t"))) == []
+    bench.say("s", Progress((1,), (2,), (2,)))
+    bench.say("s", Progress((1,), (4,), (4,)))
+    assert sent(bench.say("q", Publish(1, batch(1, 2, topic="t"))), Q) == [Accepted(2)]
 
 
 def test_only_full_subscriptions_that_want_the_event_end() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.kernel.inputs import Received
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Append, Disconnect, Send
 from holdfast.kernel.time import SECOND
@@ -168,3 +169,13 @@ def test_no_client_stops_a_broker(acts: list[tuple[str, Any]], durable: bool) ->
     bench.open("z", Subscribe(1, "zebra IS NOT NULL"))
     assert ("client:z", "Deliver", [(1, 1, 7)]) in bench.say("z", Publish(1, batch(7, zebra=1)))
     core.set_state(core.get_state())
+
+
+def test_nobody_publishes_under_another_name() -> None:
+    bench = BrokerBench()
+    bench.open("p")
+    bench.open("thief")
+    forged = Received(bench.links["thief"], "client:thief", [Publish(1, batch(1, publisher="p"))])
+    (ended,) = bench.handle(forged)
+    problem = "protocol error: an event names 'p' as its publisher, not 'thief'"
+    assert ended == Disconnect(bench.links["thief"], problem)

@@ -181,14 +181,14 @@ def test_a_run_ends_at_the_first_violation_unless_told_otherwise() -> None:
 def _stuttering(settings: ClientSettings, rng: Random, streams: StoredStreams) -> Node:
     """A mutant: a client that hands over every event twice."""
     client = make_client(settings, rng, streams)
-    session = client.parts[0]
-    note = session._note_delivered
+    subscriber = client.parts[2]
+    note = subscriber._note_delivered
 
     def note_twice(*arguments: object) -> None:
         note(*arguments)
         note(*arguments)
 
-    session._note_delivered = note_twice
+    subscriber._note_delivered = note_twice
     return client
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.errors import SampledTrace, TraceError, UnknownChecker
+from holdfast.errors import SampledTrace, UnknownChecker
 from holdfast.trace.checkers import (
     CHECKERS,
     PROMISED_BY_ALL,
@@ -80,9 +80,10 @@ def test_a_subscription_that_is_made_again_is_in_place_again() -> None:
     assert messages("only-matching", run) == []
 
 
-def test_a_filter_that_is_none_is_refused() -> None:
-    with pytest.raises(TraceError, match=r"(?s)a subscription has a filter that can't be read: .*x >"):
-        violations("only-matching", subscribed("s/1/1", filter="x >"))
+def test_a_subscription_whose_filter_was_refused_is_owed_nothing_and_gets_nothing() -> None:
+    run = Run().subscribe("s/1/1", filter="x >").publish("p/1/1").acknowledge("p/1/1")
+    assert messages("only-matching", run) == messages("no-loss", run) == []
+    assert len(messages("only-matching", run.deliver("s/1/1", "p/1/1"))) == 1
 
 
 # ------------------------------------------------------------------------------------------------------- at-most-once

@@ -181,14 +181,17 @@ class OutputQueue:
         """Drops what waits and gives it back, in order."""
         entries = self._discipline.drain()
         self.bytes = 0
+        self.touch()  # whoever waits for the queue to drain is to hear of it
         return [entry.message for entry in entries]
 
     def move_to(self, other: OutputQueue) -> None:
         """Puts everything that waits here behind what waits in the other queue, in order."""
         require(other is not self, "a queue is not moved to itself", peer=self.peer)
+        require(other.state is not QueueState.CLOSED, "nothing is moved to a closed queue", peer=other.peer)
         for entry in self._discipline.drain():
             other.put(entry)
         self.bytes = 0
+        self.touch()
 
     def notify_below(self, length: int) -> None:
         """Asks for one `Drained` when at most `length` messages wait."""

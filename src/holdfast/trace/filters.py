@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from holdfast.errors import FilterError, TraceError
+from holdfast.errors import FilterError
 from holdfast.model import Filter
+
+# What a subscription wants that was refused because its text is no filter.
+NOTHING = Filter("FALSE")
 
 
 class FilterCache(dict[str, Filter]):
-    """`cache[text]` is the filter. Text that is no filter raises TraceError."""
+    """`cache[text]` is the filter."""
 
     def __missing__(self, text: str) -> Filter:
         try:
             filter = self[text] = Filter(text)
-        except FilterError as problem:
-            raise TraceError(f"a subscription has a filter that can't be read: {problem}") from None
+        except FilterError:
+            filter = self[text] = NOTHING
         return filter

@@ -1,12 +1,14 @@
 """Which events are taken in now, and which publishers wait: `block`, the overflow policy that loses nothing.
 
 Publishers whose events a full blocking subscription wants are held, each with its later events behind, until there is
-room; nobody else is, and control never is. After `block_max` the subscription that is waited for ends.
+room; nobody else is, and control never is. No event waits longer than `block_max`: then the subscription that it waits
+for ends.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from typing import NamedTuple
 
 from holdfast.errors import EventError
 from holdfast.kernel.node import require
@@ -21,16 +23,23 @@ from holdfast.protocols.sessions.sequencer import Sequencer
 from holdfast.protocols.sessions.subscriptions import Subscription
 
 
+class _Waiting(NamedTuple):
+    """Events that came together and wait: the number of the first, their bytes, and since when."""
+
+    first: int
+    events: list[EventBytes]
+    since: int
+
+
 class _Held:
-    """A publisher's events that wait: (number of the first, their bytes)."""
+    """A publisher's events that wait."""
 
-    __slots__ = ("bytes", "epoch", "events", "since")
+    __slots__ = ("bytes", "epoch", "waiting")
 
-    def __init__(self, epoch: int, now: int) -> None:
+    def __init__(self, epoch: int) -> None:
         self.epoch = epoch
-        self.events: deque[tuple[int, list[EventBytes]]] = deque()
+        self.waiting: deque[_Waiting] = deque()
         self.bytes = 0
-        self.since = now
 
 
 class Admission:
@@ -41,6 +50,7 @@ class Admission:
         self._sequencer = sequencer
         self._settings = settings
         self._held: dict[str, _Held] = {}  # in the order in which they came to wait
+        self._submitted: dict[str, int] = {}  # client → the last of its events that a command was made of
         self._freed = False
         self._releasing = False
 
@@ -53,20 +63,25 @@ class Admission:
         events, slices = self._core.decode(message.events)
         held = self._held.get(session.client)
         if held is not None:
-            self._hold(held, message.first, slices)
+            self._hold(held, message.first, slices, out.now)
             return False
+        submitted = max(session.accepted, self._submitted.get(session.client, 0))
+        if message.first > submitted + 1:
+            return False  # something before it is missing, and will come again with it
         admitted = self._admissible(session, message.first, message.events)
         if admitted >= len(events):
-            self._submit(session, message.first, message.confirmed, message.events, out)
+            self._submit(session, message.first, message.confirmed, message.events, len(events), out)
             return False
         if admitted:
-            self._submit(session, message.first, message.confirmed, encode_batch(slices[:admitted]), out)
-        held = self._held[session.client] = _Held(session.epoch, out.now)
-        self._hold(held, message.first + admitted, slices[admitted:])
+            batch = encode_batch(slices[:admitted])
+            self._submit(session, message.first, message.confirmed, batch, admitted, out)
+        held = self._held[session.client] = _Held(session.epoch)
+        self._hold(held, message.first + admitted, slices[admitted:], out.now)
         return True
 
-    def _submit(self, session: Session, first: int, confirmed: int, events: EventBytes, out: Outbox) -> None:
-        self._sequencer.submit(commands.Publish(session.client, session.epoch, first, confirmed, events), out)
+    def _submit(self, session: Session, first: int, confirmed: int, batch: EventBytes, count: int, out: Outbox) -> None:
+        self._submitted[session.client] = max(self._submitted.get(session.client, 0), first + count - 1)
+        self._sequencer.submit(commands.Publish(session.client, session.epoch, first, confirmed, batch), out)
 
     def _admissible(self, session: Session, first: int, batch: EventBytes) -> int:
         """How many of the events, from the first on, find room in every blocking subscription that wants them."""
@@ -92,9 +107,10 @@ class Admission:
                     room_bytes[subscription] -= size
         return len(events)
 
-    def _hold(self, held: _Held, first: int, slices: list[EventBytes]) -> None:
+    def _hold(self, held: _Held, first: int, slices: list[EventBytes], now: int) -> None:
         """Puts events behind those that wait; what waits already is skipped, what leaves a gap is not taken."""
-        following = first if not held.events else held.events[-1][0] + len(held.events[-1][1])
+        last = held.waiting[-1] if held.waiting else None
+        following = first if last is None else last.first + len(last.events)
         fresh: list[EventBytes] = []
         for event in slices[max(0, following - first) :] if first <= following else []:
             if held.bytes and held.bytes + len(event) > self._settings.held_bytes_max:
@@ -102,11 +118,12 @@ class Admission:
             held.bytes += len(event)
             fresh.append(event.copy())
         if fresh:
-            held.events.append((following, fresh))
+            held.waiting.append(_Waiting(following, fresh, now))
 
     def forget(self, client: str) -> None:
         """The publisher is gone, or begins anew; it will say again what was not answered."""
         self._held.pop(client, None)
+        self._submitted.pop(client, None)
 
     def release(self, out: Outbox) -> None:
         """There may be room: lets publishers go on that waited, in the order in which they came."""
@@ -122,8 +139,8 @@ class Admission:
     def _release_round(self, out: Outbox) -> None:
         for client, held in list(self._held.items()):
             session = self._core.session(client, held.epoch)
-            while held.events and session is not None:
-                first, slices = held.events[0]
+            while held.waiting and session is not None:
+                first, slices, since = held.waiting[0]
                 batch = encode_batch(slices)
                 admitted = self._admissible(session, first, batch)
                 if admitted == 0:
@@ -131,42 +148,46 @@ class Admission:
                 held.bytes -= sum(map(len, slices[:admitted]))
                 if admitted < len(slices):
                     batch = encode_batch(slices[:admitted])
-                    held.events[0] = (first + admitted, slices[admitted:])
+                    held.waiting[0] = _Waiting(first + admitted, slices[admitted:], since)
                 else:
-                    held.events.popleft()
-                held.since = out.now
-                self._submit(session, first, 0, batch, out)
-            if not held.events or session is None:
+                    held.waiting.popleft()
+                self._submit(session, first, 0, batch, admitted, out)
+            if not held.waiting or session is None:
                 self._held.pop(client, None)
 
     def until_patience_ends(self, out: Outbox) -> int:
-        """How long until the first publisher has waited long enough."""
-        since = min(held.since for held in self._held.values())
+        """How long until the first event has waited long enough."""
+        since = min(held.waiting[0].since for held in self._held.values())
         return max(0, since + self._settings.block_max - out.now)
 
     def lose_patience(self, out: Outbox) -> None:
-        """Publishers that have waited long enough wait no more: the subscriptions that they wait for end."""
-        for held in list(self._held.values()):
-            if not held.events or out.now - held.since < self._settings.block_max:
-                continue
-            waiting = held.events[0][1][0]
-            event, size, limits = decode_event(waiting), len(waiting), self._core.limits
-            full = [
-                subscription
-                for subscription in self._core.blocking
-                if (len(subscription) >= limits.backlog_events or subscription.bytes + size > limits.backlog_bytes)
-                and _wants(subscription, event, size)
-            ]
-            for subscription in full:
-                owner = self._core.sessions[subscription.client]
-                reason = f"overflow: publishers waited {self._settings.block_max // SECOND} s for room"
-                command = commands.EndSubscription(owner.client, owner.epoch, subscription.number, reason)
-                self._sequencer.submit(command, out)
+        """Events that have waited long enough wait no more: the subscriptions that they wait for end."""
+        for client, held in list(self._held.items()):
+            while self._held.get(client) is held and out.now - held.waiting[0].since >= self._settings.block_max:
+                head = held.waiting[0].events[0]
+                for subscription in self._in_the_way_of(head):
+                    owner = self._core.sessions[subscription.client]
+                    reason = f"overflow: publishers waited {self._settings.block_max // SECOND} s for room"
+                    command = commands.EndSubscription(owner.client, owner.epoch, subscription.number, reason)
+                    self._sequencer.submit(command, out)
+                if self._held.get(client) is held and held.waiting[0].events[0] is head:
+                    # Nothing was in its way, or what was there is being ended by others. Either way there may be room.
+                    self.release(out)
+                    break
+
+    def _in_the_way_of(self, data: EventBytes) -> list[Subscription]:
+        event, size, limits = decode_event(data), len(data), self._core.limits
+        return [
+            subscription
+            for subscription in self._core.blocking
+            if (len(subscription) >= limits.backlog_events or subscription.bytes + size > limits.backlog_bytes)
+            and _wants(subscription, event, size)
+        ]
 
     def check_invariants(self) -> None:
         for client, held in self._held.items():
-            require(held.events, "who is held has something that waits", client=client)
-            total = sum(len(event) for _, slices in held.events for event in slices)
+            require(held.waiting, "who is held has something that waits", client=client)
+            total = sum(len(event) for waiting in held.waiting for event in waiting.events)
             require(total == held.bytes, "held bytes are counted", client=client)
 
 

@@ -77,14 +77,14 @@ class ClientSession:
         self._connect(out)
 
     def _connect(self, out: Outbox) -> None:
-        self._conversation.phase = Phase.CONNECTING
+        self._conversation.enter(Phase.CONNECTING)
         self._address = self._addresses.current
         out.connect("", self._address)
         out.set_timer((self.name, "opening"), self._settings.opening_max)
 
     def _pause(self, out: Outbox) -> None:
         """Waits, longer each time, and then tries the next address."""
-        self._conversation.phase = Phase.PAUSING
+        self._conversation.enter(Phase.PAUSING)
         out.cancel_timer((self.name, "opening"))
         out.set_timer((self.name, "pause"), self._addresses.failed())
 
@@ -96,7 +96,7 @@ class ClientSession:
         if self.phase is not Phase.CONNECTING or up.address != self._address:
             out.disconnect(up.link, "not wanted any more")
             return
-        self._conversation.phase = Phase.OPENING
+        self._conversation.enter(Phase.OPENING)
         self._conversation.broker = up.peer
         self._link, self._heard_at = up.link, out.now
         self._open(out)
@@ -106,7 +106,7 @@ class ClientSession:
         self._conversation.send(self._subscriber.opening(self._instance, self.epoch), out)
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
-        if down.link != self._link:
+        if not self._link or down.link != self._link:
             return
         out.drop_queue(self._conversation.broker)
         self._link = 0
@@ -145,7 +145,7 @@ class ClientSession:
             raise ProtocolError(f"an epoch is 1 or more, not {opened.epoch}")
         resumed = self.epoch == opened.epoch
         self._publisher.check_opened(opened, resumed)
-        self._conversation.phase = Phase.OPEN
+        self._conversation.enter(Phase.OPEN)
         self._addresses.succeeded()
         self._addresses.learn(opened.alternates)
         out.cancel_timer((self.name, "opening"))
@@ -192,7 +192,7 @@ class ClientSession:
             self._closed("", out)
 
     def _closed(self, reason: str, out: Outbox, refusal: Refusal | None = None) -> None:
-        self._conversation.phase = Phase.CLOSED
+        self._conversation.enter(Phase.CLOSED)
         if self._link:
             out.disconnect(self._link, reason or "closed by the application")
         for timer in ("opening", "pause", "ping", "repeat"):

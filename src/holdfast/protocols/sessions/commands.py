@@ -6,7 +6,7 @@ apply them directly, keep them in its journal, or have a group of replicas agree
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -77,12 +77,17 @@ Command: TypeAlias = (
 )
 
 
+# Raised when records change in a way that defaults can't bridge; an older reader then refuses them.
+RECORD_FORMAT: Final = 1
+
+
 class Applied(Record, frozen=True):
     """Commands that were applied in one turn, the first under `number`."""
 
     number: int
     wall: int
     commands: list[Command]
+    format: int = RECORD_FORMAT
 
 
 class CoreState(Record, frozen=True):
@@ -90,6 +95,7 @@ class CoreState(Record, frozen=True):
 
     number: int
     state: bytes
+    format: int = RECORD_FORMAT
 
 
 SESSION_RECORDS: dict[int, type[Record]] = {1: Applied, 2: CoreState}

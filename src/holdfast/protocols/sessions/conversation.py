@@ -7,6 +7,7 @@ import enum
 import msgspec
 
 from holdfast.kernel.messages import Message
+from holdfast.kernel.node import require
 from holdfast.kernel.outbox import LATEST, After, Outbox
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.time import MILLISECOND, SECOND
@@ -21,6 +22,7 @@ class ClientSettings(msgspec.Struct, frozen=True, gc=False):
     addresses: tuple[str, ...]
     resubscribe: bool = True
     publish_window: int = 1_024  # events in flight
+    waiting_max: int = 1_000_000  # events that wait to be; more are refused
     batch_events: int = 256  # in one message
     batch_bytes: int = 256 * 1024
     pause_min: int = 50 * MILLISECOND  # between attempts to connect
@@ -43,6 +45,16 @@ class Phase(enum.Enum):
     CLOSED = "closed"  # for good
 
 
+# From where to where. What is not here is a mistake of ours.
+TRANSITIONS: dict[Phase, frozenset[Phase]] = {
+    Phase.PAUSING: frozenset({Phase.CONNECTING, Phase.CLOSED}),
+    Phase.CONNECTING: frozenset({Phase.OPENING, Phase.PAUSING, Phase.CLOSED}),
+    Phase.OPENING: frozenset({Phase.OPEN, Phase.CONNECTING, Phase.PAUSING, Phase.CLOSED}),
+    Phase.OPEN: frozenset({Phase.PAUSING, Phase.CLOSED}),
+    Phase.CLOSED: frozenset(),
+}
+
+
 class Conversation:
     """The client's talk with the broker of the moment."""
 
@@ -55,6 +67,10 @@ class Conversation:
         self._progress_at = 0
         self._repeat_after = settings.repeat_after
         self._waiting = False  # the timer is set
+
+    def enter(self, phase: Phase) -> None:
+        require(phase in TRANSITIONS[self.phase], "a client changes its phase by the table", at=self.phase, to=phase)
+        self.phase = phase
 
     @property
     def is_open(self) -> bool:

@@ -15,7 +15,7 @@ another way.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import msgspec
 
@@ -168,6 +168,8 @@ class BrokerCore:
                 self._end_session(command, outputs)
             case commands.DropSubscriptions():
                 self._drop_subscriptions(command, outputs)
+            case _:
+                assert_never(command)
         return outputs
 
     def session(self, client: str, epoch: int) -> Session | None:
@@ -352,13 +354,11 @@ class BrokerCore:
         pairs = [(event.attributes, event.topic) for event in events]
         refused: dict[int, str] = {}
         for row, event in enumerate(events):
-            size = len(slices[row])
-            if size > 128:
-                try:
-                    check_limits(event, size)
-                except EventError as error:
-                    refused[row] = str(error)
-                    pairs[row] = ({}, "")
+            try:
+                check_limits(event, len(slices[row]))
+            except EventError as error:
+                refused[row] = str(error)
+                pairs[row] = ({}, "")
         matched: list[list[Subscription]] = []
         while len(matched) < len(pairs):
             start = len(matched)

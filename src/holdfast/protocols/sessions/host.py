@@ -11,7 +11,7 @@ their publishers wait.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import ClassVar, Final, assert_never
 
 from holdfast.errors import EventError, ProtocolError
 from holdfast.kernel.inputs import Drained, LinkDown, LinkUp, Started, TimerKey
@@ -239,6 +239,11 @@ class SessionHost:
             events, _ = self._core.decode(message.events)
         except EventError as error:
             raise ProtocolError(f"in Publish, {error}") from error
+        name = peer.partition(":")[2]
+        for event in events:
+            if event.publisher != name:
+                # Subscribers tell repetitions by the publisher's numbers: nobody may use another's.
+                raise ProtocolError(f"an event names {event.publisher[:64]!r} as its publisher, not {name!r}")
         # The window begins where the client has seen answers: what is kept for it until then is bounded too.
         last = message.first + len(events) - 1
         answered = min(message.confirmed, session.accepted)
@@ -274,6 +279,8 @@ class SessionHost:
                     self._deliveries.forget(output.subscription)
                 case Freed():
                     freed = True
+                case _:
+                    assert_never(output)
         if freed:
             # Here and not at the end of the turn, so that who publishes next has to stand behind those that waited,
             # however the driver cuts turns.

@@ -44,6 +44,10 @@ class Outgoing:
         """The highest number that was sent in this session."""
         return self._sent_once
 
+    def __len__(self) -> int:
+        """How many events are not answered."""
+        return len(self._events)
+
     @property
     def in_flight(self) -> int:
         return self._taken

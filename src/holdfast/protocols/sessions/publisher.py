@@ -48,6 +48,8 @@ class Publisher:
         refused: list[tuple[int, Refusal | None, str]] = []
         made: list[tuple[int, int, EventBytes]] = []
         reason = "the client is closed" if conversation.phase is Phase.CLOSED else ""
+        if len(self._outgoing) + len(command.events) > conversation.settings.waiting_max:
+            reason = reason or f"more than waiting_max events, {conversation.settings.waiting_max}, wait to be sent"
         if not command.retry and not conversation.is_open:
             reason = reason or requests.NOT_CONNECTED
         for place, new in enumerate(command.events):

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
-from holdfast.protocols.sessions.commands import Applied, Command, CoreState
+from holdfast.protocols.sessions.commands import RECORD_FORMAT, Applied, Command, CoreState
 from holdfast.protocols.sessions.core import BrokerCore, Output
 
 STREAM = "state"
@@ -42,6 +42,9 @@ class DirectSequencer:
     def recover(self, streams: StoredStreams) -> None:
         """Brings the core to where the journal ends."""
         for record in streams.get(STREAM, ()):
+            if not isinstance(record, Applied | CoreState):
+                broken("the journal holds commands and states", record=record)
+            require(record.format == RECORD_FORMAT, "the journal's format is known", format=record.format)
             match record:
                 case CoreState():
                     self._core.set_state(record.state)
@@ -54,8 +57,6 @@ class DirectSequencer:
                     for command in record.commands:
                         self._core.apply(self._core.number + 1, record.wall, command)
                     self._since_snapshot += len(record.commands)
-                case _:
-                    broken("the journal holds commands and states", record=record)
 
     def submit(self, command: Command, out: Outbox) -> None:
         """Puts a command in its place. `applied` is called with the outputs: here, at once."""
