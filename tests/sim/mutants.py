@@ -71,6 +71,18 @@ class SkipsGaps(BrokerCore):
         super()._publish(command, outputs)
 
 
+class _Careless(Admission):
+    def publish(self, session: Session, message: Any, out: Outbox) -> bool:
+        self._submitted[session.client] = message.first
+        return super().publish(session, message, out)
+
+
+class TakesGaps(SessionHost):
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._admission = _Careless(self._core, self._sequencer, self._settings)
+
+
 class ForgetsEverySeventh(BrokerCore):
     def _match(self, session: Session, events: list[Event], slices: list[EventBytes]) -> list[list[Subscription]]:
         matched = super()._match(session, events, slices)
@@ -247,7 +259,7 @@ MUTANTS = [
     Mutant("skips an event for some subscribers", "complete", _brokers(ForgetsEverySeventh)),
     Mutant("skips an event for some subscribers", "no-loss", _brokers(ForgetsEverySeventh)),
     Mutant("skips an event for some subscribers", "exactly-once", _brokers(ForgetsEverySeventh)),
-    Mutant("takes what leaves a gap", "no-loss", _brokers(SkipsGaps)),
+    Mutant("takes what leaves a gap", "no-loss", _brokers(SkipsGaps, TakesGaps)),
     Mutant("acknowledges what is not on the disk", "no-loss", _brokers(host=AcknowledgesBeforeTheDisk), DURABLE),
     Mutant("speaks of what is not on the disk", "no-loss", _brokers(host=DeliversBeforeTheDisk), DURABLE),
     Mutant("keeps no journal", "no-forgetting", _brokers(sequencer=JournalsNothing), DURABLE),

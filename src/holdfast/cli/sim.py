@@ -14,21 +14,23 @@ from typing import BinaryIO
 import msgspec
 
 from holdfast.broker.site import Site, site_from_toml
-from holdfast.cli.main import CHECK_FAILED, OK
-from holdfast.errors import ScenarioError
+from holdfast.cli.main import CHECK_FAILED, INTERRUPTED, OK
+from holdfast.errors import ScenarioError, SiteError
 from holdfast.sim.campaign import Campaign, Source, run_campaign, scenario_for
 from holdfast.sim.draw import Shape
 from holdfast.sim.latency import RoundTripMatrix
 from holdfast.sim.run import Outcome, header_of, run_scenario
 from holdfast.sim.scenario import Broker, Scenario, scenario_from_json, scenario_to_json
-from holdfast.sim.shrink import shrink
+from holdfast.sim.shrink import count_pieces, shrink
 from holdfast.trace.checkers import make_checker
 from holdfast.trace.schema import Row
 from holdfast.trace.writer import TraceWriter
 
 BAR_CHARACTERS = 30
-SHOWN_FAILURES = 5
 SHOWN_VIOLATIONS = 5
+SHRUNK_FAILURES = 3
+SHRINK_SECONDS = 20
+SEEDS_MAX = 10**9
 
 EXAMPLES = """\
 examples:
@@ -56,7 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--failures", metavar="FOLDER", default="failures", help="where failing scenarios are saved (default failures)"
     )
-    parser.add_argument("--no-shrink", action="store_true", help="save failing scenarios as they are")
+    parser.add_argument(
+        "--no-shrink",
+        action="store_true",
+        help="leave failing scenarios as they are; else the first three are made small",
+    )
     parser.set_defaults(run=_run)
 
 
@@ -66,6 +72,8 @@ def _seeds(text: str) -> range:
         seeds = range(int(first), int(last if dots else first) + 1)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no range of seeds: write 17 or 1..1000") from None
+    if int(last if dots else first) - int(first) >= SEEDS_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} holds more than {SEEDS_MAX:,} seeds")
     if not seeds or seeds[0] < 0:
         raise argparse.ArgumentTypeError(f"{text!r} holds no seed: write the smaller number first, from 0 on")
     return seeds
@@ -97,7 +105,11 @@ def _source(arguments: argparse.Namespace) -> Source:
     if not arguments.site:
         return Shape()
     path = Path(arguments.site)
-    return shape_of(site_from_toml(path.read_text(encoding="utf-8"), str(path)))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SiteError(f"this is no UTF-8 text: {error.reason} at byte {error.start}", str(path)) from error
+    return shape_of(site_from_toml(text, str(path)))
 
 
 def shape_of(site: Site) -> Shape:
@@ -106,6 +118,8 @@ def shape_of(site: Site) -> Shape:
         Broker(
             id=entry.id,
             durable=entry.durable,
+            sessions=site.limits.sessions,
+            subscriptions_per_session=site.limits.subscriptions_per_session,
             backlog_events=site.limits.backlog_events,
             backlog_bytes=site.limits.backlog_bytes,
         )
@@ -128,7 +142,7 @@ def _read_scenario(name: str) -> Scenario:
 def _with_checkers(scenario: Scenario, arguments: argparse.Namespace) -> Scenario:
     if arguments.checkers is None:
         return scenario
-    names = [name.strip() for name in arguments.checkers.split(",") if name.strip()]
+    names = [name.strip() for name in arguments.checkers.split(",")]
     for name in names:
         make_checker(name)  # refuses what does not exist
     return msgspec.structs.replace(scenario, checkers=names)
@@ -142,22 +156,28 @@ def _campaign(arguments: argparse.Namespace) -> int:
         source = msgspec.structs.replace(source, checkers=tuple(names))
     default = range(1, 101) if isinstance(source, Shape) else range(source.seed, source.seed + 1)
     seeds = default if arguments.seeds is None else arguments.seeds
+    folder = Path(arguments.failures)
     bar = _Bar(len(seeds))
     started = time.monotonic()
     campaign = run_campaign(source, seeds, arguments.jobs, bar.show)
     bar.clear()
     print(_summary(campaign, len(seeds), time.monotonic() - started))
-    for outcome in campaign.failed[:SHOWN_FAILURES]:
-        _report_failure(outcome, source, arguments)
-    if len(campaign.failed) > SHOWN_FAILURES:
-        print(f"… and {len(campaign.failed) - SHOWN_FAILURES} more seeds failed")
+    for outcome in campaign.failed:
+        _report_failure(outcome, source, folder)
+    if not arguments.no_shrink and not campaign.interrupted:
+        for outcome in campaign.failed[:SHRUNK_FAILURES]:
+            _shrink_failure(outcome, source, folder)
+    if campaign.interrupted:
+        return INTERRUPTED
     return OK if campaign.clean else CHECK_FAILED
 
 
 def _summary(campaign: Campaign, wanted: int, seconds: float) -> str:
     verdict = "all clean" if campaign.clean else f"{len(campaign.failed)} FAILED"
-    if campaign.runs < wanted:
-        verdict += " (stopped early)"
+    if campaign.interrupted:
+        verdict += " (interrupted)"
+    elif campaign.runs < wanted:
+        verdict += f" (stopped after {len(campaign.failed)} failures)"
     return (
         f"{campaign.runs:,} runs, {verdict}: {campaign.events_published:,} events published, "
         f"{campaign.events_delivered:,} delivered, {campaign.faults:,} faults, {campaign.steps:,} steps, "
@@ -165,21 +185,42 @@ def _summary(campaign: Campaign, wanted: int, seconds: float) -> str:
     )
 
 
-def _report_failure(outcome: Outcome, source: Source, arguments: argparse.Namespace) -> None:
+def _report_failure(outcome: Outcome, source: Source, folder: Path) -> None:
     print(f"\nseed {outcome.seed} failed")
     _print_problems(outcome)
-    scenario = scenario_for(source, outcome.seed)
-    if not arguments.no_shrink:
-        try:
-            print("  shrinking it …", flush=True)
-            scenario = shrink(scenario, lambda smaller: not run_scenario(smaller).clean)
-        except ScenarioError as error:
-            print(f"not shrunk: {error}", file=sys.stderr)
-    folder = Path(arguments.failures)
-    folder.mkdir(parents=True, exist_ok=True)
+    _save(scenario_for(source, outcome.seed), folder)
+
+
+def _save(scenario: Scenario, folder: Path) -> None:
+    """Saves a failing scenario and says how to run it again. A folder that can't be written loses no more than that."""
     path = folder / f"{scenario.name}-{scenario.seed}.json"
-    path.write_bytes(scenario_to_json(scenario))
-    print(f"replay it with: holdfast sim --replay {shlex.quote(str(path))}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(scenario_to_json(scenario))
+    except OSError as error:
+        print(f"holdfast: {path}: {error.strerror}; the seed is {scenario.seed}", file=sys.stderr)
+    else:
+        print(f"  replay it with: holdfast sim --replay {shlex.quote(str(path))}")
+
+
+def _shrink_failure(outcome: Outcome, source: Source, folder: Path) -> None:
+    """Puts something smaller that fails alike in the place of what was saved."""
+    print(f"\nshrinking seed {outcome.seed}, for up to {SHRINK_SECONDS} s …", flush=True)
+    broken = {violation.checker for violation in outcome.violations}
+
+    def fails_alike(scenario: Scenario) -> bool:
+        found = run_scenario(scenario)
+        return bool(found.broken) if outcome.broken else any(v.checker in broken for v in found.violations)
+
+    scenario = scenario_for(source, outcome.seed)
+    try:
+        smaller = shrink(scenario, fails_alike, seconds=SHRINK_SECONDS)
+    except ScenarioError as error:
+        print(f"not shrunk: {error}", file=sys.stderr)
+        return
+    print(f"  {count_pieces(smaller)} of {count_pieces(scenario)} actions, events and faults are needed")
+    _print_problems(run_scenario(smaller))
+    _save(smaller, folder)
 
 
 def _print_problems(outcome: Outcome) -> None:

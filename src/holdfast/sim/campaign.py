@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 
@@ -26,6 +27,7 @@ class Campaign(msgspec.Struct):
     events_published: int = 0
     events_delivered: int = 0
     faults: int = 0
+    interrupted: bool = False
     failed: list[Outcome] = []
 
     def add(self, outcome: Outcome) -> None:
@@ -59,13 +61,16 @@ def run_campaign(
 ) -> Campaign:
     """Runs every seed, or stops after `failures_max` failures. The result does not depend on `jobs`."""
     campaign = Campaign(failed=[])
-    for outcomes in _all_outcomes(source, seeds, jobs, factories):
-        for outcome in outcomes:
-            campaign.add(outcome)
-        if progress is not None:
-            progress(campaign)
-        if len(campaign.failed) >= failures_max:
-            break
+    try:
+        for outcomes in _all_outcomes(source, seeds, jobs, factories):
+            for outcome in outcomes:
+                campaign.add(outcome)
+            if progress is not None:
+                progress(campaign)
+            if len(campaign.failed) >= failures_max:
+                break
+    except KeyboardInterrupt:
+        campaign.interrupted = True  # what was found so far is worth having
     campaign.failed.sort(key=lambda outcome: outcome.seed)
     return campaign
 
@@ -73,17 +78,16 @@ def run_campaign(
 def _all_outcomes(
     source: Source, seeds: Sequence[int], jobs: int, factories: Factories | None
 ) -> Iterator[list[Outcome]]:
-    chunks = [seeds[start : start + SEEDS_AT_A_TIME] for start in range(0, len(seeds), SEEDS_AT_A_TIME)]
-    if jobs == 1 or len(chunks) < 2:
+    chunks = (seeds[start : start + SEEDS_AT_A_TIME] for start in range(0, len(seeds), SEEDS_AT_A_TIME))
+    if jobs == 1 or len(seeds) <= SEEDS_AT_A_TIME:
         for chunk in chunks:
             yield _run_chunk(source, chunk, factories)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, len(chunks)), mp_context=context) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_ignore_interrupts) as pool:
         waiting: set[Future[list[Outcome]]] = set()
         try:
-            remaining = iter(chunks)
-            for chunk in remaining:
+            for chunk in chunks:
                 waiting.add(pool.submit(_run_chunk, source, chunk, factories))
                 if len(waiting) >= 2 * jobs:
                     done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -92,6 +96,11 @@ def _all_outcomes(
         finally:
             # Whoever stops early, or is interrupted, does not wait for what was only planned.
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _ignore_interrupts() -> None:
+    """The keyboard's interrupt is for the process that collects the results."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _run_chunk(source: Source, seeds: Sequence[int], factories: Factories | None) -> list[Outcome]:

@@ -57,18 +57,19 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     safety_ms: int = 20_000
     liveness_ms: int = 60_000
     adversary: bool = True
-    checkers: tuple[str, ...] = ()  # instead of what the drawn brokers promise
+    checkers: tuple[str, ...] | None = None  # instead of what the drawn brokers promise
     name: str = "one-broker"
 
 
 def draw_scenario(seed: int, shape: Shape | None = None) -> Scenario:
-    """The scenario of a seed. The same seed and shape give the same scenario, on any machine."""
+    """The scenario of a seed. The same seed and shape give the same scenario."""
     shape = shape or Shape()
     rng = Random(f"{shape.name}/{seed}")
     brokers = list(shape.brokers) if shape.fixed_brokers else [_draw_broker(rng, broker) for broker in shape.brokers]
     brokers = [_draw_pace(rng, broker) for broker in brokers]
     names = tuple(broker.id for broker in brokers)
-    clients = [_draw_client(rng, f"c{n}", names) for n in range(1, rng.randint(2, shape.clients_max) + 1)]
+    free = [name for name in (f"c{n}" for n in range(1, shape.clients_max + len(names) + 1)) if name not in names]
+    clients = [_draw_client(rng, name, names) for name in free[: rng.randint(2, shape.clients_max)]]
     faults = _draw_faults(rng, shape, brokers, clients)
     forgets = any(not broker.durable for broker in brokers) and any(
         isinstance(fault, Kill | PowerCut) and fault.host in names for fault in faults
@@ -86,7 +87,7 @@ def draw_scenario(seed: int, shape: Shape | None = None) -> Scenario:
         faults=faults,
         safety_ms=shape.safety_ms,
         liveness_ms=shape.liveness_ms,
-        checkers=list(shape.checkers) or list(promised),
+        checkers=list(promised if shape.checkers is None else shape.checkers),
     )
 
 
@@ -99,6 +100,7 @@ def _draw_broker(rng: Random, broker: Broker) -> Broker:
         snapshot_every=rng.choice((3, 20, 4_096)),
         away_ms=rng.choice((2_000, 120_000)),
         block_ms=rng.choice((500, 10_000)),
+        sync_us=rng.choice(((100, 5_000), (20, 50), (1_000, 400_000))),
     )
 
 
@@ -116,6 +118,7 @@ def _draw_client(rng: Random, name: str, brokers: tuple[str, ...]) -> Client:
         id=name,
         brokers=brokers,
         publish_window=rng.choice((1, 4, 1_024)),
+        batch_events=rng.choice((1, 3, 256)),
         consume_after_us=rng.choice((0, 0, 1_000, 300_000)),
         gather_us=rng.choice((0, 0, 1_000)),
     )
@@ -135,6 +138,7 @@ def _draw_network(rng: Random, shape: Shape) -> Network:
             loss=rng.choice((0.0, 0.05, 0.3)),
             duplication=rng.choice((0.0, 0.1, 0.3)),
             reordering=rng.choice((0.0, 0.1, 0.5)),
+            late_us_max=rng.choice((2_000, 50_000, 3_000_000)),
         )
     return Network(latency=latency, adversary=adversary, bytes_per_second=rng.choice((0, 0, 0, 20_000)))
 
@@ -182,7 +186,8 @@ def _draw_actions(rng: Random, shape: Shape, clients: list[Client]) -> list[Acti
             actions.append(Unsubscribe(at_ms=rng.randint(at, last), client=client.id, name=name))
     retry = rng.random() < 0.9
     for _ in range(rng.randint(1, shape.publishes_max)):
-        events = [_draw_event(rng) for _ in range(rng.randint(1, shape.events_per_publish_max))]
+        most = shape.events_per_publish_max * (10 if rng.random() < 0.05 else 1)
+        events = [_draw_event(rng) for _ in range(rng.randint(1, most))]
         client = rng.choice(clients)
         actions.append(Publish(at_ms=rng.randint(0, last), client=client.id, events=events, retry=retry))
     return sorted(actions, key=lambda action: action.at_ms)

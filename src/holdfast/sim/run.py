@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -96,13 +97,12 @@ def run_scenario(
     wanted: Scenario,
     factories: Factories | None = None,
     sinks: Sequence[RowSink] = (),
-    folder: Path | None = None,
     stop_at_violation: bool = True,
 ) -> Outcome:
     """Runs a scenario to its end, or to the first violation."""
     watch = Watch(header_of(wanted), [make_checker(name) for name in wanted.checkers])
     digest = Digest()
-    run = _Run(wanted, factories or Factories(), [digest, watch, *sinks], folder)
+    run = _Run(wanted, factories or Factories(), [digest, watch, *sinks])
     broken = ""
 
     def violated() -> bool:
@@ -112,6 +112,8 @@ def run_scenario(
         run.play(violated)
     except InvariantBroken as error:
         broken = str(error)
+    except Exception as error:  # whatever a node raises is a bug to be found again by its seed
+        broken = _describe(error)
     else:
         if not violated():
             watch.finish()
@@ -125,9 +127,14 @@ def run_scenario(
         rows=digest.rows,
         events_published=digest.by_kind.get(schema.Published, 0),
         events_delivered=digest.by_kind.get(schema.Delivered, 0),
-        faults=len(wanted.faults),
+        faults=run.faults,
         digest=summed,
     )
+
+
+def _describe(error: Exception) -> str:
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
 
 
 def header_of(wanted: Scenario) -> schema.Header:
@@ -143,9 +150,10 @@ def header_of(wanted: Scenario) -> schema.Header:
 class _Run:
     """A scenario in the making."""
 
-    def __init__(self, wanted: Scenario, factories: Factories, sinks: Sequence[RowSink], folder: Path | None) -> None:
+    def __init__(self, wanted: Scenario, factories: Factories, sinks: Sequence[RowSink]) -> None:
         scenario.check_scenario(wanted, f"scenario {wanted.name}, seed {wanted.seed}")
         self._wanted = wanted
+        self.faults = 0  # that began
         self._hosts: dict[str, Host | LightClient] = {}
         self._applications: dict[str, ScenarioClient] = {}
         self._lying: Counter[tuple[type[Fault], str]] = Counter()  # faults of one kind that lie on a host
@@ -154,7 +162,7 @@ class _Run:
         seeded = Simulation.rng_of(wanted.seed, "latency", 0)
         self.simulation = Simulation(
             wanted.seed,
-            latency.build(network.latency, seeded, folder, names),
+            latency.build(network.latency, seeded, hosts=names),
             network.adversary,
             network.bytes_per_second,
             sinks,
@@ -175,7 +183,12 @@ class _Run:
         settings = BrokerSettings(
             broker.id,
             broker.durable,
-            CoreLimits(backlog_events=broker.backlog_events, backlog_bytes=broker.backlog_bytes),
+            CoreLimits(
+                sessions=broker.sessions,
+                subscriptions_per_session=broker.subscriptions_per_session,
+                backlog_events=broker.backlog_events,
+                backlog_bytes=broker.backlog_bytes,
+            ),
             HostSettings(away_after=broker.away_ms * MILLISECOND, block_max=broker.block_ms * MILLISECOND),
             broker.snapshot_every,
         )
@@ -194,7 +207,11 @@ class _Run:
             self._hosts[client.id] = LightClient(self.simulation, client)
             return
         settings = ClientSettings(
-            client.id, client.brokers, resubscribe=client.resubscribe, publish_window=client.publish_window
+            client.id,
+            client.brokers,
+            resubscribe=client.resubscribe,
+            publish_window=client.publish_window,
+            batch_events=client.batch_events,
         )
         application = ScenarioClient(self.simulation, client.consume_after_us)
         self._applications[client.id] = application
@@ -259,6 +276,7 @@ class _Run:
         note = simulation.fault
         end_ms = min(fault.at_ms + fault.for_ms, self._wanted.safety_ms)
         if isinstance(fault, Cut):
+            self.faults += 1
             for source, target in _ways(fault):
                 note(f"{source}>{target}", "cut")
                 simulation.network.cut(source, target)
@@ -267,6 +285,7 @@ class _Run:
             if isinstance(fault, Kill | PowerCut | Pause) and not host.running:
                 return
             self._lying[type(fault), host.name] += 1
+            self.faults += 1
             match fault:
                 case Kill() | PowerCut():
                     note(host.name, "crashed")

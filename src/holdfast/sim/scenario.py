@@ -11,13 +11,15 @@ A run has two phases. Until `safety_ms`, faults happen; then every host is up an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Annotated, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
+from holdfast.broker.site import NAME
 from holdfast.errors import ScenarioError, UnknownChecker
+from holdfast.model.event import PAYLOAD_BYTES_MAX
 from holdfast.protocols.sessions.messages import Overflow
 from holdfast.sim.latency import Constant, Latency
 from holdfast.sim.network import Adversary
@@ -25,11 +27,14 @@ from holdfast.trace.checkers import make_checker
 
 SCENARIO_FORMAT = "holdfast-scenario"
 SCENARIO_VERSION = 1
-REMEDY = "give the field a value as holdfast.sim.scenario describes it"
+REMEDY = "correct the file; docs/simulator.md describes its fields"
+NAME_REMEDY = "use letters, digits, '_', '.' and '-', up to 64, a letter or digit first"
 WINDOW_MAX = 65_536  # of a subscription: brokers grant no more
 
-Whole = Annotated[int, Meta(ge=0)]
-Positive = Annotated[int, Meta(ge=1)]
+# Large enough for anything that is meant, and small enough to be nanoseconds of 64 bits.
+Whole = Annotated[int, Meta(ge=0, le=10**12)]
+Positive = Annotated[int, Meta(ge=1, le=10**12)]
+Time = Annotated[int, Meta(ge=0, le=10**10)]
 
 
 class _Data(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -41,6 +46,8 @@ class Broker(_Data, frozen=True, kw_only=True):
 
     id: str
     durable: bool = False
+    sessions: Positive = 100_000
+    subscriptions_per_session: Positive = 1_000
     backlog_events: Positive = 10_000
     backlog_bytes: Positive = 8 * 1024 * 1024
     snapshot_every: Positive = 4_096
@@ -62,6 +69,7 @@ class Client(_Data, frozen=True, kw_only=True):
     brokers: tuple[str, ...]
     resubscribe: bool = True
     publish_window: Positive = 1_024
+    batch_events: Positive = 256
     consume_after_us: Whole = 0
     gather_us: Whole = 0
     light: bool = False
@@ -77,7 +85,7 @@ class Network(_Data, frozen=True, kw_only=True):
 
 # ---------------------------------------------------------------------------------------------------------- actions
 class _Action(_Data, frozen=True, kw_only=True, tag_field="do"):
-    at_ms: Whole
+    at_ms: Time
     client: str
 
 
@@ -97,8 +105,8 @@ class Unsubscribe(_Action, frozen=True, kw_only=True, tag="unsubscribe"):
 class ScenarioEvent(_Data, frozen=True, kw_only=True):
     attributes: dict[str, int | float | str | bool] = {}
     topic: str = ""
-    payload_bytes: Whole = 0
-    lifetime_ms: Whole = 0
+    payload_bytes: Annotated[int, Meta(ge=0, le=PAYLOAD_BYTES_MAX)] = 0
+    lifetime_ms: Time = 0
 
 
 class Publish(_Action, frozen=True, kw_only=True, tag="publish"):
@@ -111,8 +119,8 @@ Action: TypeAlias = Subscribe | Unsubscribe | Publish
 
 # ----------------------------------------------------------------------------------------------------------- faults
 class _Fault(_Data, frozen=True, kw_only=True, tag_field="fault"):
-    at_ms: Whole
-    for_ms: Whole
+    at_ms: Time
+    for_ms: Time
 
 
 class Kill(_Fault, frozen=True, kw_only=True, tag="kill"):
@@ -157,7 +165,7 @@ class ClockJump(_Fault, frozen=True, kw_only=True, tag="clock-jump"):
     """The wall clock of a host is wrong by so much."""
 
     host: str
-    by_ms: int
+    by_ms: Annotated[int, Meta(ge=-(10**11), le=10**11)]
 
 
 Fault: TypeAlias = Kill | PowerCut | Pause | Cut | DiskFull | DiskSlow | ClockJump
@@ -170,14 +178,14 @@ class Scenario(_Data, frozen=True, kw_only=True):
     version: int = SCENARIO_VERSION
     name: str
     seed: int
-    system: str = "tree"
+    system: Literal["tree"] = "tree"
     brokers: list[Broker]
     clients: list[Client]
     network: Network = Network()
     actions: list[Action]
     faults: list[Fault]
-    safety_ms: Whole
-    liveness_ms: Whole = 60_000
+    safety_ms: Time
+    liveness_ms: Time = 60_000
     checkers: list[str]
 
 
@@ -228,8 +236,10 @@ def check_scenario(scenario: Scenario, where: str) -> None:
     for name, count in names.items():
         if count > 1:
             refuse(f"{count} hosts are called {name!r}", "give every broker and client a name of its own")
-        if not name or any(sign in name for sign in ":/>"):
-            refuse(f"{name!r} is no name for a host", "use a name without ':', '/' and '>'")
+        if not NAME.fullmatch(name):
+            refuse(f"{name[:64]!r} is no name for a host", NAME_REMEDY)
+    if not NAME.fullmatch(scenario.name):
+        refuse(f"{scenario.name[:64]!r} is no name for a scenario", NAME_REMEDY)
     for broker in scenario.brokers:
         if broker.sync_us[0] > broker.sync_us[1]:
             refuse(f"sync_us of broker {broker.id!r} is {broker.sync_us}", "give the shortest time first")
@@ -247,7 +257,10 @@ def check_scenario(scenario: Scenario, where: str) -> None:
             refuse(f"an action is by {action.client!r}", f"name one of {_listed(clients)}")
         elif actor.light and isinstance(action, Publish):
             refuse(f"client {actor.id!r} publishes, and is light", "let a client publish that is not light")
+    _check_actions(scenario, refuse)
     for fault in scenario.faults:
+        if fault.at_ms >= scenario.safety_ms:
+            refuse(f"a fault begins at {fault.at_ms} ms, when all is healed", f"begin before {scenario.safety_ms} ms")
         for host in (fault.source, fault.target) if isinstance(fault, Cut) else (fault.host,):
             if host not in names:
                 refuse(f"a fault concerns {host!r}", f"name one of {_listed(names)}")
@@ -255,11 +268,32 @@ def check_scenario(scenario: Scenario, where: str) -> None:
             refuse(f"a cut lies between {fault.source!r} and itself", "name two hosts")
         if isinstance(fault, DiskFull | DiskSlow) and not (fault.host in brokers and brokers[fault.host].durable):
             refuse(f"a fault concerns the disk of {fault.host!r}, which has none", "name a durable broker")
+    if not scenario.checkers:
+        refuse("no checker is named", "name one, or the run proves nothing")
     for checker in scenario.checkers:
+        _, colon, argument = checker.partition(":")
+        if colon and argument not in brokers:
+            refuse(f"{checker!r} speaks of broker {argument!r}", f"name one of {_listed(brokers)}")
         try:
             make_checker(checker)
         except UnknownChecker as error:
             raise ScenarioError(str(error), where, "name a checker of holdfast.trace.checkers") from error
+
+
+def _check_actions(scenario: Scenario, refuse: Callable[[str, str], None]) -> None:
+    """Refuses what would silently do nothing."""
+    end = scenario.safety_ms + scenario.liveness_ms
+    wanted: set[tuple[str, str]] = set()
+    for action in scenario.actions:
+        if action.at_ms > end:
+            refuse(f"an action of {action.client!r} is at {action.at_ms} ms", f"the run ends at {end} ms")
+        if isinstance(action, Subscribe):
+            if (action.client, action.name) in wanted:
+                refuse(f"{action.client!r} subscribes twice under the name {action.name!r}", "use another name")
+            wanted.add((action.client, action.name))
+    for action in scenario.actions:
+        if isinstance(action, Unsubscribe) and (action.client, action.name) not in wanted:
+            refuse(f"{action.client!r} ends {action.name!r}, which it never subscribes to", "name a subscription of it")
 
 
 def _listed(names: Iterable[str]) -> str:

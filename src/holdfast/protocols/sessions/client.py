@@ -160,6 +160,9 @@ class ClientSession:
     def on_session_refused(self, peer: str, refused: SessionRefused, out: Outbox) -> None:
         if not (self._conversation.is_opening_with(peer) or self._conversation.is_open_with(peer)):
             return
+        if refused.reason is Refusal.LIMIT:
+            out.disconnect(self._link, refused.problem)  # the broker is full: LinkDown leads to the next address
+            return
         out.complete(requests.UNSOLICITED, requests.SessionLost(refused.problem))
         self._closed(refused.problem, out, refused.reason)
 
