@@ -54,6 +54,7 @@ steps = st.lists(
         step("receive", st.lists(st.tuples(number, st.integers(0, 12)), max_size=3)),
         step("drop"),
     ),
+    min_size=12,
     max_size=25,
 )
 
@@ -102,5 +103,6 @@ any_commands = st.lists(
         st.builds(commands.Receive, anyone, epochs, some, some),
         st.builds(commands.DropSubscriptions, anyone, epochs),
     ),
+    min_size=6,
     max_size=12,
 )

@@ -139,7 +139,7 @@ client_step = st.one_of(
     st.tuples(st.just("close"), st.just(0)),
     st.tuples(st.just("ping"), st.just(0)),
 )
-broker_steps = st.lists(st.tuples(st.sampled_from(NAMES), client_step), max_size=25)
+broker_steps = st.lists(st.tuples(st.sampled_from(NAMES), client_step), min_size=12, max_size=30)
 
 
 def broker_inputs(steps: list[tuple[str, Any]]) -> list[Input]:
@@ -251,7 +251,7 @@ def client_inputs(steps: list[tuple[Any, ...]]) -> list[Input]:
     return inputs
 
 
-@given(steps=st.lists(broker_step, max_size=25), cuts=CUTS)
+@given(steps=st.lists(broker_step, min_size=12, max_size=30), cuts=CUTS)
 @settings(max_examples=150)
 def test_broker_and_application_hear_the_same_from_a_client(steps: list[tuple[Any, ...]], cuts: list[bool]) -> None:
     same_in_any_cut(ClientBench, client_inputs(steps), cuts)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Requested, Started, TimerFired
+from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Received, Requested, Started, TimerFired
 from holdfast.kernel.links import Role
 from holdfast.kernel.node import InvariantBroken
 from holdfast.kernel.outbox import NOW, Connect, Disconnect, Send, SetTimer
@@ -184,6 +184,9 @@ def test_the_word_of_a_broker_that_was_left_behind_does_not_count_on_a_newer_lin
     bench.handle(LinkUp(2, "b9", 1, Role.BROKER, True, "z:1"))
     assert bench.say(SessionOpened(5, 0, 100, 9), SessionRefused(Refusal.LIMIT, "x"), Redirect(("y:1",))) == []
     assert bench.part.phase is Phase.OPENING
+    older = [Accepted(9), SessionRefused(Refusal.LIMIT, "x"), SubscriptionEnded(1, "x"), SessionClosed()]
+    opened = Received(2, "b9", [SessionOpened(5, 0, 100, 9)])
+    assert shown(bench.handle(opened, bench.received(*older))) == [report(Connected("z:1", "b9", False))]
 
 
 @pytest.mark.parametrize("addresses", [("z:1",), ()])
@@ -202,6 +205,20 @@ def test_redirects_without_end_lead_to_a_pause(addresses: tuple[str, ...]) -> No
     assert rows == [Disconnect(followed + 1, "sent from one broker to the next")]
     bench.handle(LinkDown(followed + 1, "b", ""))
     assert bench.part.phase is Phase.PAUSING
+
+
+def test_a_session_makes_room_for_redirects_again() -> None:
+    bench = ClientBench()
+    bench.handle(Started(1))
+    for link in range(1, 3 * REDIRECTS_MAX):
+        bench.handle(LinkUp(link, "b", 1, Role.BROKER, True, bench.part._address))
+        bench._last_link = link
+        if link % REDIRECTS_MAX:
+            assert bench.say(Redirect(("z:1",)), broker="b")[-1] == Connect("", "z:1")
+        else:
+            bench.say(SessionOpened(5, 0, 100, 9), broker="b")
+            bench.handle(bench.down("b"))
+            bench.advance(SECOND)
 
 
 def test_alternates_are_tried_too() -> None:
@@ -394,12 +411,21 @@ def test_what_is_not_answered_is_sent_again_ever_more_rarely() -> None:
     bench.open()
     bench.ask(publish(2))
     times = []
-    for _ in range(60):
+    for _ in range(50):
         if shown(bench.advance(SECOND // 2)) == [("b1", "Publish", 1, [1, 2], 0)]:
             times.append(bench.out.now / SECOND)
     assert times == [1, 3, 7, 15, 23]
     assert bench.say(Accepted(1)) == []
     assert shown(bench.advance(SECOND)) == [("b1", "Publish", 2, [2], 1)]
+
+
+def test_an_answer_that_says_nothing_new_does_not_put_off_the_repetition() -> None:
+    bench = ClientBench()
+    bench.open()
+    bench.ask(publish(2))
+    bench.advance(SECOND // 2)
+    bench.say(Accepted(0))
+    assert shown(bench.advance(SECOND // 2)) == [("b1", "Publish", 1, [1, 2], 0)]
 
 
 # --------------------------------------------------------------------------------------------------- subscriptions
@@ -437,9 +463,26 @@ def test_progress_is_reported_when_a_quarter_of_the_window_is_used_and_soon_othe
     assert shown(bench.advance(10 * MILLISECOND - 1)) == []
     assert shown(bench.advance(1)) == [("b1", Progress((1,), (1,), (0,)))]
     assert bench.say(deliver(2, 3)) == [("deliver", 1, [2, 3]), ("b1", Progress((1,), (3,), (0,)))]
+    bench.say(deliver(4))
+    assert shown(bench.advance(10 * MILLISECOND)) == [("b1", Progress((1,), (4,), (0,)))]
     assert bench.ask(Consume(1, 1)) == []
-    assert bench.ask(Consume(1, 1)) == [("b1", Progress((1,), (3,), (2,)))]
+    assert bench.ask(Consume(1, 1)) == [("b1", Progress((1,), (4,), (2,)))]
     assert bench.ask(Consume(9, 1)) == []
+
+
+def test_a_gap_of_one_subscription_is_told_with_the_progress_of_others() -> None:
+    bench = subscribed()
+    bench.ask(MakeSubscription("n > 1", Overflow.DISCONNECT, 100))
+    bench.say(Subscribed(2))
+    rows = bench.say(deliver(1), deliver(2, subscription=2))
+    assert rows == [("deliver", 1, [1]), ("b1", Progress((1, 2), (1, 0), (0, 0), True))]
+
+
+def test_how_far_a_subscription_was_is_not_told_after_its_end() -> None:
+    bench = subscribed()
+    bench.say(deliver(1))
+    bench.ask(EndSubscription(1))
+    assert shown(bench.advance(SECOND // 2)) == []
 
 
 def test_more_than_the_window_ends_the_link() -> None:

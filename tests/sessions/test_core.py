@@ -168,6 +168,14 @@ def test_a_client_that_stays_away_loses_its_subscriptions_and_keeps_its_place_in
     assert core.dormant == {}
 
 
+@pytest.mark.parametrize("sign", [subscribe(A, 1), publish(A, 1, batch(1))])
+def test_a_client_that_was_given_up_too_early_is_awake_again_at_its_next_command(sign: Command) -> None:
+    core = opened(A)
+    do(core, commands.DropSubscriptions(A, EPOCH), sign)
+    core.check_invariants()
+    assert core.dormant == {}
+
+
 def test_the_oldest_dormant_session_makes_room_and_without_one_there_is_none() -> None:
     core = opened(A, B, limits=SMALL)
     problem = "the broker has 2 sessions, and takes no more"
@@ -431,7 +439,7 @@ def test_the_oldest_events_go_where_that_was_asked_for() -> None:
 
 # ------------------------------------------------------------------------------------------------------------ state
 @given(given_commands=any_commands)
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_no_command_raises_and_every_state_can_be_kept(given_commands: list[Command]) -> None:
     core = opened("client:a", "client:b", limits=SMALL)
     for command in given_commands:
@@ -444,7 +452,7 @@ def test_no_command_raises_and_every_state_can_be_kept(given_commands: list[Comm
 
 
 @given(taken=steps, cut=st.integers(0, 25))
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_a_core_from_a_state_has_the_same_future(taken: list[tuple[Any, ...]], cut: int) -> None:
     core, journal = make(SMALL), []
     copy: BrokerCore | None = None

@@ -76,8 +76,8 @@ act = st.one_of(
 )
 
 
-@given(acts=st.lists(act, max_size=20))
-@settings(max_examples=300)
+@given(acts=st.lists(act, min_size=8, max_size=20))
+@settings(max_examples=150)
 def test_no_broker_stops_a_client_and_every_request_is_answered_once(acts: list[tuple[str, Any]]) -> None:
     bench = ClientBench("a:1", "a:2")
     effects: list[Effect] = []

@@ -143,8 +143,8 @@ act = st.one_of(
 )
 
 
-@given(acts=st.lists(act, max_size=14), durable=st.booleans())
-@settings(max_examples=250)
+@given(acts=st.lists(act, min_size=6, max_size=14), durable=st.booleans())
+@settings(max_examples=150)
 def test_no_client_stops_a_broker(acts: list[tuple[str, Any]], durable: bool) -> None:
     bench = BrokerBench(LIMITS, durable, block_max=3 * SECOND, away_after=10 * SECOND, publish_window=16)
     effects = []

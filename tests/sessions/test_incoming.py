@@ -32,8 +32,8 @@ def event(publisher: str, sequence: int, incarnation: int = 1) -> Event:
     return Event(publisher, incarnation, sequence, "", {})
 
 
-@given(steps=st.lists(STEP, max_size=40))
-@settings(max_examples=300)
+@given(steps=st.lists(STEP, min_size=12, max_size=40))
+@settings(max_examples=150)
 def test_a_subscription_counts_as_the_model_does(steps: list[tuple[str, str, int]]) -> None:
     subscription = make()
     received = 0

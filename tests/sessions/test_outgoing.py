@@ -10,9 +10,11 @@ from tests.sessions.bench import event
 STEP = st.one_of(
     st.tuples(st.just("add"), st.integers(1, 4), st.booleans()),
     st.tuples(st.just("send"), st.integers(1, 4), st.integers(0, 300)),
+    st.tuples(st.just("send"), st.integers(1, 4), st.integers(0, 300)),
     st.tuples(st.just("arrive"), st.integers(0, 5), st.just(0)),  # so many of the messages under way
     st.tuples(st.just("answer"), st.just(0), st.just(0)),
     st.tuples(st.just("repeat"), st.just(0), st.just(0)),
+    st.tuples(st.just("lose"), st.integers(0, 3), st.just(0)),  # the link, and the next before there is a session
     st.tuples(
         st.just("resume"), st.integers(0, 3), st.just(0)
     ),  # a new link; so many of the messages under way arrived
@@ -34,6 +36,7 @@ class Publisher:
         self.accepted: list[int] = []  # the sequences that the session's broker took
         self.ever_accepted: list[int] = []
         self.retried: set[int] = set()
+        self.highest = 0  # number that was sent in this session
 
     def add(self, count: int, retry: bool) -> None:
         request = len(self.requests) + 1
@@ -55,7 +58,7 @@ class Publisher:
         if events:
             sequences = [int(bytes(data)[4]) for data in events]
             assert first == self.outgoing.answered + before + 1
-            assert self.outgoing.sent >= first + len(events) - 1
+            self.highest = max(self.highest, first + len(events) - 1)
             self.under_way.append((first, sequences))
 
     def arrive(self, count: int) -> None:
@@ -107,6 +110,7 @@ class Publisher:
             for _, request, place in self.outgoing.give_up_sent():
                 self.settle(request, place, "in doubt")
         self.accepted = []
+        self.highest = 0
         self.outgoing.restart()
         self.outgoing.resend_all()
 
@@ -115,8 +119,8 @@ def sequences_of(publisher: Publisher) -> list[int]:
     return list(range(1, publisher.sequence + 1))
 
 
-@given(window=st.integers(1, 5), steps=st.lists(STEP, max_size=30))
-@settings(max_examples=300)
+@given(window=st.integers(1, 5), steps=st.lists(STEP, min_size=12, max_size=30))
+@settings(max_examples=200)
 def test_every_event_is_settled_once_and_what_is_accepted_was(
     window: int, steps: list[tuple[str, int, int | bool]]
 ) -> None:
@@ -133,12 +137,16 @@ def test_every_event_is_settled_once_and_what_is_accepted_was(
                 publisher.answer()
             case "repeat":
                 publisher.outgoing.resend_all()
+            case "lose":
+                publisher.lose_link(one)
+                publisher.resume(0)
             case "resume":
                 publisher.resume(one)
             case "forget":
                 publisher.forget(one, bool(two))
         publisher.outgoing.check_invariants()
         assert publisher.outgoing.answered <= len(publisher.accepted)
+        assert publisher.outgoing.sent == publisher.highest
     for _ in range(2 * publisher.sequence + 2):
         publisher.send(10, 10_000)
         publisher.arrive(10)

@@ -20,6 +20,7 @@ STEPS = st.lists(
         st.tuples(st.just("receive"), st.integers(-3, 40)),
         st.tuples(st.just("restore"), st.just(0)),
     ),
+    min_size=15,
     max_size=60,
 )
 

@@ -154,8 +154,6 @@ class ClientSession:
         self._publisher.on_opened(opened, resumed, out)
         out.complete(requests.UNSOLICITED, requests.Connected(self._address, peer, resumed))
         self._subscriber.on_opened(opened.forgotten, resumed, out)
-        if self._closing:
-            self._conversation.send(CloseSession(), out)
 
     def on_session_refused(self, peer: str, refused: SessionRefused, out: Outbox) -> None:
         if not (self._conversation.is_opening_with(peer) or self._conversation.is_open_with(peer)):

@@ -231,6 +231,7 @@ class BrokerCore:
         session = self.session(command.client, command.epoch)
         if session is None:
             return
+        self.dormant.pop(session.client, None)
         number = command.subscription
         known = session.subscriptions.get(number)
         refusal: messages.SubscribeRefused | None = None
@@ -317,6 +318,8 @@ class BrokerCore:
         except EventError:
             # The node that heard it refuses such bytes; a core that is handed them all the same leaves them alone.
             return
+        # In a group, a client that was given up by one node may have come back to another already.
+        self.dormant.pop(session.client, None)
         outputs.append(Answered(session.client))
         seen = session.accepted + 1 - command.first
         if seen:
