@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import re
+import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import holdfast
+from holdfast.cli.main import main
 from tests.repository import ROOT
 
 
@@ -55,3 +59,29 @@ def test_docstrings_show_what_happens(module: str) -> None:
     outcome = doctest.testmod(importlib.import_module(module), extraglobs={"Filter": holdfast.Filter})
     assert outcome.attempted > 0
     assert outcome.failed == 0
+
+
+def commands_of(text: str) -> list[tuple[list[str], list[str]]]:
+    """The commands of a page's shell blocks, each with the lines of output that are shown under it."""
+    found: list[tuple[list[str], list[str]]] = []
+    for block in text.split("```")[1::2]:
+        for line in block.splitlines():
+            if line.startswith(".venv/bin/holdfast "):
+                found.append((shlex.split(line.partition("  #")[0])[1:], []))
+            elif found and line and block.lstrip().startswith(".venv/bin/holdfast"):
+                found[-1][1].append(line)
+    return found
+
+
+def test_the_readmes_commands_print_what_it_shows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    commands = commands_of((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(commands) >= 3
+    for arguments, shown in commands:
+        assert main(arguments) == 0, arguments
+        printed = re.sub(r"[\d.]+ s$", "…", capsys.readouterr().out, flags=re.MULTILINE).splitlines()
+        for line in shown:
+            assert re.sub(r"[\d.]+ s$", "…", line) in printed

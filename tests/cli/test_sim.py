@@ -96,8 +96,8 @@ def test_failures_are_saved_whole_if_asked(
     monkeypatch.setattr(run_module, "Factories", lambda: mutant.factories)
     assert run("sim", "--seeds", "1..60", "--failures", str(tmp_path), "--no-shrink") == 1
     out = capsys.readouterr().out
-    assert re.match(r"\d+ runs, \d+ FAILED \(stopped early\): ", out)
-    assert re.search(r"… and \d+ more seeds failed\n$", out)
+    assert re.match(r"\d+ runs, \d+ FAILED \(stopped after \d+ failures\): ", out)
+    assert out.count("replay it with") == len(re.findall(r"^seed \d+ failed$", out, flags=re.MULTILINE))
     saved = sorted(tmp_path.glob("one-broker-*.json"))
     assert saved
     for path in saved:

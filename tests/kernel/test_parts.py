@@ -72,9 +72,6 @@ class Part:
     def on_heard(self, peer: str, out: Outbox) -> None:
         self._write("heard", peer)
 
-    def settle(self, out: Outbox) -> None:
-        self._write("settle")
-
     def finish(self, out: Outbox) -> None:
         self._write("finish")
 
@@ -93,7 +90,7 @@ class Bare:
     name = "bare"
 
 
-TURN_ENDS = [("a", "settle"), ("b", "settle"), ("a", "finish"), ("b", "finish")]
+TURN_ENDS = [("a", "finish"), ("b", "finish")]
 
 
 def make(log: list[Any]) -> tuple[Assembly, RecordingOutbox]:
@@ -224,7 +221,7 @@ def test_a_timer_of_no_part_stops_the_node(log: list[Any], part: str) -> None:
         node.handle([TimerFired((part, "tick"))], out)
 
 
-def test_a_turn_without_inputs_settles_and_finishes(log: list[Any]) -> None:
+def test_a_turn_without_inputs_finishes_too(log: list[Any]) -> None:
     node, out = make(log)
     node.handle([], out)
     assert log == TURN_ENDS

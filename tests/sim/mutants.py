@@ -245,7 +245,9 @@ class _Forgetful(Subscriber):
 
 
 DURABLE = Shape(brokers=(Broker(id="b1", durable=True, sync_us=(5_000, 300_000)),), fixed_brokers=True)
-FORGETFUL = Shape(brokers=(Broker(id="b1", durable=False),), fixed_brokers=True)
+FORGETFUL = Shape(
+    brokers=(Broker(id="b1", durable=False),), fixed_brokers=True, faults_max=16, publishes_max=80, safety_ms=4_000
+)
 TIGHT = Shape(brokers=(Broker(id="b1", durable=True, backlog_events=2),), fixed_brokers=True)
 
 MUTANTS = [

@@ -27,6 +27,7 @@ from holdfast.sim.scenario import (
     Unsubscribe,
 )
 from holdfast.trace import schema
+from tests.sim.mutants import FORGETFUL
 from tests.sim.scripted import Rows
 
 CHECKERS = ["only-matching", "at-most-once", "publisher-order", "total-order", "no-loss", "complete", "liveness"]
@@ -194,7 +195,7 @@ def test_a_light_client_is_told_that_its_subscription_ended() -> None:
 def test_a_light_client_whose_filter_is_refused_is_told() -> None:
     wanted = Subscribe(at_ms=0, client="", name="all", filter="price >")
     # Checkers take the text of every subscription for a filter.
-    outcome, rows = _run(msgspec.structs.replace(_scenario(count=1, subscribe=wanted), checkers=[]))
+    outcome, rows = _run(msgspec.structs.replace(_scenario(count=1, subscribe=wanted), checkers=["liveness"]))
     assert outcome.clean
     assert len(rows.of(schema.Unsubscribed)) == 1
     assert rows.of(schema.Delivered) == []
@@ -213,8 +214,8 @@ def test_a_light_client_that_takes_repetitions_is_caught(monkeypatch: pytest.Mon
         self.received = self.reported = 0
 
     monkeypatch.setattr(light._Subscription, "forgotten", forgotten)
-    for seed in range(150):
-        outcome, _ = _run(_lightened(_drawn(seed)))
+    for seed in range(1_085, 1_095):  # an event that is published again after a crash is rare; there is one here
+        outcome, _ = _run(_lightened(_drawn(seed, FORGETFUL)))
         if outcome.violations:
             break
     assert outcome.violations[0].checker in ("at-most-once", "publisher-order")

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.broker.assembly import make_client
+from holdfast.errors import ScenarioError
 from holdfast.kernel.node import InvariantBroken, Node
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
@@ -208,8 +209,9 @@ def test_a_host_that_is_down_when_faults_end_is_started_then() -> None:
     assert _states(rows, "b1") == [(1_000, "crashed"), (5_000, "up")]
 
 
-def test_a_fault_after_the_faults_have_ended_does_not_happen() -> None:
-    assert _states(_run(_scenario(Kill(at_ms=10_000, for_ms=1, host="b1"))), "b1") == []
+def test_a_fault_after_the_faults_have_ended_is_refused() -> None:
+    with pytest.raises(ScenarioError, match="a fault begins at 10000 ms, when all is healed; begin before 10000 ms"):
+        _run(_scenario(Kill(at_ms=10_000, for_ms=1, host="b1")))
 
 
 def test_a_fault_of_a_host_that_is_down_does_not_happen() -> None:

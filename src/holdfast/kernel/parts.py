@@ -9,9 +9,8 @@ are listed:
 - `on_started`, `on_link_up`, `on_link_down`, `on_connect_failed`, `on_durable`, `on_log_read`, `on_storage_failed`,
   `on_drained`, `on_requested`, each `(input, out)`.
 - `on_heard(peer, out)`: something came from the peer, whatever it was; ends the link if it raises ProtocolError.
-- `settle(out)`: the turn's inputs are all handled; do now what follows from all of them.
-- `finish(out)`: everyone has settled; say now what concerns the whole turn: one message per destination, one cumulative
-  acknowledgement.
+- `finish(out)`: the turn's inputs are all handled; say now what concerns all of them: one message per destination, one
+  cumulative acknowledgement.
 - `check_invariants()`.
 
 When the storage fails, the node stops after that turn, whatever its parts do: what they decided since the last
@@ -72,7 +71,6 @@ class Assembly:
             for input_type, name in _BROADCAST.items()
         }
         self._heard = [part.on_heard for part in parts if hasattr(part, "on_heard")]
-        self._settle = [part.settle for part in parts if hasattr(part, "settle")]
         self._finish = [part.finish for part in parts if hasattr(part, "finish")]
         self._tables = {role: self._table(role) for role in Role}
         self._table_of_link: dict[int, _Table] = {}
@@ -105,8 +103,6 @@ class Assembly:
                     handler(event, out)
                 if kind is StorageFailed:
                     out.stop(f"the storage failed: {event.reason}")  # type: ignore[union-attr]
-        for settle in self._settle:
-            settle(out)
         for finish in self._finish:
             finish(out)
 

@@ -95,7 +95,7 @@ def _all_outcomes(
             yield from (future.result() for future in waiting)
         finally:
             # Whoever stops early, or is interrupted, does not wait for what was only planned.
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _ignore_interrupts() -> None:

@@ -2,7 +2,7 @@
 
 Records are kept as the bytes that a real disk would hold. What was appended is safe when a sync that began later has
 ended. A power cut loses a suffix of what is not safe; a killed process loses nothing that it had written. A disk can be
-slow, full, failing or wiped.
+slow, full or wiped.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     fixed_brokers: bool = False  # as they are, but for their pace; else durability and limits are drawn too
     clients_max: int = 5
     publishes_max: int = 25
-    events_per_publish_max: int = 6
+    events_per_publish_max: int = 60  # rarely; mostly there are few
     subscriptions_max: int = 8
     faults_max: int = 6
     safety_ms: int = 20_000
@@ -186,7 +186,7 @@ def _draw_actions(rng: Random, shape: Shape, clients: list[Client]) -> list[Acti
             actions.append(Unsubscribe(at_ms=rng.randint(at, last), client=client.id, name=name))
     retry = rng.random() < 0.9
     for _ in range(rng.randint(1, shape.publishes_max)):
-        most = shape.events_per_publish_max * (10 if rng.random() < 0.05 else 1)
+        most = shape.events_per_publish_max if rng.random() < 0.05 else min(6, shape.events_per_publish_max)
         events = [_draw_event(rng) for _ in range(rng.randint(1, most))]
         client = rng.choice(clients)
         actions.append(Publish(at_ms=rng.randint(0, last), client=client.id, events=events, retry=retry))
