@@ -16,6 +16,7 @@ from holdfast.protocols.sessions.batches import Batch
 from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.messages import Dropped, Progress
+from holdfast.protocols.sessions.sequencer import CHECK_SHARE
 from holdfast.protocols.sessions.subscriptions import Subscription
 
 
@@ -43,6 +44,7 @@ class Deliveries:
         self._cursors: dict[str, dict[int, Cursor]] = {}  # client → number → cursor
         self._unconfirmed: dict[Cursor, None] = {}
         self._batches: dict[str, Batch] = {}  # of this turn
+        self._turns_unchecked = 0
 
     # ------------------------------------------------------------------------------------------------------ clients
     def attach(self, client: str, known: dict[int, tuple[int, int]], out: Outbox) -> None:
@@ -171,6 +173,11 @@ class Deliveries:
             self.send(cursor.subscription, out)
 
     def check_invariants(self) -> None:
+        # As with the core: a look at everything, but in large runs not after every turn.
+        self._turns_unchecked += 1
+        if self._turns_unchecked <= len(self._cursors) // CHECK_SHARE:
+            return
+        self._turns_unchecked = 0
         listed: set[Cursor] = set()
         for client, cursors in self._cursors.items():
             subscriptions = self._core.sessions[client].subscriptions if client in self._core.sessions else {}
