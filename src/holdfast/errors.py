@@ -14,6 +14,7 @@
     │   ├── UnknownEvent    an event that the trace does not tell of
     │   └── UnknownChecker  a name that no checker has
     └── ProtocolError       a peer said what the protocol does not allow
+        └── HandshakeRefused    a peer that is not wanted, and why
 
 A caller's mistake gets a precise exception with its fields; nothing here is raised for a bug of our own.
 """
@@ -176,6 +177,18 @@ class UnknownChecker(TraceError):  # noqa: N818
 
 class ProtocolError(HoldfastError):
     """A peer broke the protocol. Its link is closed; nothing else is harmed."""
+
+
+class HandshakeRefused(ProtocolError):  # noqa: N818
+    """One side of a connection did not want the other. `reason` is one of `holdfast.wire.handshake.Reason`."""
+
+    def __init__(self, reason: str, problem: str) -> None:
+        super().__init__(reason, problem)
+        self.reason = reason
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return self.problem
 
 
 def _printable(text: str) -> str:

@@ -35,7 +35,11 @@ class Inbox(Application):
 
 
 class Driver(Protocol):
-    """Runs nodes. A node's address is its name."""
+    """Runs nodes."""
+
+    def address(self, name: str, by: Role = Role.BROKER) -> str:
+        """Where a node is, or will be, found by peers of a role."""
+        ...
 
     def add(self, name: str, role: Role, make: MakeNode, durable: bool = False) -> Inbox: ...
 
@@ -53,6 +57,8 @@ class Driver(Protocol):
         """Lets everything happen that is under way."""
         ...
 
+    def close(self) -> None: ...
+
 
 class SimulatedDriver:
     """The simulator, as the proofs see it."""
@@ -61,6 +67,9 @@ class SimulatedDriver:
         delays = build(Uniform(low_us=100, high_us=3_000), Random(seed))
         self.simulation = Simulation(seed, delays, checking=True)
         self._last_request = 0
+
+    def address(self, name: str, by: Role = Role.BROKER) -> str:
+        return name
 
     def add(self, name: str, role: Role, make: MakeNode, durable: bool = False) -> Inbox:
         inbox = Inbox()
@@ -84,3 +93,6 @@ class SimulatedDriver:
 
     def settle(self) -> None:
         self.simulation.run(self.simulation.now + 200 * MILLISECOND)
+
+    def close(self) -> None:
+        pass

@@ -1,6 +1,6 @@
 """Small nodes that the proofs are made with. They speak in messages of the catalogue, whose meaning is theirs here."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, ClassVar
 
@@ -46,8 +46,9 @@ class Recorder:
 class Mover:
     """Sends numbers to one peer, suspends its queue half way, moves it to another peer, and goes on there."""
 
-    def __init__(self, first: str, second: str, count: int) -> None:
+    def __init__(self, first: str, second: str, count: int, address: Callable[[str], str]) -> None:
         self._first, self._second, self._count = first, second, count
+        self._address = address
         self._up: set[str] = set()
         self._sent = 0
         self.moved_at = 0
@@ -56,8 +57,8 @@ class Mover:
         for event in inputs:
             match event:
                 case Started():
-                    out.connect(self._first, self._first)
-                    out.connect(self._second, self._second)
+                    out.connect(self._first, self._address(self._first))
+                    out.connect(self._second, self._address(self._second))
                 case LinkUp():
                     self._up.add(event.peer)
                     if len(self._up) == 2:
@@ -94,8 +95,9 @@ class Member:
     It answers with the number of peers, after the new set is safe; then it drops the old links and makes the new ones.
     """
 
-    def __init__(self, peers: Sequence[str], streams: StoredStreams) -> None:
+    def __init__(self, peers: Sequence[str], streams: StoredStreams, address: Callable[[str], str]) -> None:
         self.peers = list(peers)
+        self._address = address
         for record in streams.get("state", ()):
             if isinstance(record, CoreState):
                 self.peers = msgspec.msgpack.decode(record.state)
@@ -106,7 +108,7 @@ class Member:
             match event:
                 case Started():
                     for peer in self.peers:
-                        out.connect(peer, peer)
+                        out.connect(peer, self._address(peer))
                 case LinkUp() if event.initiated:
                     self.links[event.peer] = event.link
                 case LinkDown():
@@ -124,7 +126,7 @@ class Member:
                 out.disconnect(link, "left the set")
         for peer in peers:
             if peer not in self.links:
-                out.connect(peer, peer)
+                out.connect(peer, self._address(peer))
         self.peers = peers
 
     def check_invariants(self) -> None:
@@ -134,15 +136,15 @@ class Member:
 class Asker(Recorder):
     """Asks a member to replace its peers, and writes down the answers."""
 
-    def __init__(self, member: str, peers: Sequence[str]) -> None:
+    def __init__(self, member: str, peers: Sequence[str], address: Callable[[str], str]) -> None:
         super().__init__()
-        self._member, self._peers = member, tuple(peers)
+        self._member, self._peers, self._address = member, tuple(peers), address
 
     def handle(self, inputs: list[Input], out: Outbox) -> None:
         super().handle(inputs, out)
         for event in inputs:
             if isinstance(event, Started):
-                out.connect(self._member, self._member)
+                out.connect(self._member, self._address(self._member))
             elif isinstance(event, LinkUp):
                 out.send(self._member, Redirect(self._peers))
 
@@ -157,14 +159,15 @@ class RemoteSequencer:
     name: ClassVar[str] = "remote"
     messages: ClassVar[dict[type, frozenset[Role]]] = {Publish: frozenset({Role.BROKER})}
 
-    def __init__(self, core: BrokerCore, sequencer: str) -> None:
+    def __init__(self, core: BrokerCore, sequencer: str, address: str) -> None:
         self._core = core
         self._sequencer = sequencer
+        self._address = address
         self._turn: list[Command] = []
         self.applied: Any = None
 
     def on_started(self, started: Started, out: Outbox) -> None:
-        out.connect(self._sequencer, self._sequencer)
+        out.connect(self._sequencer, self._address)
 
     def submit(self, command: Command, out: Outbox) -> None:
         self._turn.append(command)
@@ -200,9 +203,9 @@ class Sequencer:
         pass
 
 
-def broker_behind(sequencer: str, core: BrokerCore, settings: BrokerSettings, rng: Random) -> Assembly:
+def broker_behind(sequencer: str, address: str, core: BrokerCore, settings: BrokerSettings, rng: Random) -> Assembly:
     """The usual broker, except that another node decides the order of its commands."""
-    remote = RemoteSequencer(core, sequencer)
+    remote = RemoteSequencer(core, sequencer, address)
     host = SessionHost(settings.name, core, remote, settings.host)
     remote.applied = host.on_applied
     return Assembly([remote, host])

@@ -28,7 +28,7 @@ from tests.contract.nodes import Asker, Member, Mover, Recorder, Sequencer, brok
 
 def test_a_queue_that_is_suspended_moved_and_resumed_keeps_its_order(driver: Driver) -> None:
     """Proof (a): D0's stand-in takes over the queue of the broker that it replaces."""
-    mover, first, second = Mover("b2", "b3", 400), Recorder(), Recorder()
+    mover, first, second = Mover("b2", "b3", 400, driver.address), Recorder(), Recorder()
     for name, node in (("b2", first), ("b3", second), ("b1", mover)):
         driver.add(name, Role.BROKER, lambda rng, streams, node=node: node)  # type: ignore[misc]
         driver.start(name)
@@ -40,7 +40,7 @@ def test_a_queue_that_is_suspended_moved_and_resumed_keeps_its_order(driver: Dri
 
 
 def _client(driver: Driver, name: str, *addresses: str) -> Inbox:
-    settings = ClientSettings(name, addresses)
+    settings = ClientSettings(name, tuple(driver.address(broker, Role.CLIENT) for broker in addresses))
     inbox = driver.add(name, Role.CLIENT, lambda rng, streams: make_client(settings, rng, streams))
     driver.start(name)
     return inbox
@@ -59,7 +59,7 @@ def test_a_client_that_loses_its_broker_connects_two_hops_further_to_an_address_
     driver: Driver, power_cut: bool
 ) -> None:
     """Proof (b): D3's clients go to farther brokers when theirs fails (b1 is the client's, b2 between, b3 beyond)."""
-    _broker(driver, BrokerSettings("b1", host=HostSettings(alternates=("b3",))))
+    _broker(driver, BrokerSettings("b1", host=HostSettings(alternates=(driver.address("b3", Role.CLIENT),))))
     _broker(driver, BrokerSettings("b3"))
     inbox = _client(driver, "c1", "b1")
     _client(driver, "c2", "b3")
@@ -73,7 +73,7 @@ def test_a_client_that_loses_its_broker_connects_two_hops_further_to_an_address_
 
 
 def test_a_redirected_client_goes_where_it_is_sent(driver: Driver) -> None:
-    _broker(driver, BrokerSettings("b1", host=HostSettings(redirect=("b2",))))
+    _broker(driver, BrokerSettings("b1", host=HostSettings(redirect=(driver.address("b2", Role.CLIENT),))))
     _broker(driver, BrokerSettings("b2"))
     inbox = _client(driver, "c1", "b1")
     driver.wait_until(lambda: any(getattr(result, "broker", "") == "b2" for result in inbox.results))
@@ -84,7 +84,7 @@ def test_a_join_replaces_a_set_of_peers_and_survives_a_restart(driver: Driver) -
     members: list[Member] = []
 
     def make_member(rng: Random, streams: object) -> Member:
-        members.append(Member(["b2", "b3"], streams))  # type: ignore[arg-type]
+        members.append(Member(["b2", "b3"], streams, driver.address))  # type: ignore[arg-type]
         return members[-1]
 
     for name in ("b2", "b3", "b4"):
@@ -93,7 +93,7 @@ def test_a_join_replaces_a_set_of_peers_and_survives_a_restart(driver: Driver) -
     driver.add("b1", Role.BROKER, make_member, durable=True)
     driver.start("b1")
     driver.wait_until(lambda: set(members[0].links) == {"b2", "b3"})
-    asker = Asker("b1", ["b3", "b4"])
+    asker = Asker("b1", ["b3", "b4"], driver.address)
     driver.add("b9", Role.BROKER, lambda rng, streams: asker)
     driver.start("b9")
     driver.wait_until(lambda: asker.got.get("b1") == [2])
@@ -111,7 +111,7 @@ def test_an_application_behind_a_sequencer_ends_where_a_bare_one_does(driver: Dr
     settings = BrokerSettings("b1")
     driver.add("q1", Role.BROKER, lambda rng, streams: sequencer)
     driver.start("q1")
-    driver.add("b1", Role.BROKER, lambda rng, streams: broker_behind("q1", core, settings, rng))
+    driver.add("b1", Role.BROKER, lambda rng, streams: broker_behind("q1", driver.address("q1"), core, settings, rng))
     driver.start("b1")
     subscriber, publisher = _client(driver, "c1", "b1"), _client(driver, "c2", "b1")
     driver.request("c1", MakeSubscription("price > 50"))

@@ -1,0 +1,315 @@
+"""Runs one node over asyncio: hands it what happened, and carries out what it asks for.
+
+Everything that happens between two turns of the event loop is handed over in one list; everything that the node says to
+a peer in a turn leaves in one write. While storage syncs, turns go on. A node that finds itself broken is stopped with
+all its links: what it would say next can't be trusted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from random import Random
+from typing import Any, Protocol
+
+from holdfast.kernel.inputs import (
+    ConnectFailed,
+    Drained,
+    Durable,
+    Input,
+    LinkDown,
+    LinkUp,
+    LogRead,
+    Received,
+    Requested,
+    Started,
+    StorageFailed,
+    TimerFired,
+    TimerKey,
+)
+from holdfast.kernel.links import Role, peer_name
+from holdfast.kernel.messages import Message
+from holdfast.kernel.node import InvariantBroken, Node
+from holdfast.kernel.outbox import Complete, Connect, Deliver, Disconnect, Note, Outbox, ReadLog, Stop
+from holdfast.kernel.queues import OutputQueue
+from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.catalogue import MESSAGES
+from holdfast.runtime.connection import SECONDS, Connection
+from holdfast.runtime.storage import Storage
+from holdfast.wire.framing import encode_frames
+from holdfast.wire.handshake import Dialling, Listening, Peer, Reason
+from holdfast.wire.limits import WireLimits
+
+NodeFactory = Callable[[Random, StoredStreams], Node]
+
+TAKE_BYTES = 256 * 1024  # from a queue for one write
+CONNECT_WITHIN_S = 3.0
+
+log = logging.getLogger("holdfast")
+
+
+class Application(Protocol):
+    """What stands beside a client's node."""
+
+    def on_deliver(self, subscription: int, events: list[Any]) -> None: ...
+
+    def on_complete(self, request: int, result: Any) -> None: ...
+
+
+class NodeRunner:
+    """One node and its connections. Made and used in the thread of one event loop."""
+
+    def __init__(
+        self,
+        name: str,
+        role: Role,
+        make: NodeFactory,
+        application: Application | None = None,
+        storage: Storage | None = None,
+        limits: WireLimits | None = None,
+        incarnation: int = 0,
+    ) -> None:
+        self.name = name
+        self.role = role
+        self.failure: str = ""  # why the node stopped, if it did by itself
+        self.stopped = asyncio.Event()
+        self._make = make
+        self._application = application
+        self._storage = storage
+        self._limits = limits or WireLimits()
+        # Larger at each start, as long as the clock does not go back; brokers with a disk will count.
+        self._incarnation = incarnation or time.time_ns()
+        self._out = Outbox()
+        self._node: Node | None = None
+        self._loop = asyncio.get_running_loop()
+        self._inbox: list[Input] = []
+        self._turn_due = False
+        self._durable = 0
+        self._timers: dict[TimerKey, asyncio.TimerHandle] = {}
+        self._servers: list[asyncio.Server] = []
+        self._connections: set[Connection] = set()  # all, also those that are not open yet
+        self._by_peer: dict[str, Connection] = {}
+        self._by_link: dict[int, Connection] = {}
+        self._accepted = 0
+        self._last_link = 0
+        self._dialling: set[asyncio.Task[None]] = set()
+        self._blocked: dict[OutputQueue, None] = {}  # with something left that waits for storage or for the link
+
+    # -------------------------------------------------------------------------------------------------------- life
+    def start(self) -> None:
+        """Makes the node from what storage kept, and starts it."""
+        streams: StoredStreams = {}
+        if self._storage is not None:
+            streams = self._storage.start(self._on_durable, self._on_storage_failed)
+        self._node = self._make(Random(), streams)
+        self._hand(Started(self._incarnation))
+
+    async def listen(self, role: Role, host: str, port: int) -> int:
+        """Accepts peers of a role at an address; gives the port."""
+        server = await self._loop.create_server(lambda: self._accept(role), host, port)
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
+
+    async def stop(self, reason: str = "the node is stopping") -> None:
+        """Closes everything, after what was said has left."""
+        for server in self._servers:
+            server.close()
+        self._halt(reason)
+        for task in list(self._dialling):
+            task.cancel()
+        await asyncio.sleep(0)
+        for server in self._servers:
+            await server.wait_closed()
+
+    def _halt(self, reason: str) -> None:
+        self._node = None
+        for handle in self._timers.values():
+            handle.cancel()
+        self._timers.clear()
+        self._inbox.clear()
+        for server in self._servers:
+            server.close()
+        # A server that is closed leaves the connections that it accepted alive.
+        for connection in list(self._connections):
+            connection.close(reason)
+        if self._storage is not None:
+            self._storage.close()
+            self._storage = None
+        self.stopped.set()
+
+    def _fail(self, reason: str) -> None:
+        log.critical("%s stopped: %s", self.name, reason)
+        self.failure = reason
+        self._halt(reason)
+
+    def request(self, request: int, command: Any) -> None:
+        """For the application: asks the node for something."""
+        self._hand(Requested(request, command))
+
+    # ------------------------------------------------------------------------------------------------------- turns
+    def _hand(self, event: Input) -> None:
+        self._inbox.append(event)
+        if not self._turn_due:
+            self._turn_due = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._turn_due = False
+        node, out = self._node, self._out
+        if node is None:
+            return
+        inputs, self._inbox = self._inbox, []
+        out.now = time.monotonic_ns()
+        out.wall = time.time_ns()
+        try:
+            node.handle(inputs, out)
+            self._carry_out(out)
+        except InvariantBroken as error:
+            self._fail(str(error))
+
+    def _carry_out(self, out: Outbox) -> None:
+        if out.stored:
+            operations, out.stored = out.stored, []
+            if self._storage is None:
+                raise InvariantBroken("a node without storage appends nothing", {"node": self.name})
+            self._storage.write(operations)
+        if out.timers:
+            self._set_timers(out)
+        if out.touched:
+            touched = out.touched[:]
+            out.touched.clear()
+            for queue in touched:
+                queue.seen = False
+                self._transmit(queue)
+        if out.actions:
+            actions, out.actions = out.actions, []
+            for action in actions:
+                self._act(action)
+
+    def _act(self, action: ReadLog | Connect | Disconnect | Deliver | Complete | Note | Stop) -> None:
+        match action:
+            case Deliver():
+                if self._application is not None:
+                    self._application.on_deliver(action.subscription, action.events)
+            case Complete():
+                if self._application is not None:
+                    self._application.on_complete(action.request, action.result)
+            case Connect():
+                task = self._loop.create_task(self._dial(action))
+                self._dialling.add(task)
+                task.add_done_callback(self._dialling.discard)
+            case Disconnect():
+                connection = self._by_link.get(action.link)
+                if connection is not None:
+                    connection.close(action.reason)
+            case ReadLog():
+                if self._storage is not None:
+                    records, following = self._storage.read(action.stream, action.start, action.limit)
+                    self._hand(LogRead(action.request, records, following))
+            case Stop():
+                self._fail(action.reason)
+            case Note():
+                log.debug("%s: %s %s", self.name, action.kind, action.fields)
+
+    def _set_timers(self, out: Outbox) -> None:
+        for key, after in out.timers:
+            handle = self._timers.pop(key, None)
+            if handle is not None:
+                handle.cancel()
+            if after is not None:
+                self._timers[key] = self._loop.call_later(after * SECONDS, self._fire, key)
+        out.timers.clear()
+
+    def _fire(self, key: TimerKey) -> None:
+        del self._timers[key]
+        self._hand(TimerFired(key))
+
+    # ----------------------------------------------------------------------------------------------------- storage
+    def _on_durable(self, token: int) -> None:
+        self._durable = token
+        for queue in list(self._blocked):
+            self._transmit(queue)
+        self._hand(Durable(token))
+
+    def _on_storage_failed(self, reason: str) -> None:
+        self._hand(StorageFailed(reason))
+
+    # ----------------------------------------------------------------------------------------------------- sending
+    def _transmit(self, queue: OutputQueue) -> None:
+        connection = self._by_peer.get(queue.peer)
+        if connection is None:
+            self._blocked.pop(queue, None)
+            return
+        kinds, encode = MESSAGES.kinds, MESSAGES.encoder
+        durable = self._durable if self._storage is not None else self._out.token
+        while connection.writable:
+            entries = queue.take(durable, TAKE_BYTES)
+            if not entries:
+                break
+            connection.write(encode_frames([(kinds[type(e.message)], encode(e.message)) for e in entries]))
+        left = len(queue)
+        if left:
+            self._blocked[queue] = None
+        elif self._blocked:
+            self._blocked.pop(queue, None)
+        if queue.low_water is not None and left <= queue.low_water:
+            queue.low_water = None
+            self._hand(Drained(queue.peer, queue.taken_count, queue.taken_bytes))
+
+    # ------------------------------------------------------------------------------------------------- connections
+    def _accept(self, role: Role) -> Connection:
+        handshake = Listening(role, self.name, self._incarnation, self._limits)
+        connection = Connection(self, handshake, self._limits)
+        self._connections.add(connection)
+        return connection
+
+    async def _dial(self, action: Connect) -> None:
+        host, _, port = action.address.rpartition(":")
+        handshake = Dialling(self.role, self.name, self._incarnation, self._limits)
+        connection = Connection(self, handshake, self._limits, action.address)
+        self._connections.add(connection)
+        try:
+            dialled = self._loop.create_connection(lambda: connection, host.strip("[]"), int(port))
+            await asyncio.wait_for(dialled, CONNECT_WITHIN_S)
+        except (OSError, ValueError, TimeoutError) as error:
+            reason = "timed out" if isinstance(error, TimeoutError) else str(error)
+            self._connections.discard(connection)
+            self._hand(ConnectFailed(action.peer, action.address, reason))
+
+    def on_open(self, connection: Connection, peer: Peer) -> bool:
+        name = peer_name(peer.role, peer.name)
+        if len(self._by_link) >= self._limits.connections:
+            if not connection.address:
+                refusal = Listening(peer.role, self.name, self._incarnation, self._limits)
+                connection.write(refusal.refuse(Reason.LIMIT, "the broker has all the connections that it takes"))
+            connection.close("beyond the limit of connections")
+            return False
+        older = self._by_peer.get(name)
+        if older is not None:
+            older.close("superseded by a newer link")
+        self._last_link += 1
+        connection.link, connection.peer = self._last_link, name
+        self._by_peer[name] = self._by_link[connection.link] = connection
+        initiated = bool(connection.address)
+        self._hand(LinkUp(connection.link, name, peer.incarnation, peer.role, initiated, connection.address))
+        return True
+
+    def on_messages(self, connection: Connection, messages: list[Message]) -> None:
+        self._hand(Received(connection.link, connection.peer, messages))
+
+    def on_writable(self, connection: Connection) -> None:
+        queue = self._out.queues.get(connection.peer)
+        if queue is not None:
+            self._transmit(queue)
+
+    def on_closed(self, connection: Connection, reason: str) -> None:
+        self._connections.discard(connection)
+        if connection.link:
+            del self._by_link[connection.link]
+            if self._by_peer.get(connection.peer) is connection:
+                del self._by_peer[connection.peer]
+            self._hand(LinkDown(connection.link, connection.peer, reason))
+        elif connection.address:
+            self._hand(ConnectFailed("", connection.address, reason))

@@ -1,0 +1,175 @@
+"""The handshake: who is there, of which role, in which version; before anything else, and within narrow limits.
+
+The one that dials says a magic word, which differs between the listener for clients and the one for brokers, and a
+`Hello`. The one that was dialled answers `HelloAccepted`, or `HelloRefused` and closes. Which role a peer has is
+decided by the listener, never by what it claims.
+
+A machine without I/O: bytes in; out come bytes to send, and the peer when it is known.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from typing import Final, NoReturn
+
+import msgspec
+
+from holdfast.codec import Registry
+from holdfast.errors import HandshakeRefused, ProtocolError
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.protocols.catalogue import PROTOCOL_VERSIONS
+from holdfast.wire.framing import FrameReader, encode_frames
+from holdfast.wire.limits import WireLimits
+
+MAGIC: Final = {Role.CLIENT: b"HOLDFAST-CLIENT\n", Role.BROKER: b"HOLDFAST-BROKER\n"}
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+class Reason(enum.Enum):
+    """Why a handshake was refused."""
+
+    PROTOCOL = "protocol"  # this is no handshake
+    ROLE = "role"  # of another listener
+    VERSION = "version"  # no version in common
+    NAME = "name"  # no name, or one that may not be used
+    LIMIT = "limit"  # too many connections
+    STOPPING = "stopping"  # the broker is going down
+
+
+class Hello(Message, frozen=True):
+    """The versions that the dialling side speaks, best first, and who it is."""
+
+    versions: tuple[int, ...]
+    name: str
+    incarnation: int
+    features: tuple[str, ...] = ()
+    credentials: bytes = b""
+
+
+class HelloAccepted(Message, frozen=True):
+    version: int
+    name: str
+    incarnation: int
+    features: tuple[str, ...] = ()
+
+
+class HelloRefused(Message, frozen=True):
+    reason: Reason
+    problem: str
+
+
+HANDSHAKE: Final = Registry[Message]({240: Hello, 241: HelloAccepted, 242: HelloRefused})
+
+
+class Peer(msgspec.Struct, frozen=True):
+    """Who is at the other end."""
+
+    role: Role
+    name: str
+    incarnation: int
+    version: int
+
+
+class _Step:
+    """What both sides share: bytes until the other side's one message is whole."""
+
+    def __init__(self, limits: WireLimits) -> None:
+        self._limits = limits
+        self._seen = 0
+        self._reader = FrameReader(msgspec.structs.replace(limits, control_frame_bytes=limits.handshake_bytes))
+
+    def _message(self, data: bytes) -> tuple[Message | None, bytes]:
+        """The other side's message, when it is whole, and the bytes behind it."""
+        self._seen += len(data)
+        frames = self._reader.feed(data)
+        if not frames:
+            if self._seen > self._limits.handshake_bytes:
+                raise ProtocolError(f"no handshake within handshake_bytes, {self._limits.handshake_bytes}")
+            return None, b""
+        kind, body = frames[0]
+        # What came behind the first frame belongs to the conversation that follows.
+        rest = encode_frames(frames[1:]) + self._reader.take_rest()
+        return HANDSHAKE.decode(kind, body), rest
+
+
+class Dialling(_Step):
+    """The side that dialled."""
+
+    def __init__(self, role: Role, name: str, incarnation: int, limits: WireLimits, there: Role = Role.BROKER) -> None:
+        super().__init__(limits)
+        self._there = there
+        hello = Hello(PROTOCOL_VERSIONS, name, incarnation)
+        self.opening = MAGIC[role] + encode_frames([HANDSHAKE.encode(hello)])
+
+    def feed(self, data: bytes) -> tuple[Peer | None, bytes]:
+        """The peer, when it has answered, and the bytes behind the answer. HandshakeRefused if it refused."""
+        message, rest = self._message(data)
+        match message:
+            case None:
+                return None, b""
+            case HelloAccepted():
+                if message.version not in PROTOCOL_VERSIONS:
+                    raise ProtocolError(f"the other side chose version {message.version}, which was not offered")
+                return Peer(self._there, message.name, message.incarnation, message.version), rest
+            case HelloRefused():
+                raise HandshakeRefused(message.reason.value, message.problem)
+            case _:
+                raise ProtocolError(f"{type(message).__name__} is no answer to Hello")
+
+
+class Listening(_Step):
+    """The side that was dialled, on the listener of one role."""
+
+    def __init__(self, role: Role, name: str, incarnation: int, limits: WireLimits) -> None:
+        super().__init__(limits)
+        self._role = role
+        self._name = name
+        self._incarnation = incarnation
+        self._magic = b""
+        self.answer = b""  # to be sent, when feed has returned or raised
+
+    def feed(self, data: bytes) -> tuple[Peer | None, bytes]:
+        """The peer, when it has said who it is, and the bytes behind that. HandshakeRefused if it is not wanted."""
+        wanted = MAGIC[self._role]
+        missing = len(wanted) - len(self._magic)
+        if missing:
+            self._magic += data[:missing]
+            data = data[missing:]
+            if self._magic != wanted[: len(self._magic)]:
+                others = [role for role, magic in MAGIC.items() if magic.startswith(self._magic[: len(magic)])]
+                if others and len(self._magic) == len(wanted):
+                    self._refuse(Reason.ROLE, f"this listener is for {self._role.value}s, not for {others[0].value}s")
+                if not others:
+                    self._refuse(Reason.PROTOCOL, "this is no Holdfast handshake")
+            if len(self._magic) < len(wanted):
+                return None, b""
+        try:
+            message, rest = self._message(data)
+        except ProtocolError as error:
+            self._refuse(Reason.PROTOCOL, str(error))
+        if message is None:
+            return None, b""
+        if not isinstance(message, Hello):
+            self._refuse(Reason.PROTOCOL, f"{type(message).__name__} is not for a listener")
+        return self._judge(message), rest
+
+    def _judge(self, hello: Hello) -> Peer:
+        common = [version for version in hello.versions if version in PROTOCOL_VERSIONS]
+        if not common:
+            offered, spoken = (", ".join(map(str, versions)) for versions in (hello.versions, PROTOCOL_VERSIONS))
+            self._refuse(Reason.VERSION, f"versions {offered or 'none'} were offered; this broker speaks {spoken}")
+        if not NAME.fullmatch(hello.name):
+            self._refuse(Reason.NAME, f"{hello.name[:64]!r} is no name: letters, digits, '_', '.' and '-', up to 64")
+        accepted = HelloAccepted(common[0], self._name, self._incarnation)
+        self.answer = encode_frames([HANDSHAKE.encode(accepted)])
+        return Peer(self._role, hello.name, hello.incarnation, common[0])
+
+    def refuse(self, reason: Reason, problem: str) -> bytes:
+        """The bytes that say no."""
+        return encode_frames([HANDSHAKE.encode(HelloRefused(reason, problem))])
+
+    def _refuse(self, reason: Reason, problem: str) -> NoReturn:
+        self.answer = self.refuse(reason, problem)
+        raise HandshakeRefused(reason.value, problem)

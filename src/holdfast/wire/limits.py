@@ -1,0 +1,18 @@
+"""The limits of a connection, by name. What is beyond one is refused with an error that names it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.kernel.time import SECOND
+
+
+class WireLimits(msgspec.Struct, frozen=True, gc=False):
+    """Sizes in bytes, times in nanoseconds."""
+
+    handshake_bytes: int = 4 * 1024  # that are looked at before a peer has said who it is
+    handshake_time: int = 5 * SECOND
+    frame_bytes: int = 1024 * 1024
+    control_frame_bytes: int = 16 * 1024  # for messages that carry no events and no lists of subscriptions
+    connections: int = 10_000
+    outgoing_bytes: int = 8 * 1024 * 1024  # that wait in a connection for a slow reader
