@@ -13,6 +13,14 @@
     │   ├── SampledTrace    a trace that leaves rows out, given to a checker
     │   ├── UnknownEvent    an event that the trace does not tell of
     │   └── UnknownChecker  a name that no checker has
+    ├── BusError
+    │   ├── BusClosed           the bus is not open, or not any more
+    │   ├── NotConnected        no broker answers, and it was not to be waited for
+    │   ├── OutcomeUnknown      an event that may or may not have been accepted
+    │   ├── Superseded          another client has taken the name
+    │   ├── LimitReached        more than the broker allows
+    │   └── SubscriptionEnded   a subscription that the broker ended
+    ├── UrlError            text that names no broker                              (a ValueError)
     └── ProtocolError       a peer said what the protocol does not allow
         └── HandshakeRefused    a peer that is not wanted, and why
 
@@ -173,6 +181,54 @@ class UnknownChecker(TraceError):  # noqa: N818
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.checker, self.problem)
+
+
+class UrlError(HoldfastError, ValueError):
+    """A URL that names no broker."""
+
+    def __init__(self, problem: str, url: str) -> None:
+        super().__init__(problem, url)
+        self.problem = problem
+        self.url = url
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+class BusError(HoldfastError):
+    """Something that a bus was asked for did not happen."""
+
+
+class BusClosed(BusError):  # noqa: N818
+    """The bus is not open, or not any more."""
+
+
+class NotConnected(BusError):  # noqa: N818
+    """No broker answers, and the caller did not want to wait for one."""
+
+
+class OutcomeUnknown(BusError):  # noqa: N818
+    """Nobody knows whether the event was accepted. Publishing it again may double it."""
+
+
+class Superseded(BusError):  # noqa: N818
+    """Another client has opened a session under this client's name."""
+
+
+class LimitReached(BusError):  # noqa: N818
+    """More than the broker allows."""
+
+
+class SubscriptionEnded(BusError):  # noqa: N818
+    """The broker ended the subscription, and says why."""
+
+    def __init__(self, problem: str, filter: str) -> None:
+        super().__init__(problem, filter)
+        self.problem = problem
+        self.filter = filter
+
+    def __str__(self) -> str:
+        return self.problem
 
 
 class ProtocolError(HoldfastError):

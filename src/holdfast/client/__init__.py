@@ -1,0 +1,6 @@
+"""The client library: thin drivers over the client's node."""
+
+from holdfast.client.bus import Bus, State, connect
+from holdfast.client.subscription import Subscription
+
+__all__ = ["Bus", "State", "Subscription", "connect"]

@@ -1,0 +1,438 @@
+"""`holdfast.connect`: publish and subscribe, from asyncio.
+
+A thin driver: everything that must hold over broken links is in the client's node. Here are futures, iterators and
+exceptions. Publications of one turn of the event loop travel together, and there is no future for each event unless its
+caller waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+import secrets
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, TypeAlias
+
+from holdfast.broker.assembly import make_client
+from holdfast.client.subscription import Subscription
+from holdfast.client.url import addresses_of
+from holdfast.errors import (
+    BusClosed,
+    EventError,
+    FilterError,
+    HoldfastError,
+    LimitReached,
+    NotConnected,
+    OutcomeUnknown,
+    SubscriptionEnded,
+    Superseded,
+)
+from holdfast.kernel.links import Role
+from holdfast.kernel.time import MILLISECOND
+from holdfast.model.event import Event
+from holdfast.model.values import Value, check_mapping
+from holdfast.protocols.sessions import requests
+from holdfast.protocols.sessions.client import ClientSettings
+from holdfast.protocols.sessions.messages import Overflow, Refusal
+from holdfast.runtime.runner import NodeRunner
+
+BATCH_EVENTS = 256
+UNANSWERED_MAX = 4_096  # events that may be on their way before a publisher waits
+
+log = logging.getLogger("holdfast")
+
+# What publish_many takes: attributes, or attributes with a topic.
+Publication: TypeAlias = Mapping[str, Value] | tuple[Mapping[str, Value], str]
+
+
+class State(enum.Enum):
+    """What `on_state` is told."""
+
+    CONNECTED = "connected"  # to a broker that still knew us, or for the first time
+    FORGOTTEN = "forgotten"  # connected, but the broker had forgotten us: events may be missing
+    DISCONNECTED = "disconnected"  # trying to come back
+    CLOSED = "closed"
+
+
+OnState: TypeAlias = Callable[[State, str], None]
+
+
+class _Batch:
+    """Events that were asked for in one turn, and who waits for them."""
+
+    __slots__ = ("events", "waiters")
+
+    def __init__(self) -> None:
+        self.events: list[requests.NewEvent] = []
+        self.waiters: list[asyncio.Future[None] | None] = []
+
+
+class Bus:
+    """A connection to a site. Made by `connect`; use it with `async with`."""
+
+    def __init__(self, url: str, name: str = "", on_state: OnState | None = None, timeout_s: float = 10.0) -> None:
+        self.name = name or f"anonymous-{secrets.token_hex(8)}"
+        self.state = State.DISCONNECTED
+        self._addresses = addresses_of(url)
+        self._url = url
+        self._on_state = on_state
+        self._timeout_s = timeout_s
+        self._runner: NodeRunner | None = None
+        self._last_request = 0
+        self._futures: dict[int, asyncio.Future[Any]] = {}
+        self._batches: dict[int, _Batch] = {}
+        self._collecting: dict[bool, _Batch] = {}  # retry → what is published in this turn
+        self._flush_due = False
+        self._unanswered = 0
+        self._posted_problem: HoldfastError | None = None
+        self._room: list[asyncio.Future[None]] = []
+        self._idle: list[asyncio.Future[None]] = []
+        self._opened: asyncio.Future[None] | None = None
+        self._reason = ""
+        self._subscriptions: dict[int, Subscription] = {}
+        self._making: dict[int, Subscription] = {}
+
+    # --------------------------------------------------------------------------------------------------------- life
+    async def __aenter__(self) -> Bus:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Connects; NotConnected if no broker has answered in time."""
+        if self._runner is not None:
+            raise HoldfastError("the bus is open already")
+        settings = ClientSettings(self.name, self._addresses)
+        self._opened = asyncio.get_running_loop().create_future()
+        self._runner = NodeRunner(
+            self.name, Role.CLIENT, lambda rng, streams: make_client(settings, rng, streams), application=self
+        )
+        self._runner.start()
+        try:
+            await asyncio.wait_for(asyncio.shield(self._opened), self._timeout_s)
+        except TimeoutError:
+            await self._runner.stop()
+            hint = f": {self._reason}" if self._reason else ""
+            raise NotConnected(f"no broker at {self._url} answered within {self._timeout_s:g} s{hint}") from None
+        except BaseException:
+            await self._runner.stop()
+            raise
+
+    async def close(self) -> None:
+        """Waits for what was published, says goodbye, and closes. What comes after that raises BusClosed."""
+        if self._runner is None or self.state is State.CLOSED:
+            return
+        try:
+            if self.state is not State.DISCONNECTED:
+                await self._settled()
+                await asyncio.wait_for(self._ask(requests.Close()), self._timeout_s)
+        except (TimeoutError, HoldfastError):
+            pass
+        await self._runner.stop()
+        self._end_everything(BusClosed("the bus was closed"))
+
+    # --------------------------------------------------------------------------------------------------- publishing
+    async def publish(
+        self,
+        attributes: Mapping[str, Value],
+        *,
+        topic: str = "",
+        payload: bytes = b"",
+        lifetime: float | None = None,
+        retry: bool = True,
+    ) -> None:
+        """Publishes an event, and returns when it is acknowledged.
+
+        `lifetime` is in seconds. With `retry=False` an event that a lost link swallows is not sent again: it raises
+        OutcomeUnknown, or NotConnected if there was no link to begin with.
+        """
+        await self._admit()
+        waiter = asyncio.get_running_loop().create_future()
+        self._collect(_new_event(attributes, topic, payload, lifetime), retry, waiter)
+        await waiter
+
+    async def post(
+        self,
+        attributes: Mapping[str, Value],
+        *,
+        topic: str = "",
+        payload: bytes = b"",
+        lifetime: float | None = None,
+    ) -> None:
+        """Publishes an event, and returns when there is room for it on the way. `flush` waits for the rest."""
+        await self._admit()
+        self._collect(_new_event(attributes, topic, payload, lifetime), True, None)
+
+    async def flush(self) -> None:
+        """Returns when everything posted so far is acknowledged; raises the first problem with any of it."""
+        await self._settled()
+        problem, self._posted_problem = self._posted_problem, None
+        if problem is not None:
+            raise problem
+
+    async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
+        """Publishes events as fast as they are taken in, and returns their number when all are acknowledged."""
+        count = 0
+        if isinstance(events, AsyncIterable):
+            async for event in events:
+                if self._unanswered >= UNANSWERED_MAX:
+                    await self._admit()
+                self._collect(_from_publication(event), True, None)
+                count += 1
+        else:
+            for event in events:
+                if self._unanswered >= UNANSWERED_MAX:
+                    await self._admit()
+                self._collect(_from_publication(event), True, None)
+                count += 1
+                if count % BATCH_EVENTS == 0:
+                    await asyncio.sleep(0)
+        await self.flush()
+        return count
+
+    def _collect(self, event: requests.NewEvent, retry: bool, waiter: asyncio.Future[None] | None) -> None:
+        self._check_open()
+        batch = self._collecting.get(retry)
+        if batch is None:
+            batch = self._collecting[retry] = _Batch()
+        batch.events.append(event)
+        batch.waiters.append(waiter)
+        self._unanswered += 1
+        if len(batch.events) >= BATCH_EVENTS:
+            self._send(retry)
+        elif not self._flush_due:
+            self._flush_due = True
+            asyncio.get_running_loop().call_soon(self._send_all)
+
+    def _send_all(self) -> None:
+        self._flush_due = False
+        for retry in list(self._collecting):
+            self._send(retry)
+
+    def _send(self, retry: bool) -> None:
+        batch = self._collecting.pop(retry)
+        request = self._next_request()
+        self._batches[request] = batch
+        if self._runner is not None:
+            self._runner.request(request, requests.PublishEvents(batch.events, retry))
+
+    async def _admit(self) -> None:
+        """Waits until there is room for another event."""
+        self._check_open()
+        while self._unanswered >= UNANSWERED_MAX:
+            room = asyncio.get_running_loop().create_future()
+            self._room.append(room)
+            await room
+            self._check_open()
+
+    async def _settled(self) -> None:
+        while self._unanswered and self.state is not State.CLOSED:
+            idle = asyncio.get_running_loop().create_future()
+            self._idle.append(idle)
+            await idle
+
+    # -------------------------------------------------------------------------------------------------- subscribing
+    def subscribe(self, filter: str = "", *, overflow: str = "disconnect", window: int = 1024) -> Subscription:
+        """A subscription, to be entered with `async with`. `window` events may wait here; docs explain `overflow`."""
+        try:
+            Overflow(overflow)
+        except ValueError:
+            allowed = ", ".join(member.value for member in Overflow)
+            raise ValueError(f"overflow is one of {allowed}, not {overflow!r}") from None
+        if not 1 <= window <= 65_536:
+            raise ValueError(f"window is 1 to 65536, not {window}")
+        return Subscription(self, filter, overflow, window)
+
+    async def _make_subscription(self, subscription: Subscription) -> int:
+        self._check_open()
+        request = self._next_request()
+        self._making[request] = subscription
+        command = requests.MakeSubscription(
+            str(subscription.filter), Overflow(subscription.overflow), subscription.window
+        )
+        try:
+            result = await self._ask(command, request)
+        finally:
+            self._making.pop(request, None)
+        if isinstance(result, requests.SubscriptionMade):
+            return result.subscription
+        raise _refusal(result, str(subscription.filter))
+
+    async def _end_subscription(self, number: int) -> None:
+        self._subscriptions.pop(number, None)
+        if self.state is not State.CLOSED:
+            await self._ask(requests.EndSubscription(number))
+
+    def _consumed(self, number: int, count: int) -> None:
+        if self._runner is not None and self.state is not State.CLOSED:
+            self._runner.request(0, requests.Consume(number, count))
+
+    # ----------------------------------------------------------------------------------------------------- requests
+    def _next_request(self) -> int:
+        self._last_request += 1
+        return self._last_request
+
+    def _check_open(self) -> None:
+        if self._runner is None:
+            raise BusClosed("the bus is not open: use it with 'async with'")
+        if self.state is State.CLOSED:
+            raise BusClosed(f"the bus is closed: {self._reason}" if self._reason else "the bus is closed")
+
+    async def _ask(self, command: Any, request: int = 0) -> Any:
+        self._check_open()
+        request = request or self._next_request()
+        future = self._futures[request] = asyncio.get_running_loop().create_future()
+        if self._runner is not None:
+            self._runner.request(request, command)
+        try:
+            return await future
+        finally:
+            self._futures.pop(request, None)
+
+    # --------------------------------------------------------------------------------------- called by the runner
+    def on_deliver(self, subscription: int, events: list[Event]) -> None:
+        found = self._subscriptions.get(subscription)
+        if found is not None:
+            found._deliver(events)
+
+    def on_complete(self, request: int, result: Any) -> None:
+        if request == requests.UNSOLICITED:
+            self._report(result)
+            return
+        batch = self._batches.pop(request, None)
+        if batch is not None:
+            self._answered(batch, result)
+            return
+        if isinstance(result, requests.SubscriptionMade) and request in self._making:
+            # Here and not when the maker goes on: events may come with the same turn.
+            self._subscriptions[result.subscription] = self._making[request]
+        future = self._futures.get(request)
+        if future is not None and not future.done():
+            future.set_result(result)
+
+    def _answered(self, batch: _Batch, result: requests.Published) -> None:
+        self._unanswered -= len(batch.events)
+        problems = {place: _publish_problem(reason, text) for place, reason, text in result.refused}
+        for place, waiter in enumerate(batch.waiters):
+            problem = problems.get(place)
+            if waiter is None:
+                if problem is not None and self._posted_problem is None:
+                    self._posted_problem = problem
+            elif not waiter.done():
+                if problem is None:
+                    waiter.set_result(None)
+                else:
+                    waiter.set_exception(problem)
+        if self._room and self._unanswered < UNANSWERED_MAX:
+            _wake(self._room)
+        if self._idle and not self._unanswered:
+            _wake(self._idle)
+
+    def _report(self, report: Any) -> None:
+        match report:
+            case requests.Connected():
+                first = self._opened is not None and not self._opened.done()
+                known = report.resumed or first
+                self._change(State.CONNECTED if known else State.FORGOTTEN, f"{report.broker} at {report.address}")
+                if self._opened is not None and not self._opened.done():
+                    self._opened.set_result(None)
+            case requests.Disconnected():
+                self._reason = report.reason
+                self._change(State.DISCONNECTED, report.reason)
+            case requests.SessionLost():
+                self._reason = report.problem
+                self._end_everything(Superseded(report.problem))
+            case requests.EventsMissed():
+                missed = self._subscriptions.get(report.subscription)
+                if missed is not None:
+                    missed.missed += report.count or 0
+                    missed.gaps += report.count is None
+            case requests.SubscriptionLost():
+                lost = self._subscriptions.pop(report.subscription, None)
+                if lost is not None:
+                    lost._end(SubscriptionEnded(f"the broker ended the subscription: {report.reason}", lost.filter))
+
+    def _change(self, state: State, detail: str) -> None:
+        self.state = state
+        log.info("%s: %s (%s)", self.name, state.value, detail)
+        if self._on_state is not None:
+            self._on_state(state, detail)
+
+    def _end_everything(self, problem: HoldfastError) -> None:
+        self._change(State.CLOSED, str(problem))
+        if self._opened is not None and not self._opened.done():
+            self._opened.set_exception(problem)
+        for future in self._futures.values():
+            if not future.done():
+                future.set_exception(problem)
+        for batch in [*self._batches.values(), *self._collecting.values()]:
+            for waiter in batch.waiters:
+                if waiter is not None and not waiter.done():
+                    waiter.set_exception(problem)
+        self._batches.clear()
+        self._collecting.clear()
+        for subscription in self._subscriptions.values():
+            subscription._end(problem)
+        _wake(self._room)
+        _wake(self._idle)
+
+
+def connect(url: str, *, name: str = "", on_state: OnState | None = None, timeout_s: float = 10.0) -> Bus:
+    """A bus for a site: `async with holdfast.connect("holdfast://127.0.0.1:7411") as bus`.
+
+    `name` is who you are to the broker, if you want to be recognised; only one client has a name at a time. `on_state`
+    hears of lost and regained connections. `timeout_s` is how long the first connection may take.
+    """
+    return Bus(url, name, on_state, timeout_s)
+
+
+def _new_event(
+    attributes: Mapping[str, Value], topic: str, payload: bytes, lifetime: float | None
+) -> requests.NewEvent:
+    check_mapping(attributes)
+    nanoseconds = 0
+    if lifetime is not None:
+        if not lifetime > 0:
+            raise ValueError(f"lifetime is {lifetime} s, and has to be positive")
+        nanoseconds = max(1, int(lifetime * 1_000) * MILLISECOND)
+    return requests.NewEvent(attributes, topic, payload, nanoseconds)
+
+
+def _from_publication(event: Publication) -> requests.NewEvent:
+    if isinstance(event, tuple):
+        return requests.NewEvent(event[0], event[1])
+    check_mapping(event)
+    return requests.NewEvent(event)
+
+
+def _publish_problem(reason: Refusal | None, problem: str) -> HoldfastError:
+    if reason is Refusal.EVENT:
+        return EventError(problem)
+    if reason is Refusal.SUPERSEDED:
+        return Superseded(problem)
+    if problem == "not connected":
+        return NotConnected("there is no connection, and the event was not to be kept for one")
+    return OutcomeUnknown(problem)
+
+
+def _refusal(result: requests.SubscriptionRefused, text: str) -> HoldfastError:
+    match result.reason:
+        case Refusal.FILTER:
+            return FilterError(result.problem, text, result.offset, result.expected)
+        case Refusal.LIMIT:
+            return LimitReached(result.problem)
+        case _:
+            return SubscriptionEnded(result.problem, text)
+
+
+def _wake(waiters: list[asyncio.Future[None]]) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
+    waiters.clear()

@@ -1,0 +1,118 @@
+"""A subscription as its application sees it: an asynchronous iterator over events, or over lists of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from holdfast.errors import HoldfastError
+from holdfast.model.event import Event
+
+if TYPE_CHECKING:
+    from holdfast.client.bus import Bus
+
+
+class Subscription:
+    """Made by `bus.subscribe`; use it with `async with`, and iterate over it with `async for`.
+
+    `missed` counts the events that were dropped for want of room, and `gaps` how often the broker forgot the
+    subscription, so that nobody knows how many were missed.
+    """
+
+    def __init__(self, bus: Bus, text: str, overflow: str, window: int) -> None:
+        self.filter = text
+        self.overflow = overflow
+        self.window = window
+        self.missed = 0
+        self.gaps = 0
+        self._bus = bus
+        self._number = 0
+        self._events: deque[Event] = deque()
+        self._taken = 0  # by the application, and not reported to the node yet
+        self._waiter: asyncio.Future[None] | None = None
+        self._problem: HoldfastError | None = None
+        self._over = False
+
+    async def __aenter__(self) -> Subscription:
+        self._number = await self._bus._make_subscription(self)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends the subscription; what was not taken is gone."""
+        if self._number and not self._over:
+            self._end(None)
+            self._events.clear()
+            await self._bus._end_subscription(self._number)
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        events = self._events
+        while await self._more():
+            while events:
+                # Before it is handed out: whoever leaves the loop has taken it.
+                self._taken += 1
+                event = events.popleft()
+                if not events:
+                    self._report()
+                yield event
+
+    async def batches(self) -> AsyncIterator[list[Event]]:
+        """Lists of events, as they come; never an empty one."""
+        while await self._more():
+            batch = list(self._events)
+            self._events.clear()
+            self._taken += len(batch)
+            self._report()
+            yield batch
+
+    async def next(self) -> Event:
+        """The next event."""
+        if not await self._more():
+            raise StopAsyncIteration
+        self._taken += 1
+        event = self._events.popleft()
+        self._report()
+        return event
+
+    async def _more(self) -> bool:
+        """Waits until there is an event. False when the subscription was closed here; raises what ended it else."""
+        while not self._events:
+            if self._problem is not None:
+                raise self._problem
+            if self._over:
+                return False
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        if self._taken >= self.window // 4:
+            self._report()
+        return True
+
+    def _report(self) -> None:
+        """Tells the node what the application has taken, which makes room for more."""
+        if self._taken:
+            taken, self._taken = self._taken, 0
+            self._bus._consumed(self._number, taken)
+
+    # ------------------------------------------------------------------------------------------------ called by the bus
+    def _deliver(self, events: list[Event]) -> None:
+        self._events.extend(events)
+        self._wake()
+
+    def _end(self, problem: HoldfastError | None) -> None:
+        self._over = True
+        self._problem = problem
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
