@@ -4,8 +4,8 @@ A subcommand is a module of this folder with `add_arguments(parser)`, which sets
 function from the arguments to an exit code. Only the module of the subcommand that was asked for is imported, so that
 looking at a trace does not wait for what a simulation needs. To add one, write its module and its line in SUBCOMMANDS.
 
-Exit codes: 0 all is well; 1 a check failed; 2 wrong usage or bad input, with a message on standard error; 130
-interrupted from the keyboard; 141 whoever read our output has closed it.
+Exit codes: 0 all is well; 1 a check failed; 2 wrong usage or bad input, with a message on standard error; 3 a
+broker stopped by itself; 130 interrupted from the keyboard; 141 whoever read our output has closed it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,14 @@ from holdfast import HoldfastError, __version__
 OK = 0
 CHECK_FAILED = 1
 BAD_INPUT = 2
+BROKER_FAILED = 3
 INTERRUPTED = 130
 OUTPUT_CLOSED = 141
 
 SUBCOMMANDS = {
+    "broker": "serve a site's brokers to clients",
+    "publish": "publish events, from JSON lines or from the command line",
+    "subscribe": "print events as JSON lines, as they come",
     "sim": "break a site under the simulator, by seed; replay a seed",
     "trace": "look into the trace of a run: the story of an event, checks, a summary",
 }

@@ -34,7 +34,7 @@ from holdfast.kernel.time import MILLISECOND
 from holdfast.model.event import Event
 from holdfast.model.values import Value, check_mapping
 from holdfast.protocols.sessions import requests
-from holdfast.protocols.sessions.client import ClientSettings
+from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.messages import Overflow, Refusal
 from holdfast.runtime.runner import NodeRunner
 
@@ -416,7 +416,7 @@ def _publish_problem(reason: Refusal | None, problem: str) -> HoldfastError:
         return EventError(problem)
     if reason is Refusal.SUPERSEDED:
         return Superseded(problem)
-    if problem == "not connected":
+    if problem == requests.NOT_CONNECTED:
         return NotConnected("there is no connection, and the event was not to be kept for one")
     return OutcomeUnknown(problem)
 

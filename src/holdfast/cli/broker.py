@@ -1,0 +1,56 @@
+"""`holdfast broker` and `holdfast up`: serve a site's brokers from this process."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+from pathlib import Path
+
+from holdfast.broker.site import BrokerEntry, Site, site_from_toml
+from holdfast.cli.main import BROKER_FAILED, OK
+from holdfast.errors import SiteError
+from holdfast.runtime.serving import check_servable, serve
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("site", metavar="SITE", nargs="?", help="a site file (default: one broker at 127.0.0.1:7411)")
+    parser.add_argument("--id", metavar="BROKER", help="only this broker (default: all of the site)")
+    parser.add_argument("--log", choices=("info", "debug", "quiet"), default="info", help="how much to say")
+    parser.set_defaults(run=_run)
+
+
+def read_site(name: str | None) -> tuple[Site, str]:
+    """The site of a file, or the default one; and where it is from."""
+    if name is None:
+        return Site(name="default", scheme="tree", brokers=(BrokerEntry(id="b1"),)), "the default site"
+    path = Path(name)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SiteError(f"this is no UTF-8 text: {error.reason} at byte {error.start}", name) from error
+    return site_from_toml(text, name), name
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    site, where = read_site(arguments.site)
+    entries = [entry for entry in site.brokers if arguments.id in (None, entry.id)]
+    if not entries:
+        known = ", ".join(entry.id for entry in site.brokers)
+        raise SiteError(f"there is no broker {arguments.id!r}; there is {known}", where)
+    check_servable(site, where)
+    level = {"quiet": logging.CRITICAL, "info": logging.INFO, "debug": logging.DEBUG}[arguments.log]
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+
+    def ready(entry: BrokerEntry, port: int) -> None:
+        host = entry.address.rpartition(":")[0]
+        print(f"broker {entry.id} serves holdfast://{host}:{port}", flush=True)
+        print("it keeps nothing over a restart", flush=True)
+
+    failure = asyncio.run(serve(site, entries, ready))
+    if failure:
+        print(f"holdfast: {failure}", file=sys.stderr)
+        return BROKER_FAILED
+    print("stopped")
+    return OK

@@ -1,0 +1,58 @@
+"""Events as JSON lines: {"topic", "attributes", "payload" (base64), "lifetime_ms"}."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import EventError
+from holdfast.model.event import Event
+from holdfast.model.values import Value
+
+
+class EventLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What `publish` reads. Payloads are base64."""
+
+    topic: str = ""
+    attributes: dict[str, Value] = {}
+    payload: bytes = b""
+    lifetime_ms: int = 0
+
+
+class ReceivedLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What `subscribe` writes."""
+
+    id: str
+    topic: str = ""
+    attributes: dict[str, Value] = {}
+    payload: bytes = b""
+    published_at: int = 0
+
+
+_decode = msgspec.json.Decoder(EventLine).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def read_line(line: bytes | str, number: int) -> EventLine:
+    try:
+        return _decode(line)
+    except msgspec.DecodeError as error:
+        raise EventError(f"line {number}: {error}") from error
+
+
+def write_line(event: Event) -> bytes:
+    line = ReceivedLine(
+        id=event.id,
+        topic=event.topic,
+        attributes=event.attributes,
+        payload=event.payload,
+        published_at=event.published_at,
+    )
+    return _encode(line) + b"\n"
+
+
+def as_builtins(line: EventLine) -> dict[str, Any]:
+    """How `Bus.post` takes it."""
+    lifetime = line.lifetime_ms / 1000 if line.lifetime_ms else None
+    return {"topic": line.topic, "payload": line.payload, "lifetime": lifetime}
