@@ -44,11 +44,6 @@ class FrameReader:
         """How many bytes of an unfinished frame are held."""
         return len(self._buffer)
 
-    def take_rest(self) -> bytes:
-        """Removes and gives the bytes of an unfinished frame."""
-        rest, self._buffer = self._buffer, b""
-        return rest
-
     def feed(self, data: bytes) -> list[Frame]:
         """All frames that are whole now. ProtocolError for one that is too long; what came before it is lost then."""
         if self._buffer:

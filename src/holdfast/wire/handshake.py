@@ -20,7 +20,7 @@ from holdfast.errors import HandshakeRefused, ProtocolError
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.protocols.catalogue import PROTOCOL_VERSIONS
-from holdfast.wire.framing import FrameReader, encode_frames
+from holdfast.wire.framing import HEADER_BYTES, encode_frames
 from holdfast.wire.limits import WireLimits
 
 MAGIC: Final = {Role.CLIENT: b"HOLDFAST-CLIENT\n", Role.BROKER: b"HOLDFAST-BROKER\n"}
@@ -77,21 +77,22 @@ class _Step:
 
     def __init__(self, limits: WireLimits) -> None:
         self._limits = limits
-        self._seen = 0
-        self._reader = FrameReader(msgspec.structs.replace(limits, control_frame_bytes=limits.handshake_bytes))
+        self._buffer = b""
 
     def _message(self, data: bytes) -> tuple[Message | None, bytes]:
-        """The other side's message, when it is whole, and the bytes behind it."""
-        self._seen += len(data)
-        frames = self._reader.feed(data)
-        if not frames:
-            if self._seen > self._limits.handshake_bytes:
-                raise ProtocolError(f"no handshake within handshake_bytes, {self._limits.handshake_bytes}")
+        """The other side's message, when it is whole, and the bytes behind it, which belong to what follows."""
+        self._buffer += data
+        if len(self._buffer) < HEADER_BYTES:
             return None, b""
-        kind, body = frames[0]
-        # What came behind the first frame belongs to the conversation that follows.
-        rest = encode_frames(frames[1:]) + self._reader.take_rest()
-        return HANDSHAKE.decode(kind, body), rest
+        length = int.from_bytes(self._buffer[:4], "big")
+        if not 1 <= length <= self._limits.handshake_bytes:
+            raise ProtocolError(
+                f"a handshake of {length} bytes is beyond handshake_bytes, {self._limits.handshake_bytes}"
+            )
+        if len(self._buffer) < 4 + length:
+            return None, b""
+        body, rest = self._buffer[HEADER_BYTES : 4 + length], self._buffer[4 + length :]
+        return HANDSHAKE.decode(self._buffer[4], body), rest
 
 
 class Dialling(_Step):

@@ -1,0 +1,194 @@
+"""What clients may rely on, asked of every driver in the same words."""
+
+import pytest
+
+from holdfast.broker.assembly import BrokerSettings, make_broker, make_client
+from holdfast.kernel.links import Role
+from holdfast.kernel.time import MILLISECOND
+from holdfast.protocols.sessions.conversation import ClientSettings
+from holdfast.protocols.sessions.core import CoreLimits
+from holdfast.protocols.sessions.messages import Overflow, Refusal
+from holdfast.protocols.sessions.requests import (
+    Close,
+    Closed,
+    Consume,
+    EndSubscription,
+    EventsMissed,
+    MakeSubscription,
+    NewEvent,
+    Published,
+    PublishEvents,
+    SubscriptionLost,
+    SubscriptionMade,
+    SubscriptionOver,
+    SubscriptionRefused,
+)
+from tests.contract.driver import Driver, Inbox
+
+
+def start_broker(driver: Driver, durable: bool = False, limits: CoreLimits | None = None) -> None:
+    settings = BrokerSettings("b1", durable, limits or CoreLimits())
+    driver.add("b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), durable=durable)
+    driver.start("b1")
+
+
+def start_client(driver: Driver, name: str) -> Inbox:
+    settings = ClientSettings(name, (driver.address("b1", Role.CLIENT),), pause_max=200 * MILLISECOND)
+    inbox = driver.add(name, Role.CLIENT, lambda rng, streams: make_client(settings, rng, streams))
+    driver.start(name)
+    return inbox
+
+
+def subscribe(driver: Driver, inbox: Inbox, name: str, text: str = "", **options: object) -> None:
+    made = len([result for result in inbox.results if isinstance(result, SubscriptionMade)])
+    driver.request(name, MakeSubscription(text, **options))  # type: ignore[arg-type]
+    driver.wait_until(lambda: len([r for r in inbox.results if isinstance(r, SubscriptionMade)]) == made + 1)
+
+
+def sequences(inbox: Inbox) -> list[int]:
+    return [int(event.rpartition("/")[2]) for event in inbox.events]
+
+
+def events(*prices: float) -> PublishEvents:
+    return PublishEvents([NewEvent({"price": price}, topic="stock") for price in prices])
+
+
+def test_a_subscriber_gets_what_matches_in_order(driver: Driver) -> None:
+    start_broker(driver)
+    subscriber, publisher = start_client(driver, "s"), start_client(driver, "p")
+    subscribe(driver, subscriber, "s", "topic = 'stock' AND price > 10")
+    for first in range(0, 300, 30):
+        driver.request("p", events(*range(first, first + 30)))
+    driver.wait_until(lambda: publisher.results.count(Published([])) == 10)
+    driver.wait_until(lambda: len(subscriber.events) == 289)
+    assert sequences(subscriber) == list(range(12, 301))
+
+
+def test_a_window_is_not_exceeded_and_consuming_makes_room(driver: Driver) -> None:
+    start_broker(driver)
+    subscriber, _ = start_client(driver, "s"), start_client(driver, "p")
+    subscribe(driver, subscriber, "s", window=5)
+    driver.request("p", events(*range(20)))
+    driver.wait_until(lambda: len(subscriber.events) == 5)
+    driver.settle()
+    assert len(subscriber.events) == 5
+    for there in (10, 15, 20):
+        driver.request("s", Consume(1, 5))
+        driver.wait_until(lambda there=there: len(subscriber.events) == there)  # type: ignore[misc]
+    assert sequences(subscriber) == list(range(1, 21))
+
+
+@pytest.mark.parametrize("power_cut", [False, True], ids=["killed", "without power"])
+def test_a_broker_with_a_disk_loses_doubles_and_reorders_nothing_when_it_is_restarted(
+    driver: Driver, power_cut: bool
+) -> None:
+    start_broker(driver, durable=True)
+    subscriber, publisher = start_client(driver, "s"), start_client(driver, "p")
+    subscribe(driver, subscriber, "s")
+    for round in range(4):
+        for _ in range(5):
+            driver.request("p", events(*range(10)))
+        driver.wait_until(lambda: bool(subscriber.events))
+        if round < 3:
+            driver.kill("b1", power_cut)
+            driver.start("b1")
+    driver.wait_until(lambda: publisher.results.count(Published([])) == 20)
+    driver.wait_until(lambda: len(subscriber.events) == 200)
+    driver.settle()
+    assert sequences(subscriber) == list(range(1, 201))
+
+
+def test_a_broker_without_a_disk_may_lose_and_says_so_but_doubles_and_reorders_nothing(driver: Driver) -> None:
+    start_broker(driver)
+    subscriber, publisher = start_client(driver, "s"), start_client(driver, "p")
+    subscribe(driver, subscriber, "s")
+    for _ in range(5):
+        driver.request("p", events(*range(10)))
+    driver.wait_until(lambda: bool(subscriber.events))
+    driver.kill("b1")
+    driver.start("b1")
+    driver.wait_until(lambda: any(isinstance(result, EventsMissed) for result in subscriber.results))
+    driver.wait_until(lambda: publisher.results.count(Published([])) == 5)
+    driver.settle()
+    driver.request("p", events(1))
+    driver.wait_until(lambda: bool(subscriber.events) and sequences(subscriber)[-1] == 51)
+    assert sequences(subscriber) == sorted(set(sequences(subscriber)))
+
+
+def test_a_client_that_is_started_again_is_not_muted(driver: Driver) -> None:
+    start_broker(driver)
+    subscriber, publisher = start_client(driver, "s"), start_client(driver, "p")
+    subscribe(driver, subscriber, "s")
+    driver.request("p", events(1, 2, 3))
+    driver.wait_until(lambda: len(subscriber.events) == 3)
+    driver.kill("p")
+    driver.start("p")
+    driver.request("p", events(1, 2, 3))
+    driver.wait_until(lambda: len(subscriber.events) == 6)
+    assert sequences(subscriber) == [1, 2, 3, 1, 2, 3]
+    driver.wait_until(lambda: publisher.results.count(Published([])) == 2)
+
+
+def test_refusals_carry_their_reasons(driver: Driver) -> None:
+    start_broker(driver, limits=CoreLimits(subscriptions_per_session=1))
+    client = start_client(driver, "s")
+    driver.request("s", MakeSubscription("price >"))
+    driver.wait_until(lambda: any(isinstance(result, SubscriptionRefused) for result in client.results))
+    refused = next(result for result in client.results if isinstance(result, SubscriptionRefused))
+    assert (refused.reason, refused.problem, refused.offset) == (Refusal.FILTER, "the filter ends too early", 7)
+    subscribe(driver, client, "s")
+    driver.request("s", MakeSubscription("price > 1"))
+    problem = "a session has at most 1 subscriptions"
+    driver.wait_until(lambda: SubscriptionRefused(Refusal.LIMIT, problem) in client.results)
+    driver.request("s", PublishEvents([NewEvent({"price": float("nan")}), NewEvent({"price": 1})]))
+    driver.wait_until(lambda: any(isinstance(result, Published) for result in client.results))
+    (published,) = [result for result in client.results if isinstance(result, Published)]
+    assert [(place, reason) for place, reason, _ in published.refused] == [(0, Refusal.EVENT)]
+
+
+def test_a_subscription_that_overflows_is_ended_or_told_what_it_missed(driver: Driver) -> None:
+    start_broker(driver, limits=CoreLimits(backlog_events=10))
+    ended, dropping = start_client(driver, "s1"), start_client(driver, "s2")
+    publisher = start_client(driver, "p")
+    subscribe(driver, ended, "s1", window=1)
+    subscribe(driver, dropping, "s2", window=1, overflow=Overflow.DROP_OLDEST)
+    driver.request("p", events(*range(40)))
+    driver.wait_until(lambda: publisher.results.count(Published([])) == 1)
+    driver.wait_until(lambda: any(isinstance(result, SubscriptionLost) for result in ended.results))
+    for _ in range(40):
+        driver.request("s2", Consume(1, 1))
+        driver.settle()
+    missed = sum(result.count or 0 for result in dropping.results if isinstance(result, EventsMissed))
+    assert sequences(dropping)[-1] == 40
+    assert missed == 40 - len(dropping.events) > 0
+
+
+def test_a_blocking_subscription_makes_its_publishers_wait_and_loses_nothing(driver: Driver) -> None:
+    start_broker(driver, limits=CoreLimits(backlog_events=10))
+    subscriber, publisher = start_client(driver, "s"), start_client(driver, "p")
+    other = start_client(driver, "q")
+    subscribe(driver, subscriber, "s", "topic = 'stock'", window=1, overflow=Overflow.BLOCK)
+    driver.request("p", events(*range(40)))
+    driver.wait_until(lambda: bool(subscriber.events))
+    driver.request("q", PublishEvents([NewEvent({}, topic="news")]))
+    driver.wait_until(lambda: Published([]) in other.results)
+    assert Published([]) not in publisher.results
+    while len(subscriber.events) < 40:
+        seen = len(subscriber.events)
+        driver.request("s", Consume(1, 1))
+        driver.wait_until(lambda seen=seen: len(subscriber.events) > seen)  # type: ignore[misc]
+    driver.wait_until(lambda: Published([]) in publisher.results)
+    assert sequences(subscriber) == list(range(1, 41))
+
+
+def test_ending_and_closing_are_answered(driver: Driver) -> None:
+    start_broker(driver)
+    client = start_client(driver, "s")
+    subscribe(driver, client, "s")
+    driver.request("s", EndSubscription(1))
+    driver.wait_until(lambda: SubscriptionOver(1) in client.results)
+    driver.request("s", events(1))
+    driver.wait_until(lambda: Published([]) in client.results)
+    driver.request("s", Close())
+    driver.wait_until(lambda: Closed() in client.results)
+    assert client.events == []

@@ -1,0 +1,59 @@
+"""Frames are cut out of any stream of reads, and nothing is kept or allocated for what a length only claims."""
+
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import ProtocolError
+from holdfast.protocols.catalogue import LARGE_KINDS
+from holdfast.wire.framing import FrameReader, encode_frames
+from holdfast.wire.limits import WireLimits
+
+LIMITS = WireLimits(frame_bytes=1000, control_frame_bytes=100)
+LARGE, SMALL = min(LARGE_KINDS), 7
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([LARGE, SMALL]), st.binary(max_size=90)), max_size=12),
+    st.lists(st.integers(1, 40), min_size=1),
+)
+def test_frames_come_out_whole_however_they_are_read(frames: list[tuple[int, bytes]], sizes: list[int]) -> None:
+    data, reader, found, place = encode_frames(frames), FrameReader(LIMITS), [], 0
+    while data:
+        size = sizes[place % len(sizes)]
+        found += reader.feed(data[:size])
+        data, place = data[size:], place + 1
+    assert found == frames
+    assert reader.waiting == 0
+
+
+@pytest.mark.parametrize(
+    ("head", "problem"),
+    [
+        (b"\xff\xff\xff\xff\x04", "a frame of 4294967295 bytes is beyond frame_bytes, 1000"),
+        (b"\xff\xff\xff\xff\x07", "a control frame of 4294967295 bytes is beyond control_frame_bytes, 100"),
+        (b"\x00\x00\x00\x65\x07", "a control frame of 101 bytes is beyond control_frame_bytes, 100"),
+        (b"\x00\x00\x03\xe9\x04", "a frame of 1001 bytes is beyond frame_bytes, 1000"),
+        (b"\x00\x00\x00\x00\x07", "a frame of no bytes has no kind"),
+    ],
+)
+def test_a_frame_that_is_too_long_is_refused_when_its_length_is_seen(head: bytes, problem: str) -> None:
+    with pytest.raises(ProtocolError, match=problem):
+        FrameReader(LIMITS).feed(head)
+
+
+def test_nothing_is_allocated_for_what_a_length_claims() -> None:
+    reader = FrameReader(WireLimits())
+    tracemalloc.start()
+    assert reader.feed((1024 * 1024).to_bytes(4, "big") + bytes([LARGE])) == []
+    assert tracemalloc.get_traced_memory()[1] < 10_000
+    tracemalloc.stop()
+
+
+def test_large_frames_are_for_events_only() -> None:
+    frame = encode_frames([(LARGE, bytes(500))])
+    assert FrameReader(LIMITS).feed(frame) == [(LARGE, bytes(500))]
+    with pytest.raises(ProtocolError):
+        FrameReader(LIMITS).feed(encode_frames([(SMALL, bytes(500))]))

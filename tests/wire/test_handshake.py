@@ -1,0 +1,89 @@
+"""A handshake says who is there, of which role and version, or refuses with a reason; in any cutting of the bytes."""
+
+import pytest
+
+from holdfast.errors import HandshakeRefused, ProtocolError
+from holdfast.kernel.links import Role
+from holdfast.wire.framing import encode_frames
+from holdfast.wire.handshake import HANDSHAKE, MAGIC, Dialling, Hello, HelloAccepted, Listening, Peer
+from holdfast.wire.limits import WireLimits
+
+LIMITS = WireLimits()
+
+
+def listening(role: Role = Role.CLIENT) -> Listening:
+    return Listening(role, "b1", 5, LIMITS)
+
+
+def hello(**changes: object) -> bytes:
+    fields = {"versions": (1,), "name": "c1", "incarnation": 3, **changes}
+    return MAGIC[Role.CLIENT] + encode_frames([HANDSHAKE.encode(Hello(**fields))])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("step", [1, 3, 7, 1000])
+def test_both_sides_learn_who_the_other_is(step: int) -> None:
+    dialling, listener = Dialling(Role.CLIENT, "c1", 3, LIMITS), listening()
+    data = dialling.opening + b"more"
+    peer, rest = None, b""
+    while data and peer is None:
+        peer, rest = listener.feed(data[:step])
+        data = data[step:]
+    assert peer == Peer(Role.CLIENT, "c1", 3, 1)
+    assert rest + data == b"more"
+    assert dialling.feed(listener.answer + b"behind") == (Peer(Role.BROKER, "b1", 5, 1), b"behind")
+
+
+@pytest.mark.parametrize(
+    ("data", "reason", "problem"),
+    [
+        (b"GET / HTTP/1.1\r\n", "protocol", "this is no Holdfast handshake"),
+        (MAGIC[Role.BROKER] + b"xxxx", "role", "this listener is for clients, not for brokers"),
+        (hello(versions=(7, 8)), "version", "versions 7, 8 were offered; this broker speaks 1"),
+        (hello(versions=()), "version", "versions none were offered; this broker speaks 1"),
+        (hello(name=""), "name", "'' is no name"),
+        (hello(name="a/b"), "name", "'a/b' is no name"),
+        (hello(name="*"), "name", "'*' is no name"),
+        (hello(name="x" * 3000), "name", "'xxx"),
+        (MAGIC[Role.CLIENT] + encode_frames([(1, b"\x90")]), "protocol", "there is no type with the number 1"),
+        (
+            MAGIC[Role.CLIENT] + encode_frames([HANDSHAKE.encode(HelloAccepted(1, "b", 1))]),
+            "protocol",
+            "HelloAccepted is not for a listener",
+        ),
+        (
+            MAGIC[Role.CLIENT] + b"\xff\xff\xff\xff\xf0",
+            "protocol",
+            "a handshake of 4294967295 bytes is beyond handshake_bytes, 4096",
+        ),
+        (MAGIC[Role.CLIENT] + b"\x00\x00\x0f\xff\xf0" + bytes(5000), "protocol", "bytes are no Hello"),
+        (MAGIC[Role.CLIENT] + bytes(5), "protocol", "a handshake of 0 bytes is beyond handshake_bytes, 4096"),
+    ],
+)
+def test_what_is_not_wanted_is_refused_with_a_reason_that_the_other_side_can_read(
+    data: bytes, reason: str, problem: str
+) -> None:
+    listener = listening()
+    with pytest.raises(HandshakeRefused) as caught:
+        listener.feed(data)
+    assert caught.value.reason == reason
+    assert caught.value.problem.startswith(problem)
+    with pytest.raises(HandshakeRefused) as told:
+        Dialling(Role.CLIENT, "c1", 3, LIMITS).feed(listener.answer)
+    assert (told.value.reason, told.value.problem) == (reason, caught.value.problem)
+
+
+def test_a_large_message_right_behind_the_handshake_is_not_part_of_it() -> None:
+    large = encode_frames([(4, bytes(100_000))])
+    assert listening().feed(hello() + large) == (Peer(Role.CLIENT, "c1", 3, 1), large)
+
+
+def test_an_answer_in_a_version_that_was_not_offered_is_a_breach() -> None:
+    answer = encode_frames([HANDSHAKE.encode(HelloAccepted(9, "b1", 1))])
+    with pytest.raises(ProtocolError, match="the other side chose version 9, which was not offered"):
+        Dialling(Role.CLIENT, "c1", 3, LIMITS).feed(answer)
+
+
+def test_a_broker_on_the_clients_listener_is_refused_and_the_other_way_round() -> None:
+    for role, other in ((Role.CLIENT, Role.BROKER), (Role.BROKER, Role.CLIENT)):
+        with pytest.raises(HandshakeRefused, match="this listener is for"):
+            listening(role).feed(Dialling(other, "x", 1, LIMITS).opening)
