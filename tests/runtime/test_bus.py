@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.client import Bus, State, connect
+from holdfast.client import Bus, State, Subscription, connect
 from holdfast.errors import (
     BusClosed,
     EventError,
@@ -42,6 +42,11 @@ def run(scene: Callable[[], Awaitable[Any]]) -> Any:
 async def two(broker: BrokerProcess) -> AsyncIterator[tuple[Bus, Bus]]:
     async with connect(broker.url) as one, connect(broker.url) as other:
         yield one, other
+
+
+async def _take_until_it_fails(events: Subscription) -> None:
+    async for _ in events:
+        pass
 
 
 async def _publish_until_it_fails(bus: Bus, retry: bool = True) -> None:
@@ -196,9 +201,7 @@ def test_a_name_belongs_to_whoever_came_last(broker: BrokerProcess) -> None:
         async with connect(broker.url, name="desk") as first, connect(broker.url, name="desk") as second:
             await second.publish({"n": 1})
             with pytest.raises((Superseded, BusClosed, OutcomeUnknown)):
-                for _ in range(200):
-                    await first.publish({"n": 2})
-                    await asyncio.sleep(0.05)
+                await _publish_until_it_fails(first)
 
     run(scene)
 
@@ -208,8 +211,7 @@ def test_a_subscriber_that_is_too_slow_is_told(broker: BrokerProcess) -> None:
         async with two(broker) as (publisher, subscriber), subscriber.subscribe("topic = 's'", window=10) as events:
             await publisher.publish_many(({"n": n}, "s") for n in range(11_000))
             with pytest.raises(SubscriptionEnded, match="overflow: more than 10000 events"):
-                async for _ in events:
-                    pass
+                await _take_until_it_fails(events)
 
     run(scene)
 

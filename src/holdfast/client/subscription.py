@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import BusClosed, HoldfastError
 from holdfast.model.event import Event
 
 if TYPE_CHECKING:
@@ -65,17 +65,23 @@ class Subscription:
 
     async def batches(self) -> AsyncIterator[list[Event]]:
         """Lists of events, as they come; never an empty one."""
-        while await self._more():
-            batch = list(self._events)
-            self._events.clear()
-            self._taken += len(batch)
-            self._report()
+        while batch := await self.take():
             yield batch
+
+    async def take(self) -> list[Event]:
+        """All events that are there, at least one; an empty list when the subscription was closed here."""
+        if not await self._more():
+            return []
+        batch = list(self._events)
+        self._events.clear()
+        self._taken += len(batch)
+        self._report()
+        return batch
 
     async def next(self) -> Event:
         """The next event."""
         if not await self._more():
-            raise StopAsyncIteration
+            raise BusClosed("the subscription is closed")
         self._taken += 1
         event = self._events.popleft()
         self._report()

@@ -1,0 +1,157 @@
+"""`holdfast.blocking.connect`: the same bus for scripts and notebooks, without asyncio.
+
+The bus lives in a thread with an event loop of its own. Every call here waits for its counterpart there; calls may come
+from several threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, TypeVar
+
+from holdfast.client.bus import Bus, OnState, Publication
+from holdfast.client.subscription import Subscription
+from holdfast.errors import BusClosed
+from holdfast.model.event import Event
+from holdfast.model.values import Value
+
+_T = TypeVar("_T")
+
+
+class _Loop:
+    """An event loop in a thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="holdfast", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, _T], timeout_s: float | None = None) -> _T:
+        if not self._thread.is_alive():
+            work.close()
+            raise BusClosed("the bus is closed")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(timeout_s)
+        except concurrent.futures.TimeoutError:
+            future.cancel()
+            raise TimeoutError(f"nothing came within {timeout_s} s") from None
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class BlockingBus:
+    """A connection to a site. Made by `connect`; use it with `with`."""
+
+    def __init__(self, url: str, name: str = "", on_state: OnState | None = None, timeout_s: float = 10.0) -> None:
+        self._bus = Bus(url, name, on_state, timeout_s)
+        self._loop: _Loop | None = None
+
+    @property
+    def name(self) -> str:
+        return self._bus.name
+
+    def __enter__(self) -> BlockingBus:
+        self._loop = _Loop()
+        try:
+            self._loop.run(self._bus.open())
+        except BaseException:
+            self._loop.close()
+            self._loop = None
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self, work: Coroutine[Any, Any, _T], timeout_s: float | None = None) -> _T:
+        if self._loop is None:
+            work.close()
+            raise BusClosed("the bus is not open: use it with 'with'")
+        return self._loop.run(work, timeout_s)
+
+    def close(self) -> None:
+        """Waits for what was published, says goodbye, and closes."""
+        if self._loop is not None:
+            self._loop.run(self._bus.close())
+            self._loop.close()
+            self._loop = None
+
+    def publish(
+        self,
+        attributes: Mapping[str, Value],
+        *,
+        topic: str = "",
+        payload: bytes = b"",
+        lifetime: float | None = None,
+        retry: bool = True,
+    ) -> None:
+        """Publishes an event, and returns when it is acknowledged."""
+        self._run(self._bus.publish(attributes, topic=topic, payload=payload, lifetime=lifetime, retry=retry))
+
+    def publish_many(self, events: Iterable[Publication]) -> int:
+        """Publishes events as fast as they are taken in, and returns their number when all are acknowledged."""
+        return self._run(self._bus.publish_many(events))
+
+    def subscribe(self, filter: str = "", *, overflow: str = "disconnect", window: int = 1024) -> BlockingSubscription:
+        """A subscription, to be entered with `with`."""
+        return BlockingSubscription(self, self._bus.subscribe(filter, overflow=overflow, window=window))
+
+
+class BlockingSubscription:
+    """Made by `bus.subscribe`; use it with `with`, and iterate over it with `for`."""
+
+    def __init__(self, bus: BlockingBus, subscription: Subscription) -> None:
+        self._bus = bus
+        self._subscription = subscription
+
+    @property
+    def missed(self) -> int:
+        """How many events were dropped for want of room."""
+        return self._subscription.missed
+
+    @property
+    def gaps(self) -> int:
+        """How often the broker forgot the subscription, so that nobody knows what was missed."""
+        return self._subscription.gaps
+
+    def __enter__(self) -> BlockingSubscription:
+        self._bus._run(self._subscription.__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the subscription."""
+        self._bus._run(self._subscription.close())
+
+    def next(self, timeout_s: float | None = None) -> Event:
+        """The next event; TimeoutError if none comes in time."""
+        return self._bus._run(self._subscription.next(), timeout_s)
+
+    def __iter__(self) -> Iterator[Event]:
+        while True:
+            batch = self._bus._run(self._subscription.take())
+            if not batch:
+                return
+            yield from batch
+
+
+def connect(url: str, *, name: str = "", on_state: OnState | None = None, timeout_s: float = 10.0) -> BlockingBus:
+    """A bus for a site: `with holdfast.blocking.connect("holdfast://127.0.0.1:7411") as bus`."""
+    return BlockingBus(url, name, on_state, timeout_s)
