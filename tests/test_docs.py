@@ -62,13 +62,13 @@ def test_docstrings_show_what_happens(module: str) -> None:
 
 
 def commands_of(text: str) -> list[tuple[list[str], list[str]]]:
-    """The commands of a page's shell blocks, each with the lines of output that are shown under it."""
+    """The commands of a page that end by themselves, each with the lines of output that are shown under it."""
     found: list[tuple[list[str], list[str]]] = []
     for block in text.split("```")[1::2]:
         for line in block.splitlines():
-            if line.startswith(".venv/bin/holdfast "):
+            if line.startswith((".venv/bin/holdfast sim ", ".venv/bin/holdfast trace ")):
                 found.append((shlex.split(line.partition("  #")[0])[1:], []))
-            elif found and line and block.lstrip().startswith(".venv/bin/holdfast"):
+            elif found and line and block.lstrip().startswith(".venv/bin/holdfast sim"):
                 found[-1][1].append(line)
     return found
 
