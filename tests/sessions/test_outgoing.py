@@ -173,3 +173,34 @@ def test_everything_can_be_given_up_at_once() -> None:
     assert (outgoing.in_flight, outgoing.ready) == (0, False)
     assert outgoing.settle(2, 0, None) == []
     outgoing.check_invariants()
+
+
+@given(
+    sizes=st.lists(st.integers(1, 5), min_size=1, max_size=8),
+    unretried=st.integers(0, 255),
+    sent=st.integers(0, 40),
+    accepted=st.integers(0, 40),
+)
+def test_answering_everything_at_once_is_answering_one_by_one(
+    sizes: list[int], unretried: int, sent: int, accepted: int
+) -> None:
+    pair = []
+    for _ in range(2):
+        outgoing, sequence = Outgoing(100), 0
+        for request, size in enumerate(sizes, 1):
+            made = [(place, sequence + place + 1, event(sequence + place + 1)) for place in range(size)]
+            sequence += size
+            outgoing.add(request, made, [], retry=not unretried >> request & 1)
+        outgoing.take(sent, 10**6)
+        outgoing.give_up_unretried()
+        pair.append(outgoing)
+    at_once, one_by_one = pair
+    accepted = min(accepted, at_once.sent)
+    done = []
+    for _, _, request, place in one_by_one.answer(accepted):
+        refused = one_by_one.settle(request, place, None)
+        if refused is not None:
+            done.append((request, refused))
+    assert at_once.answer_all(accepted) == done
+    state = [(o.answered, o.in_flight, o._tombstones, len(o), list(o._requests)) for o in pair]
+    assert state[0] == state[1]

@@ -59,7 +59,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="holdfast",
         description="Content-based publish/subscribe that keeps its promises while brokers and links fail.",
-        epilog="exit codes: 0 all is well, 1 a check failed, 2 wrong usage or bad input",
+        epilog="exit codes: 0 all is well, 1 a check failed, 2 wrong usage or bad input, 3 a broker stopped by itself",
     )
     parser.add_argument("--version", action="version", version=f"holdfast {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)

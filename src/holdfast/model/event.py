@@ -23,7 +23,7 @@ NAME_BYTES_MAX = 128
 STRING_BYTES_MAX = 64 * 1024
 PAYLOAD_BYTES_MAX = 512 * 1024
 # Shorter bytes than these can't break any of the limits above: a name and its value take three bytes or more.
-_SMALL_BYTES = 128
+SMALL_BYTES = 128
 
 
 class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -57,12 +57,35 @@ def encode_event(event: Event) -> EventBytes:
     return msgspec.Raw(_encode(event))
 
 
+def encode_fields(
+    publisher: str,
+    incarnation: int,
+    sequence: int,
+    topic: str,
+    attributes: dict[str, Value],
+    payload: bytes,
+    published_at: int,
+    lifetime: int,
+) -> EventBytes:
+    """The bytes of an event of these fields, which nobody has checked; half the time of making the event first."""
+    fields = (publisher, incarnation, sequence, topic, attributes, payload, published_at, lifetime)
+    return msgspec.Raw(_encode(fields))
+
+
 def decode_event(data: EventBytes) -> Event:
     """The event of these bytes, or EventError."""
     try:
         return _decode_one(data)
     except UNREADABLE as error:
         raise EventError(f"bytes are no event: {error}") from error
+
+
+def decode_events(events: Sequence[EventBytes]) -> list[Event]:
+    """The events of these bytes, or EventError. In one go: that takes two thirds of the time of one by one."""
+    try:
+        return _decode_events(_encode(events))
+    except UNREADABLE as error:
+        raise EventError(f"bytes are no events: {error}") from error
 
 
 class _Id(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -104,7 +127,7 @@ def check_limits(event: Event, size: int) -> None:
 
     What its attributes hold is checked where they are matched: the index looks at every value anyway.
     """
-    if size <= _SMALL_BYTES:
+    if size <= SMALL_BYTES:
         return
     if len(event.attributes) > ATTRIBUTES_MAX:
         raise EventError(f"an event has at most {ATTRIBUTES_MAX} attributes, not {len(event.attributes)}")

@@ -26,6 +26,14 @@ class Batch:
         self._bytes = 0
 
     def add(self, subscription: int, after: int, events: list[EventBytes]) -> None:
+        size = sum(map(len, events))
+        if len(self._events) + len(events) <= self._events_max and self._bytes + size <= self._bytes_max:
+            self._subscriptions += [subscription] * len(events)
+            self._numbers += range(after + 1, after + 1 + len(events))
+            self._events += events
+            self._bytes += size
+            self.weight += size
+            return
         for number, event in enumerate(events, after + 1):
             if len(self._events) >= self._events_max or (self._events and self._bytes + len(event) > self._bytes_max):
                 self._flush()

@@ -25,7 +25,7 @@ from holdfast.kernel.node import require
 from holdfast.kernel.time import MILLISECOND
 from holdfast.matching import FilterIndex
 from holdfast.model import Filter
-from holdfast.model.event import Event, EventBytes, check_limits, decode_batch
+from holdfast.model.event import SMALL_BYTES, Event, EventBytes, check_limits, decode_batch
 from holdfast.protocols.sessions import commands, messages
 from holdfast.protocols.sessions.commands import Command
 from holdfast.protocols.sessions.messages import Overflow, Refusal
@@ -356,12 +356,13 @@ class BrokerCore:
         first = session.accepted + 1
         pairs = [(event.attributes, event.topic) for event in events]
         refused: dict[int, str] = {}
-        for row, event in enumerate(events):
-            try:
-                check_limits(event, len(slices[row]))
-            except EventError as error:
-                refused[row] = str(error)
-                pairs[row] = ({}, "")
+        for row, data in enumerate(slices):
+            if len(data) > SMALL_BYTES:
+                try:
+                    check_limits(events[row], len(data))
+                except EventError as error:
+                    refused[row] = str(error)
+                    pairs[row] = ({}, "")
         matched: list[list[Subscription]] = []
         while len(matched) < len(pairs):
             start = len(matched)

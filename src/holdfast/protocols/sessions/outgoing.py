@@ -103,6 +103,26 @@ class Outgoing:
             else:
                 yield self.answered, sequence, request, place
 
+    def answer_all(self, accepted: int) -> list[tuple[int, Refused]]:
+        """Takes out what is answered now, all of it accepted; the requests that are done with it."""
+        done: list[tuple[int, Refused]] = []
+        events, requests = self._events, self._requests
+        count = min(accepted - self.answered, len(events))
+        for _ in range(count):
+            request = events.popleft()[1]
+            if request == _GIVEN_UP:
+                self._tombstones -= 1
+                continue
+            entry = requests[request]
+            entry.remaining -= 1
+            if not entry.remaining:
+                del requests[request]
+                done.append((request, sorted(entry.refused, key=lambda refused: refused[0])))
+        if count > 0:
+            self.answered += count
+            self._taken = max(0, self._taken - count)
+        return done
+
     def settle(self, request: int, place: int, why: tuple[Refusal | None, str] | None) -> Refused | None:
         """One event of a request is done. What was refused of the request, if that was the last of its events."""
         entry = self._requests[request]

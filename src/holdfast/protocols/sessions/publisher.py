@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from holdfast.errors import EventError, ProtocolError
 from holdfast.kernel.inputs import Requested
@@ -11,11 +11,15 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.queues import Lane
-from holdfast.model.event import Event, EventBytes, check_event, encode_batch, encode_event
+from holdfast.matching import FilterIndex
+from holdfast.model.event import SMALL_BYTES, Event, EventBytes, check_event, check_limits, encode_batch, encode_fields
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import Conversation, Phase
 from holdfast.protocols.sessions.messages import Accepted, Publish, Refusal, SessionOpened
 from holdfast.protocols.sessions.outgoing import Outgoing
+
+# Holds no filters: it is there to look at values.
+_CHECKING: Final[FilterIndex[int]] = FilterIndex()
 
 
 class Publisher:
@@ -52,28 +56,47 @@ class Publisher:
             reason = reason or f"more than waiting_max events, {conversation.settings.waiting_max}, wait to be sent"
         if not command.retry and not conversation.is_open:
             reason = reason or requests.NOT_CONNECTED
+        sound = self._look_sound(command.events)
         for place, new in enumerate(command.events):
             self._sequence += 1
-            event = Event(
-                conversation.name, conversation.incarnation, self._sequence,
-                new.topic, dict(new.attributes), new.payload, out.wall, new.lifetime,
-            )  # fmt: skip
             try:
-                data = encode_event(event)
-                check_event(event, len(data))
+                data = self._encode(new, sound, out)
             except (EventError, TypeError, ValueError, OverflowError, RecursionError) as error:
                 refused.append((place, Refusal.EVENT, str(error)))
                 continue  # there is no such event
-            if out.tracing:
-                self._note_published(event, out)
             if reason:
                 refused.append((place, None, reason))
-                out.note("refused", event=event.id, publisher=event.publisher, reason=reason)
+                out.note("refused", event=self._id(self._sequence), publisher=conversation.name, reason=reason)
             else:
                 made.append((place, self._sequence, data))
         self._outgoing.add(request, made, refused, command.retry)
         if not made:
             out.complete(request, requests.Published(refused))
+
+    def _look_sound(self, events: list[requests.NewEvent]) -> bool:
+        """Whether everything in the events may be published, but for limits. The index looks at many values quickly."""
+        if not all(type(event.payload) is bytes and type(event.attributes) is dict for event in events):
+            return False
+        try:
+            _CHECKING.match_batch([(event.attributes, event.topic) for event in events])
+        except EventError:
+            return False
+        return True
+
+    def _encode(self, new: requests.NewEvent, sound: bool, out: Outbox) -> EventBytes:
+        conversation = self._conversation
+        name, incarnation, sequence = conversation.name, conversation.incarnation, self._sequence
+        attributes = new.attributes if type(new.attributes) is dict else dict(new.attributes)
+        data = encode_fields(name, incarnation, sequence, new.topic, attributes, new.payload, out.wall, new.lifetime)
+        if not sound or len(data) > SMALL_BYTES or out.tracing:
+            event = Event(name, incarnation, sequence, new.topic, attributes, new.payload, out.wall, new.lifetime)
+            if sound:
+                check_limits(event, len(data))
+            else:
+                check_event(event, len(data))
+            if out.tracing:
+                self._note_published(event, out)
+        return data
 
     def _note_published(self, event: Event, out: Outbox) -> None:
         out.note(
@@ -107,6 +130,10 @@ class Publisher:
     def _answer(self, accepted: int, refusals: tuple[tuple[int, Refusal, str], ...], out: Outbox) -> None:
         if accepted > self._outgoing.answered:
             self._conversation.progressed(out)
+        if not refusals and not out.tracing:
+            for request, left_out in self._outgoing.answer_all(accepted):
+                out.complete(request, requests.Published(left_out))
+            return
         name = self._conversation.name
         refused = {number: (reason, problem) for number, reason, problem in refusals}
         for number, sequence, request, place in self._outgoing.answer(accepted):

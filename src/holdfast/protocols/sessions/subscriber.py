@@ -11,7 +11,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
-from holdfast.model.event import Event, decode_event
+from holdfast.model.event import Event, decode_events
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import Conversation, Phase
 from holdfast.protocols.sessions.incoming import IncomingSubscription, SubscriptionPhase
@@ -170,10 +170,14 @@ class Subscriber:
             raise ProtocolError("Deliver names subscriptions, numbers and events in different counts")
         if not self._conversation.is_open_with(peer):
             return
+        try:
+            events = decode_events(message.events)
+        except EventError as error:
+            raise ProtocolError(f"in Deliver, {error}") from error
         batches: dict[IncomingSubscription, list[Event]] = {}
         strangers: dict[int, None] = {}
         known = self._subscriptions
-        for number, place, data in zip(message.subscriptions, message.numbers, message.events, strict=True):
+        for number, place, event in zip(message.subscriptions, message.numbers, events, strict=True):
             subscription = known.get(number)
             if subscription is None or subscription.phase is not SubscriptionPhase.LIVE:
                 if subscription is None:
@@ -188,10 +192,6 @@ class Subscriber:
                 continue
             if place > subscription.consumed + subscription.window:
                 raise ProtocolError(f"event {place} of subscription {number} is beyond its window")
-            try:
-                event = decode_event(data)
-            except EventError as error:
-                raise ProtocolError(f"in Deliver, {error}") from error
             if subscription.take(event):
                 batch = batches.get(subscription)
                 if batch is None:
@@ -200,10 +200,10 @@ class Subscriber:
         for number in strangers:
             # A repeated or belated Subscribe may have come to the broker behind the Unsubscribe.
             self._conversation.send(Unsubscribe(number), out)
-        for subscription, events in batches.items():
+        for subscription, batch in batches.items():
             if out.tracing:
-                self._note_delivered(subscription, events, peer, out)
-            out.deliver(subscription.number, events)
+                self._note_delivered(subscription, batch, peer, out)
+            out.deliver(subscription.number, batch)
 
     def _note_delivered(self, subscription: IncomingSubscription, events: list[Event], via: str, out: Outbox) -> None:
         text, name = self._text(subscription), self._conversation.name
