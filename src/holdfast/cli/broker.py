@@ -1,4 +1,4 @@
-"""`holdfast broker` and `holdfast up`: serve a site's brokers from this process."""
+"""`holdfast broker`: serves one broker of a site, or all of them, until it is told to stop."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ from holdfast.runtime.serving import check_servable, serve
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("site", metavar="SITE", nargs="?", help="a site file (default: one broker at 127.0.0.1:7411)")
+    add_serving_arguments(parser)
     parser.add_argument("--id", metavar="BROKER", help="only this broker (default: all of the site)")
+    parser.set_defaults(run=run)
+
+
+def add_serving_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("site", metavar="SITE", nargs="?", help="a site file (default: one broker at 127.0.0.1:7411)")
     parser.add_argument("--log", choices=("info", "debug", "quiet"), default="info", help="how much to say")
-    parser.set_defaults(run=_run)
 
 
 def read_site(name: str | None) -> tuple[Site, str]:
@@ -33,7 +37,7 @@ def read_site(name: str | None) -> tuple[Site, str]:
     return site_from_toml(text, name), name
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     site, where = read_site(arguments.site)
     entries = [entry for entry in site.brokers if arguments.id in (None, entry.id)]
     if not entries:

@@ -26,7 +26,9 @@ INTERRUPTED = 130
 OUTPUT_CLOSED = 141
 
 SUBCOMMANDS = {
-    "broker": "serve a site's brokers to clients",
+    "init": "write a commented site file to start from",
+    "up": "serve all brokers of a site from this process",
+    "broker": "serve one broker of a site, or all of them",
     "publish": "publish events, from JSON lines or from the command line",
     "subscribe": "print events as JSON lines, as they come",
     "sim": "break a site under the simulator, by seed; replay a seed",

@@ -1,0 +1,53 @@
+"""`holdfast init`: writes a commented site file to start from."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from holdfast.broker.site import DEFAULT_ADDRESS, SCHEMES
+from holdfast.cli.main import OK
+from holdfast.errors import SiteError
+from holdfast.protocols.sessions.core import CoreLimits
+
+_LIMITS = CoreLimits()
+
+TREE = f"""\
+# A site: a broker network, described once. `holdfast up FILE` runs it here, `holdfast sim FILE` breaks it.
+name = "my-site"
+
+[scheme]
+kind = "tree"                       # the schemes that there are: {", ".join(SCHEMES)}
+
+[[broker]]
+id = "b1"
+address = "{DEFAULT_ADDRESS}"          # where clients connect
+# data = "var/b1"                   # keeps its state there over a restart; so far only in the simulator
+
+[limits]                            # these are the defaults
+sessions = {_LIMITS.sessions}                   # clients that the broker remembers
+subscriptions_per_session = {_LIMITS.subscriptions_per_session}
+backlog_events = {_LIMITS.backlog_events}              # that a subscription keeps at its broker …
+backlog_bytes = {_LIMITS.backlog_bytes}             # … and their size
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", nargs="?", default="site.toml", help="default site.toml; '-' prints it")
+    parser.add_argument("--scheme", choices=SCHEMES, default="tree", help="which scheme (default tree)")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.file == "-":
+        sys.stdout.write(TREE)
+        return OK
+    path = Path(arguments.file)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(TREE)
+    except FileExistsError:
+        raise SiteError("this file exists already; name another", str(path)) from None
+    print(f"wrote {path}; now: holdfast up {path}")
+    return OK

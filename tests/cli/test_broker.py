@@ -1,0 +1,110 @@
+"""`holdfast init`, `up`, `broker`, `publish` and `subscribe`, as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.broker.site import site_from_toml
+from tests.cli.test_main import run
+from tests.runtime.broker_process import BrokerProcess, free_port
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with BrokerProcess(tmp_path_factory.mktemp("site")) as process:
+        yield process
+
+
+def holdfast(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "holdfast.cli", *arguments]
+    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=30, check=False)
+
+
+def test_a_site_file_to_start_from_is_a_site(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    assert run("init", str(path)) == 0
+    site = site_from_toml(path.read_text(), "mine.toml")
+    assert (site.name, [entry.id for entry in site.brokers]) == ("my-site", ["b1"])
+    assert run("init", str(path)) == 2
+    assert "this file exists already" in capsys.readouterr().err
+    assert run("sim", str(path), "--seeds", "1..3") == 0
+    assert run("init", "-") == 0
+    assert path.read_text() in capsys.readouterr().out
+
+
+def test_events_go_through_the_shell(broker: BrokerProcess) -> None:
+    command = [sys.executable, "-m", "holdfast.cli", "subscribe", "price > 10", "--url", broker.url, "--count", "3"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as subscriber:
+        assert subscriber.stderr is not None
+        assert subscriber.stderr.readline().startswith("connected: b1 at ")
+        assert subscriber.stderr.readline() == "subscribed\n"
+        one = holdfast(
+            "publish", "--url", broker.url, "--topic", "stock", "--attributes", '{"price": 11.5, "ok": true}'
+        )
+        assert (one.returncode, one.stderr) == (0, "1 published\n")
+        lines = '{"attributes": {"price": 5}}\n\n{"topic": "t", "attributes": {"price": 12}, "payload": "aGk="}\n'
+        many = holdfast("publish", "--url", broker.url, given=lines + '{"attributes": {"price": 13}}\n')
+        assert (many.returncode, many.stderr) == (0, "3 published\n")
+        out, _ = subscriber.communicate(timeout=20)
+        assert subscriber.returncode == 0
+    events = [json.loads(line) for line in out.splitlines()]
+    assert [(e.get("topic"), e["attributes"]["price"], e.get("payload")) for e in events] == [
+        ("stock", 11.5, None),
+        ("t", 12, "aGk="),
+        (None, 13, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("no json\n", "line 1: JSON is malformed"),
+        ('{"attributes": {"a": [1]}}\n', "line 1: Expected"),
+        ('{"attributes": {}}\n{"colour": 1}\n', "line 2: Object contains unknown field `colour`"),
+    ],
+)
+def test_a_line_that_is_no_event_is_named(broker: BrokerProcess, given: str, problem: str) -> None:
+    result = holdfast("publish", "--url", broker.url, given=given)
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"holdfast: {problem}")
+    assert "Traceback" not in result.stderr
+
+
+def test_mistakes_are_explained(broker: BrokerProcess, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    bad = holdfast("subscribe", "price >", "--url", broker.url)
+    assert (bad.returncode, "the filter ends too early" in bad.stderr) == (2, True)
+    assert run("publish", "--attributes", "[1]") == 2
+    assert "--attributes: Expected `object`, got `array`" in capsys.readouterr().err
+    assert run("subscribe", "--url", "tcp://x") == 2
+    assert "'tcp://x' does not begin with holdfast://" in capsys.readouterr().err
+    site = tmp_path / "site.toml"
+    for text, problem in (
+        ('[[broker]]\nid = "b1"\ndata = "x"\n', "broker 'b1' has 'data', and there is no durable log yet"),
+        ('[[broker]]\nid = "b1"\naddress = "0.0.0.0:7411"\n', "would listen on '0.0.0.0' without TLS"),
+    ):
+        site.write_text(text)
+        assert run("up", str(site)) == 2
+        assert problem in capsys.readouterr().err
+    site.write_text('[[broker]]\nid = "b1"\n')
+    assert run("broker", str(site), "--id", "b9") == 2
+    assert "there is no broker 'b9'; there is b1" in capsys.readouterr().err
+
+
+def test_an_address_that_is_taken_is_named(broker: BrokerProcess, tmp_path: Path) -> None:
+    site = tmp_path / "site.toml"
+    site.write_text(f'[[broker]]\nid = "b1"\naddress = "127.0.0.1:{broker.port}"\n')
+    result = holdfast("up", str(site))
+    assert result.returncode == 2
+    assert f"127.0.0.1', {broker.port}" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_broker_that_is_told_to_stop_says_so(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, free_port()) as process:
+        assert process.stop() == 0
