@@ -97,7 +97,7 @@ async def scene(broker: Broker) -> None:
         await publish(publisher, itertools.islice(walk, 25))
         say("kill -9 for the broker, while quotes go on", "1;31")
         broker.kill(signal.SIGKILL)
-        publishing = asyncio.create_task(publish(publisher, itertools.islice(walk, 25)))
+        publishing = asyncio.create_task(publish(publisher, itertools.islice(walk, 75)))
         await asyncio.sleep(1)
         say("the publisher waits; the broker is started again, and remembers nothing", "1;31")
         broker.start()
