@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from holdfast.broker.site import BrokerEntry, Site, site_from_toml
 from holdfast.cli.main import BROKER_FAILED, OK
 from holdfast.errors import SiteError
+from holdfast.runtime import loop
 from holdfast.runtime.serving import check_servable, serve
 
 
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"broker {entry.id} serves holdfast://{host}:{port}", flush=True)
         print("it keeps nothing over a restart", flush=True)
 
-    failure = asyncio.run(serve(site, entries, ready))
+    failure = loop.run(serve(site, entries, ready))
     if failure:
         print(f"holdfast: {failure}", file=sys.stderr)
         return BROKER_FAILED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Iterable
 
@@ -15,6 +14,7 @@ from holdfast.cli.main import OK
 from holdfast.cli.subscribe import DEFAULT_URL
 from holdfast.errors import EventError
 from holdfast.model.values import Value
+from holdfast.runtime import loop
 
 EXAMPLES = """\
 examples:
@@ -41,7 +41,7 @@ def _run(arguments: argparse.Namespace) -> int:
         events: Iterable[EventLine] = [EventLine(topic=arguments.topic, attributes=attributes)]
     else:
         events = (read_line(line, number) for number, line in enumerate(sys.stdin.buffer, 1) if line.strip())
-    count = asyncio.run(_publish(arguments.url, events))
+    count = loop.run(_publish(arguments.url, events))
     print(f"{count:,} published", file=sys.stderr)
     return OK
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 
 from holdfast import client
 from holdfast.cli.lines import write_line
 from holdfast.cli.main import OK
+from holdfast.runtime import loop
 
 DEFAULT_URL = "holdfast://127.0.0.1:7411"
 
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    asyncio.run(_subscribe(arguments.url, arguments.filter, arguments.overflow, arguments.count))
+    loop.run(_subscribe(arguments.url, arguments.filter, arguments.overflow, arguments.count))
     return OK
 
 
