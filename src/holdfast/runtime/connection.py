@@ -32,7 +32,11 @@ class Owner(Protocol):
     def on_writable(self, connection: Connection) -> None: ...
 
     def on_closed(self, connection: Connection, reason: str) -> None:
-        """Comes once, whether or not the connection ever opened."""
+        """Comes once, whether or not the connection ever opened. What was written may still be on its way."""
+        ...
+
+    def on_gone(self, connection: Connection) -> None:
+        """The socket is closed too."""
         ...
 
 
@@ -52,6 +56,10 @@ class Connection(asyncio.Protocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._reason = ""  # why it was closed from here
         self._closed = False
+
+    @property
+    def has_socket(self) -> bool:
+        return self._transport is not None
 
     # ------------------------------------------------------------------------------------------ called by asyncio
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -115,6 +123,7 @@ class Connection(asyncio.Protocol):
         if not self._closed:
             self._closed = True
             self._owner.on_closed(self, self._reason or (str(exc) if exc else "closed by the other side"))
+        self._owner.on_gone(self)
 
     # --------------------------------------------------------------------------------------------- called by the owner
     def write(self, data: bytes) -> None:

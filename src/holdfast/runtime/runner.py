@@ -8,6 +8,7 @@ all its links: what it would say next can't be trusted.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -32,11 +33,11 @@ from holdfast.kernel.inputs import (
 from holdfast.kernel.links import Role, peer_name
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import InvariantBroken, Node
-from holdfast.kernel.outbox import Complete, Connect, Deliver, Disconnect, Note, Outbox, ReadLog, Stop
+from holdfast.kernel.outbox import Complete, Connect, Deliver, Disconnect, Note, Outbox, ReadLog
 from holdfast.kernel.queues import OutputQueue
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.catalogue import MESSAGES
-from holdfast.runtime.connection import SECONDS, Connection
+from holdfast.runtime.connection import CLOSE_WITHIN_S, SECONDS, Connection
 from holdfast.runtime.storage import Storage
 from holdfast.wire.framing import encode_frames
 from holdfast.wire.handshake import Dialling, Listening, Peer, Reason
@@ -90,6 +91,8 @@ class NodeRunner:
         self._timers: dict[TimerKey, asyncio.TimerHandle] = {}
         self._servers: list[asyncio.Server] = []
         self._connections: set[Connection] = set()  # all, also those that are not open yet
+        self._lingering: set[Connection] = set()  # closed, and with something left to write
+        self._all_gone = asyncio.Event()
         self._by_peer: dict[str, Connection] = {}
         self._by_link: dict[int, Connection] = {}
         self._accepted = 0
@@ -119,7 +122,11 @@ class NodeRunner:
         self._halt(reason)
         for task in list(self._dialling):
             task.cancel()
-        await asyncio.sleep(0)
+        await asyncio.gather(*self._dialling, return_exceptions=True)
+        if self._lingering:
+            self._all_gone.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._all_gone.wait(), CLOSE_WITHIN_S + 0.5)
         for server in self._servers:
             await server.wait_closed()
 
@@ -168,6 +175,10 @@ class NodeRunner:
             self._carry_out(out)
         except InvariantBroken as error:
             self._fail(str(error))
+        except Exception as error:
+            # A node that raises is as broken as one that finds itself so; going on would be guessing.
+            log.exception("%s raised", self.name)
+            self._fail(f"{type(error).__name__}: {error}")
 
     def _carry_out(self, out: Outbox) -> None:
         if out.stored:
@@ -187,8 +198,10 @@ class NodeRunner:
             actions, out.actions = out.actions, []
             for action in actions:
                 self._act(action)
+        if out.stopping is not None:
+            self._fail(out.stopping)
 
-    def _act(self, action: ReadLog | Connect | Disconnect | Deliver | Complete | Note | Stop) -> None:
+    def _act(self, action: ReadLog | Connect | Disconnect | Deliver | Complete | Note) -> None:
         match action:
             case Deliver():
                 if self._application is not None:
@@ -208,8 +221,6 @@ class NodeRunner:
                 if self._storage is not None:
                     records, following = self._storage.read(action.stream, action.start, action.limit)
                     self._hand(LogRead(action.request, records, following))
-            case Stop():
-                self._fail(action.reason)
             case Note():
                 log.debug("%s: %s %s", self.name, action.kind, action.fields)
 
@@ -304,8 +315,15 @@ class NodeRunner:
         if queue is not None:
             self._transmit(queue)
 
+    def on_gone(self, connection: Connection) -> None:
+        self._lingering.discard(connection)
+        if not self._lingering:
+            self._all_gone.set()
+
     def on_closed(self, connection: Connection, reason: str) -> None:
         self._connections.discard(connection)
+        if connection.has_socket:
+            self._lingering.add(connection)
         if connection.link:
             del self._by_link[connection.link]
             if self._by_peer.get(connection.peer) is connection:
