@@ -77,18 +77,27 @@ def draw_scenario(seed: int, shape: Shape | None = None) -> Scenario:
     forgets = forgets or any(isinstance(fault, PowerCut) and fault.wipe for fault in faults)
     patient = all(broker.away_ms >= shape.safety_ms + shape.liveness_ms for broker in brokers)
     promised = ALWAYS if forgets else (*ALWAYS, *IF_REMEMBERED, *(IF_PATIENT if patient else ()))
+    network = _draw_network(rng, shape)
+    actions = _draw_actions(rng, shape, clients)
     return Scenario(
         name=shape.name,
         seed=seed,
         brokers=brokers,
         clients=clients,
-        network=_draw_network(rng, shape),
-        actions=_draw_actions(rng, shape, clients),
+        network=network,
+        actions=actions,
         faults=faults,
         safety_ms=shape.safety_ms,
-        liveness_ms=shape.liveness_ms,
+        liveness_ms=shape.liveness_ms + _slowest_ms(brokers, clients, actions),
         checkers=list(promised if shape.checkers is None else shape.checkers),
     )
+
+
+def _slowest_ms(brokers: list[Broker], clients: list[Client], actions: list[Action]) -> int:
+    """What the events take if each has to wait for a slow disk and for a slow application, one after the other."""
+    events = sum(len(action.events) for action in actions if isinstance(action, Publish))
+    sync_us = max(broker.sync_us[1] if broker.durable else 0 for broker in brokers)
+    return events * (sync_us + max(client.consume_after_us for client in clients)) // 1_000
 
 
 def _draw_broker(rng: Random, broker: Broker) -> Broker:
