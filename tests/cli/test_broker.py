@@ -91,6 +91,10 @@ def test_mistakes_are_explained(broker: BrokerProcess, capsys: pytest.CaptureFix
         site.write_text(text)
         assert run("up", str(site)) == 2
         assert problem in capsys.readouterr().err
+    site.write_bytes(b'name = "\xff"\n')
+    for command in ("up", "sim"):
+        assert run(command, str(site)) == 2
+        assert "this is no UTF-8 text: invalid start byte at byte 8" in capsys.readouterr().err
     site.write_text('[[broker]]\nid = "b1"\n')
     assert run("broker", str(site), "--id", "b9") == 2
     assert "there is no broker 'b9'; there is b1" in capsys.readouterr().err

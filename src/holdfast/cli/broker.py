@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from pathlib import Path
 
-from holdfast.broker.site import BrokerEntry, Site, site_from_toml
+from holdfast.broker.site import BrokerEntry, Site
 from holdfast.cli.main import BROKER_FAILED, OK
+from holdfast.cli.site_file import read_site
 from holdfast.errors import SiteError
 from holdfast.runtime import loop
 from holdfast.runtime.serving import check_servable, serve
@@ -25,20 +25,12 @@ def add_serving_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log", choices=("info", "debug", "quiet"), default="info", help="how much to say")
 
 
-def read_site(name: str | None) -> tuple[Site, str]:
-    """The site of a file, or the default one; and where it is from."""
-    if name is None:
-        return Site(name="default", scheme="tree", brokers=(BrokerEntry(id="b1"),)), "the default site"
-    path = Path(name)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise SiteError(f"this is no UTF-8 text: {error.reason} at byte {error.start}", name) from error
-    return site_from_toml(text, name), name
+DEFAULT_SITE = Site(name="default", scheme="tree", brokers=(BrokerEntry(id="b1"),))
 
 
 def run(arguments: argparse.Namespace) -> int:
-    site, where = read_site(arguments.site)
+    site = DEFAULT_SITE if arguments.site is None else read_site(arguments.site)
+    where = arguments.site or "the default site"
     entries = [entry for entry in site.brokers if arguments.id in (None, entry.id)]
     if not entries:
         known = ", ".join(entry.id for entry in site.brokers)

@@ -13,9 +13,10 @@ from typing import BinaryIO
 
 import msgspec
 
-from holdfast.broker.site import Site, site_from_toml
+from holdfast.broker.site import Site
 from holdfast.cli.main import CHECK_FAILED, INTERRUPTED, OK
-from holdfast.errors import ScenarioError, SiteError
+from holdfast.cli.site_file import read_site
+from holdfast.errors import ScenarioError
 from holdfast.sim.campaign import Campaign, Source, run_campaign, scenario_for
 from holdfast.sim.draw import Shape
 from holdfast.sim.latency import RoundTripMatrix
@@ -104,12 +105,7 @@ def _source(arguments: argparse.Namespace) -> Source:
         return _with_checkers(_read_scenario(arguments.scenario), arguments)
     if not arguments.site:
         return Shape()
-    path = Path(arguments.site)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise SiteError(f"this is no UTF-8 text: {error.reason} at byte {error.start}", str(path)) from error
-    return shape_of(site_from_toml(text, str(path)))
+    return shape_of(read_site(arguments.site))
 
 
 def shape_of(site: Site) -> Shape:

@@ -1,0 +1,17 @@
+"""Opens site files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.broker.site import Site, site_from_toml
+from holdfast.errors import SiteError
+
+
+def read_site(name: str) -> Site:
+    """The site that a file describes, or SiteError."""
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SiteError(f"this is no UTF-8 text: {error.reason} at byte {error.start}", name) from error
+    return site_from_toml(text, name)
