@@ -89,6 +89,26 @@ class Mover:
         pass
 
 
+class Early:
+    """Sends to a peer before there is a link, and before it even dials."""
+
+    def __init__(self, peer: str, address: str) -> None:
+        self._peer, self._address = peer, address
+
+    def handle(self, inputs: list[Input], out: Outbox) -> None:
+        for event in inputs:
+            match event:
+                case Started():
+                    for number in (1, 2, 3):
+                        out.send(self._peer, numbered(number), Lane.USER)
+                    out.set_timer(("early", "dial"), MILLISECOND)
+                case TimerFired():
+                    out.connect(self._peer, self._address)
+
+    def check_invariants(self) -> None:
+        pass
+
+
 class Member:
     """Knows its peers from its disk or, the first time, from its configuration; a `Redirect` replaces them all.
 

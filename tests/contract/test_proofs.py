@@ -23,7 +23,7 @@ from holdfast.protocols.sessions.requests import (
     SubscriptionMade,
 )
 from tests.contract.driver import Driver, Inbox
-from tests.contract.nodes import Asker, Member, Mover, Recorder, Sequencer, broker_behind
+from tests.contract.nodes import Asker, Early, Member, Mover, Recorder, Sequencer, broker_behind
 
 
 def test_a_queue_that_is_suspended_moved_and_resumed_keeps_its_order(driver: Driver) -> None:
@@ -37,6 +37,15 @@ def test_a_queue_that_is_suspended_moved_and_resumed_keeps_its_order(driver: Dri
     assert mover.moved_at == 100, "half of what b3 gets had waited in the queue of b2"
     assert first.got == {"b1": list(range(1, 201))}
     assert second.got == {"b1": list(range(201, 401))}
+
+
+def test_what_was_queued_before_there_was_a_link_leaves_when_there_is_one(driver: Driver) -> None:
+    recorder = Recorder()
+    driver.add("b2", Role.BROKER, lambda rng, streams: recorder)
+    driver.start("b2")
+    driver.add("b1", Role.BROKER, lambda rng, streams: Early("b2", driver.address("b2")))
+    driver.start("b1")
+    driver.wait_until(lambda: recorder.got == {"b1": [1, 2, 3]})
 
 
 def _client(driver: Driver, name: str, *addresses: str) -> Inbox:

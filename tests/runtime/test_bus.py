@@ -249,13 +249,14 @@ def test_a_client_carries_on_over_a_broker_that_is_killed(tmp_path: Path) -> Non
                 with pytest.raises((NotConnected, OutcomeUnknown)):
                     await _publish_until_it_fails(publisher, retry=False)
                 waiting = asyncio.create_task(publisher.publish({"n": 1}))
-                await asyncio.sleep(0.2)
-                assert not waiting.done()
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(asyncio.shield(waiting), 0.2)
                 broker.start()
                 await waiting
                 while events.gaps == 0:
                     await asyncio.sleep(0.02)
-                await asyncio.sleep(0.2)
+                # On the subscriber's own link: the subscription was asked for before it.
+                await subscriber.publish({"n": -1})
                 await publisher.publish({"n": 2})
                 seen: list[Any] = []
                 while not seen or seen[-1] != 2:
@@ -275,3 +276,20 @@ def test_a_broker_that_is_told_to_stop_stops_cleanly(tmp_path: Path) -> None:
                 assert await asyncio.to_thread(broker.stop) == 0
 
     run(scene)
+
+
+def test_what_an_on_state_function_raises_does_not_end_the_bus(broker: BrokerProcess) -> None:
+    raised: list[BaseException] = []
+
+    def on_state(state: State, detail: str) -> None:
+        raise LookupError(state.value)
+
+    async def scene() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: raised.append(context["exception"]))
+        async with connect(broker.url, on_state=on_state) as bus, bus.subscribe("topic = 'o'") as events:
+            await bus.publish({"n": 1}, topic="o")
+            await events.next()
+
+    run(scene)
+    assert str(raised[0]) == "connected"

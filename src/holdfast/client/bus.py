@@ -362,7 +362,8 @@ class Bus:
         self.state = state
         log.info("%s: %s (%s)", self.name, state.value, detail)
         if self._on_state is not None:
-            self._on_state(state, detail)
+            # In a turn of its own: what a caller's function raises is for the event loop's handler, not for the bus.
+            asyncio.get_running_loop().call_soon(self._on_state, state, detail)
 
     def _end_everything(self, problem: HoldfastError) -> None:
         self._change(State.CLOSED, str(problem))

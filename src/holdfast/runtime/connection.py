@@ -48,6 +48,7 @@ class Connection(asyncio.Protocol):
         self.peer = ""
         self.address = address  # what was dialled
         self.writable = True
+        self.known = False  # to the owner's node
         self._owner = owner
         self._handshake: Dialling | Listening | None = handshake
         self._limits = limits

@@ -95,7 +95,7 @@ class NodeRunner:
         self._all_gone = asyncio.Event()
         self._by_peer: dict[str, Connection] = {}
         self._by_link: dict[int, Connection] = {}
-        self._accepted = 0
+        self._fresh: list[Connection] = []  # open, but the node has not been told
         self._last_link = 0
         self._dialling: set[asyncio.Task[None]] = set()
         self._blocked: dict[OutputQueue, None] = {}  # with something left that waits for storage or for the link
@@ -168,10 +168,16 @@ class NodeRunner:
         if node is None:
             return
         inputs, self._inbox = self._inbox, []
+        fresh, self._fresh = self._fresh, []
         out.now = time.monotonic_ns()
         out.wall = time.time_ns()
         try:
             node.handle(inputs, out)
+            for connection in fresh:
+                # From here on what is queued for the peer is meant for this link; it may have been queued before.
+                connection.known = True
+                if connection.peer in out.queues:
+                    out.queues[connection.peer].touch()
             self._carry_out(out)
         except InvariantBroken as error:
             self._fail(str(error))
@@ -250,7 +256,7 @@ class NodeRunner:
     # ----------------------------------------------------------------------------------------------------- sending
     def _transmit(self, queue: OutputQueue) -> None:
         connection = self._by_peer.get(queue.peer)
-        if connection is None:
+        if connection is None or not connection.known:
             self._blocked.pop(queue, None)
             return
         kinds, encode = MESSAGES.kinds, MESSAGES.encoder
@@ -303,6 +309,7 @@ class NodeRunner:
         self._last_link += 1
         connection.link, connection.peer = self._last_link, name
         self._by_peer[name] = self._by_link[connection.link] = connection
+        self._fresh.append(connection)
         initiated = bool(connection.address)
         self._hand(LinkUp(connection.link, name, peer.incarnation, peer.role, initiated, connection.address))
         return True

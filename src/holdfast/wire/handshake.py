@@ -35,7 +35,6 @@ class Reason(enum.Enum):
     VERSION = "version"  # no version in common
     NAME = "name"  # no name, or one that may not be used
     LIMIT = "limit"  # too many connections
-    STOPPING = "stopping"  # the broker is going down
 
 
 class Hello(Message, frozen=True):

@@ -15,4 +15,3 @@ class WireLimits(msgspec.Struct, frozen=True, gc=False):
     frame_bytes: int = 1024 * 1024
     control_frame_bytes: int = 16 * 1024  # for messages that carry no events and no lists of subscriptions
     connections: int = 10_000
-    outgoing_bytes: int = 8 * 1024 * 1024  # that wait in a connection for a slow reader
