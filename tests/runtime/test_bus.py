@@ -293,3 +293,21 @@ def test_what_an_on_state_function_raises_does_not_end_the_bus(broker: BrokerPro
 
     run(scene)
     assert str(raised[0]) == "connected"
+
+
+def test_room_is_made_while_events_are_taken_one_by_one(broker: BrokerProcess) -> None:
+    async def scene() -> None:
+        async with two(broker) as (publisher, subscriber), subscriber.subscribe("topic = 'r'", window=8) as events:
+            reports: list[int] = []
+            consumed = subscriber._consumed
+            subscriber._consumed = lambda number, count: (reports.append(count), consumed(number, count))[1]  # type: ignore[func-returns-value,method-assign]
+            await publisher.publish_many(({"n": n}, "r") for n in range(40))
+            seen = 0
+            async for _ in events:
+                seen += 1
+                if seen == 40:
+                    break
+            assert max(reports) <= 2
+            assert sum(reports) == 40
+
+    run(scene)

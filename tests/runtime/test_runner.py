@@ -10,11 +10,14 @@ import pytest
 
 from holdfast.broker.assembly import BrokerSettings, make_broker
 from holdfast.client import connect
+from holdfast.errors import HandshakeRefused
 from holdfast.kernel.inputs import Input, Requested
 from holdfast.kernel.links import Role
 from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import Outbox
 from holdfast.runtime.runner import NodeRunner
+from holdfast.wire.handshake import Dialling
+from holdfast.wire.limits import WireLimits
 from tests.runtime.test_bus import run
 
 
@@ -71,5 +74,26 @@ def test_a_stopped_broker_closes_what_it_accepted() -> None:
             await bus.publish({"n": 1})
             await runner.stop()
             await gone.wait()
+
+    run(scene)
+
+
+def test_a_client_beyond_the_limit_of_connections_is_told_so() -> None:
+    async def scene() -> None:
+        settings, limits = BrokerSettings("b1"), WireLimits(connections=1)
+        runner = NodeRunner("b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), limits=limits)
+        runner.start()
+        port = await runner.listen(Role.CLIENT, "127.0.0.1", 0)
+        async with connect(f"holdfast://127.0.0.1:{port}") as bus:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            late = Dialling(Role.CLIENT, "late", 1, limits)
+            writer.write(late.opening)
+            with pytest.raises(HandshakeRefused) as refused:
+                late.feed(await reader.read())
+            assert refused.value.reason == "limit"
+            writer.close()
+            await writer.wait_closed()
+            await bus.publish({"n": 1})
+        await runner.stop()
 
     run(scene)

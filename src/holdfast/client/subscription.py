@@ -53,13 +53,13 @@ class Subscription:
             await self._bus._end_subscription(self._number)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        events = self._events
+        events, quarter = self._events, max(1, self.window // 4)
         while await self._more():
             while events:
                 # Before it is handed out: whoever leaves the loop has taken it.
                 self._taken += 1
                 event = events.popleft()
-                if not events:
+                if not events or self._taken >= quarter:
                     self._report()
                 yield event
 
@@ -99,8 +99,6 @@ class Subscription:
                 await self._waiter
             finally:
                 self._waiter = None
-        if self._taken >= self.window // 4:
-            self._report()
         return True
 
     def _report(self) -> None:

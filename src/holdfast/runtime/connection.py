@@ -24,7 +24,7 @@ class Owner(Protocol):
     """Who makes connections and hears of them."""
 
     def on_open(self, connection: Connection, peer: Peer) -> bool:
-        """The handshake is through. False if the connection is not wanted."""
+        """It is known who is there. False if the connection is not wanted, and was closed with a reason."""
         ...
 
     def on_messages(self, connection: Connection, messages: list[Message]) -> None: ...
@@ -101,13 +101,13 @@ class Connection(asyncio.Protocol):
         peer, rest = handshake.feed(data)
         if peer is None:
             return b""
-        if isinstance(handshake, Listening):
-            self.write(handshake.answer)
         if self._deadline is not None:
             self._deadline.cancel()
         self._handshake = None
         if not self._owner.on_open(self, peer):
             return b""
+        if isinstance(handshake, Listening):
+            self.write(handshake.answer)
         return rest
 
     def pause_writing(self) -> None:
