@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from holdfast.broker.assembly import BrokerSettings
-from holdfast.kernel.inputs import Input, LinkDown, LinkUp, Received, Started, TimerFired
+from holdfast.kernel.inputs import ConnectFailed, Input, LinkDown, LinkUp, Received, Started, TimerFired
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Assembly
@@ -84,6 +84,28 @@ class Mover:
             out.send(self._second, numbered(self._sent), Lane.USER)
         if self._sent < self._count:
             out.set_timer(("mover", "tick"), MILLISECOND)
+
+    def check_invariants(self) -> None:
+        pass
+
+
+class Mistaken:
+    """Dials an address and expects someone else there."""
+
+    def __init__(self, peer: str, address: str) -> None:
+        self._peer, self._address = peer, address
+        self.failed: list[ConnectFailed] = []
+        self.linked = False
+
+    def handle(self, inputs: list[Input], out: Outbox) -> None:
+        for event in inputs:
+            match event:
+                case Started():
+                    out.connect(self._peer, self._address)
+                case ConnectFailed():
+                    self.failed.append(event)
+                case LinkUp():
+                    self.linked = True
 
     def check_invariants(self) -> None:
         pass

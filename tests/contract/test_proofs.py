@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from holdfast.broker.assembly import BrokerSettings, make_broker, make_client
+from holdfast.kernel.inputs import ConnectFailed
 from holdfast.kernel.links import Role
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.core import BrokerCore
@@ -23,7 +24,7 @@ from holdfast.protocols.sessions.requests import (
     SubscriptionMade,
 )
 from tests.contract.driver import Driver, Inbox
-from tests.contract.nodes import Asker, Early, Member, Mover, Recorder, Sequencer, broker_behind
+from tests.contract.nodes import Asker, Early, Member, Mistaken, Mover, Recorder, Sequencer, broker_behind
 
 
 def test_a_queue_that_is_suspended_moved_and_resumed_keeps_its_order(driver: Driver) -> None:
@@ -46,6 +47,19 @@ def test_what_was_queued_before_there_was_a_link_leaves_when_there_is_one(driver
     driver.add("b1", Role.BROKER, lambda rng, streams: Early("b2", driver.address("b2")))
     driver.start("b1")
     driver.wait_until(lambda: recorder.got == {"b1": [1, 2, 3]})
+
+
+def test_a_link_to_someone_else_than_was_expected_does_not_come_up(driver: Driver) -> None:
+    address = driver.address("b2")
+    driver.add("b2", Role.BROKER, lambda rng, streams: Recorder())
+    driver.start("b2")
+    mistaken = Mistaken("b3", address)
+    driver.add("b1", Role.BROKER, lambda rng, streams: mistaken)
+    driver.start("b1")
+    driver.wait_until(lambda: bool(mistaken.failed))
+    driver.settle()
+    assert mistaken.failed == [ConnectFailed("b3", address, "b2 answered, not b3")]
+    assert not mistaken.linked
 
 
 def _client(driver: Driver, name: str, *addresses: str) -> Inbox:

@@ -43,10 +43,13 @@ class Owner(Protocol):
 class Connection(asyncio.Protocol):
     """`handshake` says which side this is."""
 
-    def __init__(self, owner: Owner, handshake: Dialling | Listening, limits: WireLimits, address: str = "") -> None:
+    def __init__(
+        self, owner: Owner, handshake: Dialling | Listening, limits: WireLimits, address: str = "", expected: str = ""
+    ) -> None:
         self.link = 0  # given by the owner
         self.peer = ""
         self.address = address  # what was dialled
+        self.expected = expected  # who should be there; empty for anyone
         self.writable = True
         self.known = False  # to the owner's node
         self._owner = owner

@@ -285,7 +285,7 @@ class NodeRunner:
     async def _dial(self, action: Connect) -> None:
         host, _, port = action.address.rpartition(":")
         handshake = Dialling(self.role, self.name, self._incarnation, self._limits)
-        connection = Connection(self, handshake, self._limits, action.address)
+        connection = Connection(self, handshake, self._limits, action.address, action.peer)
         self._connections.add(connection)
         try:
             dialled = self._loop.create_connection(lambda: connection, host.strip("[]"), int(port))
@@ -297,6 +297,9 @@ class NodeRunner:
 
     def on_open(self, connection: Connection, peer: Peer) -> bool:
         name = peer_name(peer.role, peer.name)
+        if connection.expected not in ("", name):
+            connection.close(f"{name} answered, not {connection.expected}")
+            return False
         if len(self._by_link) >= self._limits.connections:
             if not connection.address:
                 refusal = Listening(peer.role, self.name, self._incarnation, self._limits)
@@ -337,4 +340,4 @@ class NodeRunner:
                 del self._by_peer[connection.peer]
             self._hand(LinkDown(connection.link, connection.peer, reason))
         elif connection.address:
-            self._hand(ConnectFailed("", connection.address, reason))
+            self._hand(ConnectFailed(connection.expected, connection.address, reason))
