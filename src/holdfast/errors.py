@@ -3,6 +3,7 @@
     HoldfastError
     ├── FilterError         text that is no filter, or a filter beyond a limit     (a ValueError)
     ├── EventError          attributes that no event can carry                     (a ValueError)
+    ├── NotAdvertised       an event other than its publisher said it would publish  (a ValueError)
     ├── SiteError           a site file that describes no site                     (a ValueError)
     ├── TopologyError       a graph that can't be made as asked                    (a ValueError)
     ├── ScenarioError       a simulation that can't be run as written              (a ValueError)
@@ -83,6 +84,10 @@ class EventError(HoldfastError, ValueError):
 
     def __str__(self) -> str:
         return self.problem if self.row is None else f"{self.problem} (event {self.row} of the batch)"
+
+
+class NotAdvertised(HoldfastError, ValueError):  # noqa: N818
+    """The publisher has advertised what it publishes, and the event is something else."""
 
 
 class SiteError(HoldfastError, ValueError):

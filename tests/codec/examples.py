@@ -21,6 +21,8 @@ MESSAGE_EXAMPLES: list[Message] = [
     messages.OpenSession(2**62, 3, (1, 2), (10, 20), (9, 19)),
     messages.Subscribe(4, "price > 100", Overflow.DROP_OLDEST, 77),
     messages.Unsubscribe(5),
+    messages.Advertise(6, "price > 1"),
+    messages.Unadvertise(7),
     messages.Publish(6, BATCH, 5),
     messages.Progress((1, 2), (30, 40), (29, 39), True),
     messages.CloseSession(),
@@ -32,6 +34,9 @@ MESSAGE_EXAMPLES: list[Message] = [
     messages.Subscribed(10),
     messages.SubscribeRefused(11, Refusal.FILTER, "no filter", 5, "a literal"),
     messages.Unsubscribed(12),
+    messages.Advertised(13),
+    messages.AdvertiseRefused(14, messages.Refusal.FILTER, "bad", 3, "a name"),
+    messages.Unadvertised(15),
     messages.SubscriptionEnded(13, "overflow"),
     messages.Accepted(14, ((13, Refusal.LIMIT, "too much"), (14, Refusal.CONFLICT, "in use"))),
     messages.Deliver([1, 2], [15, 16], [encode_event(EVENT), encode_event(EVENT)]),
@@ -48,9 +53,11 @@ COMMAND_EXAMPLES: list[commands.Command] = [
     commands.Publish("client:a", 3, 6, 5, BATCH),
     commands.Receive("client:a", 3, (1, 2), (30, 40)),
     commands.DropSubscriptions("client:a", 3),
+    commands.Advertise("client:a", 3, 4, "price > 1"),
+    commands.Unadvertise("client:a", 3, 4),
 ]
 
-RECORD_EXAMPLES = [commands.Applied(100, 200, COMMAND_EXAMPLES), commands.CoreState(101, b"\x01\x02")]
+RECORD_EXAMPLES = [commands.Applied(100, 200, COMMAND_EXAMPLES[:8]), commands.CoreState(101, b"\x01\x02")]
 
 # Commands are no registry's: they travel inside `Applied`, told apart by their tags.
 COMMANDS = msgspec.msgpack.Decoder(commands.Command)

@@ -34,7 +34,7 @@ def test_a_type_that_is_not_registered_is_not_encoded() -> None:
         MESSAGES.encode(Stranger())
 
 
-@pytest.mark.parametrize("kind", [0, 8, 15, 28, 255, 256, -1])
+@pytest.mark.parametrize("kind", [0, 15, 99, 255, 256, -1])
 def test_an_unknown_number_is_a_codec_error(kind: int) -> None:
     with pytest.raises(CodecError, match=f"no type with the number {kind}"):
         MESSAGES.decode(kind, b"\x90")

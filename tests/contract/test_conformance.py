@@ -9,11 +9,13 @@ from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.core import CoreLimits
 from holdfast.protocols.sessions.messages import Overflow, Refusal
 from holdfast.protocols.sessions.requests import (
+    AdvertisementMade,
     Close,
     Closed,
     Consume,
     EndSubscription,
     EventsMissed,
+    MakeAdvertisement,
     MakeSubscription,
     NewEvent,
     Published,
@@ -144,6 +146,25 @@ def test_refusals_carry_their_reasons(driver: Driver) -> None:
     driver.wait_until(lambda: any(isinstance(result, Published) for result in client.results))
     (published,) = [result for result in client.results if isinstance(result, Published)]
     assert [(place, reason) for place, reason, _ in published.refused] == [(0, Refusal.EVENT)]
+
+
+def test_a_publisher_is_held_to_what_it_advertised_also_by_a_broker_that_forgot(driver: Driver) -> None:
+    start_broker(driver)
+    publisher = start_client(driver, "p")
+    driver.request("p", MakeAdvertisement("price < 10"))
+    driver.wait_until(lambda: AdvertisementMade(1) in publisher.results)
+    for round in range(2):
+        driver.request("p", events(1, 20))
+        driver.wait_until(lambda round=round: len(_published(publisher)) == round + 1)  # type: ignore[misc]
+        refused = _published(publisher)[round].refused
+        assert [(place, reason) for place, reason, _ in refused] == [(1, Refusal.NOT_ADVERTISED)]
+        if round == 0:
+            driver.kill("b1")
+            driver.start("b1")
+
+
+def _published(inbox: Inbox) -> list[Published]:
+    return [result for result in inbox.results if isinstance(result, Published)]
 
 
 def test_a_subscription_that_overflows_is_ended_or_told_what_it_missed(driver: Driver) -> None:

@@ -15,6 +15,7 @@ from holdfast.errors import (
     BusClosed,
     EventError,
     FilterError,
+    NotAdvertised,
     NotConnected,
     OutcomeUnknown,
     SubscriptionEnded,
@@ -69,6 +70,26 @@ def test_what_is_published_reaches_who_wants_it(broker: BrokerProcess) -> None:
         )
         assert event.id.startswith(f"{publisher.name}/")
         assert event.published_at > 1_700_000_000 * 10**9
+
+    run(scene)
+
+
+def test_a_publisher_that_advertised_is_held_to_it_until_it_takes_it_back(broker: BrokerProcess) -> None:
+    async def scene() -> None:
+        async with connect(broker.url) as bus:
+            async with bus.advertise("topic = 'stock'") as first:
+                assert first.filter == "topic = 'stock'"
+                await bus.publish({"price": 1}, topic="stock")
+                with pytest.raises(NotAdvertised, match="matches nothing"):
+                    await bus.publish({"price": 1}, topic="weather")
+                second = await bus.advertise("topic = 'weather'")
+                await bus.publish({"price": 1}, topic="weather")
+            with pytest.raises(NotAdvertised):
+                await bus.publish({"price": 1}, topic="stock")
+            await second.close()
+            await bus.publish({"price": 1}, topic="anything")
+            with pytest.raises(FilterError):
+                await bus.advertise("price >")
 
     run(scene)
 

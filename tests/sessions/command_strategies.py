@@ -48,6 +48,8 @@ steps = st.lists(
         step("end"),
         step("subscribe", number, st.sampled_from(FILTERS), overflow),
         step("unsubscribe", number),
+        step("advertise", number, st.sampled_from(FILTERS)),
+        step("unadvertise", number),
         step("end subscription", number),
         step("publish", st.integers(-2, 2), st.integers(0, 3), batches),
         step("publish", st.just(0), st.integers(0, 3), batches),
@@ -74,6 +76,10 @@ def to_command(core: BrokerCore, step: tuple[Any, ...]) -> Command:
             return commands.Subscribe(name, epoch, fields[0], fields[1], fields[2], 4)
         case "unsubscribe":
             return commands.Unsubscribe(name, epoch, fields[0])
+        case "advertise":
+            return commands.Advertise(name, epoch, fields[0], fields[1])
+        case "unadvertise":
+            return commands.Unadvertise(name, epoch, fields[0])
         case "end subscription":
             return commands.EndSubscription(name, epoch, fields[0], "because")
         case "publish":

@@ -13,6 +13,8 @@ from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.sessions.conversation import Phase
 from holdfast.protocols.sessions.messages import (
     Accepted,
+    Advertised,
+    AdvertiseRefused,
     Deliver,
     Dropped,
     Overflow,
@@ -25,12 +27,15 @@ from holdfast.protocols.sessions.messages import (
     Subscribed,
     SubscribeRefused,
     SubscriptionEnded,
+    Unadvertised,
     Unsubscribed,
 )
 from holdfast.protocols.sessions.requests import (
     Close,
     Consume,
+    EndAdvertisement,
     EndSubscription,
+    MakeAdvertisement,
     MakeSubscription,
     NewEvent,
     PublishEvents,
@@ -52,6 +57,9 @@ messages = st.one_of(
     st.builds(Subscribed, number),
     st.builds(SubscribeRefused, number, st.sampled_from(Refusal), st.text(max_size=3)),
     st.builds(Unsubscribed, number),
+    st.builds(Advertised, number),
+    st.builds(AdvertiseRefused, number, st.sampled_from(Refusal), st.text(max_size=3)),
+    st.builds(Unadvertised, number),
     st.builds(SubscriptionEnded, number, st.text(max_size=3)),
     st.builds(Accepted, st.one_of(st.integers(0, 4), integers), refusals),
     lists.flatmap(lambda found: st.builds(
@@ -64,6 +72,8 @@ messages = st.one_of(
 commands = st.one_of(
     st.just(MakeSubscription("n > 0", Overflow.DISCONNECT, 2)),
     st.builds(EndSubscription, st.integers(0, 3)),
+    st.just(MakeAdvertisement("n > 0")),
+    st.builds(EndAdvertisement, st.integers(0, 3)),
     st.builds(Consume, st.integers(0, 3), st.integers(0, 3)),
     st.builds(lambda retry: PublishEvents([NewEvent({"n": 1}), NewEvent({"n": 2})], retry), st.booleans()),
 )

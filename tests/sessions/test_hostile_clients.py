@@ -15,6 +15,7 @@ from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.protocols.sessions.core import EPOCH_MAX, CoreLimits
 from holdfast.protocols.sessions.messages import (
     Accepted,
+    Advertise,
     CloseSession,
     OpenSession,
     Overflow,
@@ -23,6 +24,7 @@ from holdfast.protocols.sessions.messages import (
     Progress,
     Publish,
     Subscribe,
+    Unadvertise,
     Unsubscribe,
 )
 from tests.codec.test_hostile_bytes import EVENTS_OF_NOBODY
@@ -128,6 +130,8 @@ message = st.one_of(
     st.builds(Subscribe, st.integers(1, 4), texts, overflows, st.integers(1, 4)),
     st.builds(Subscribe, integers, texts, overflows, integers),
     st.builds(Unsubscribe, st.one_of(st.integers(1, 4), integers)),
+    st.builds(Advertise, st.one_of(st.integers(1, 4), integers), texts),
+    st.builds(Unadvertise, st.one_of(st.integers(1, 4), integers)),
     st.builds(Publish, st.integers(1, 12), batches, st.integers(0, 9)),
     st.builds(Publish, integers, raw, integers),
     st.builds(Progress, st.just((1, 2)), st.tuples(small, small), st.tuples(small, small), st.booleans()),

@@ -15,6 +15,7 @@ from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model.event import Event, EventBytes
 from holdfast.protocols.sessions.admission import Admission
+from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.commands import Publish
 from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
@@ -230,8 +231,10 @@ def _brokers(
 def _clients(part: type[Subscriber]) -> Factories:
     def make(settings: ClientSettings, rng: Random, streams: StoredStreams) -> Assembly:
         conversation = Conversation(settings)
-        publisher, subscriber = Publisher(conversation), part(conversation)
-        return Assembly([ClientSession(conversation, publisher, subscriber, rng), publisher, subscriber])
+        advertiser, subscriber = Advertiser(conversation), part(conversation)
+        publisher = Publisher(conversation, advertiser)
+        session = ClientSession(conversation, advertiser, publisher, subscriber, rng)
+        return Assembly([session, advertiser, publisher, subscriber])
 
     return Factories(broker=make_broker, client=make)
 

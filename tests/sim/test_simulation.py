@@ -182,7 +182,7 @@ def test_a_run_ends_at_the_first_violation_unless_told_otherwise() -> None:
 def _stuttering(settings: ClientSettings, rng: Random, streams: StoredStreams) -> Node:
     """A mutant: a client that hands over every event twice."""
     client = make_client(settings, rng, streams)
-    subscriber = client.parts[2]
+    subscriber = next(part for part in client.parts if part.name == "subscriber")
     note = subscriber._note_delivered
 
     def note_twice(*arguments: object) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
 from holdfast.protocols.sessions.core import BrokerCore, CoreLimits
@@ -45,5 +46,7 @@ def make_broker(settings: BrokerSettings, rng: Random, streams: StoredStreams) -
 def make_client(settings: ClientSettings, rng: Random, streams: StoredStreams) -> Assembly:
     """A client; it keeps nothing over a restart."""
     conversation = Conversation(settings)
-    publisher, subscriber = Publisher(conversation), Subscriber(conversation)
-    return Assembly([ClientSession(conversation, publisher, subscriber, rng), publisher, subscriber])
+    advertiser, subscriber = Advertiser(conversation), Subscriber(conversation)
+    publisher = Publisher(conversation, advertiser)
+    session = ClientSession(conversation, advertiser, publisher, subscriber, rng)
+    return Assembly([session, advertiser, publisher, subscriber])

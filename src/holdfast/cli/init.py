@@ -28,6 +28,7 @@ address = "{DEFAULT_ADDRESS}"          # where clients connect
 [limits]                            # these are the defaults
 sessions = {_LIMITS.sessions}                   # clients that the broker remembers
 subscriptions_per_session = {_LIMITS.subscriptions_per_session}
+advertisements_per_session = {_LIMITS.advertisements_per_session}
 backlog_events = {_LIMITS.backlog_events}              # that a subscription keeps at its broker …
 backlog_bytes = {_LIMITS.backlog_bytes}             # … and their size
 """

@@ -1,7 +1,8 @@
 """The client library: thin drivers over the client's node."""
 
 from holdfast.client import blocking
+from holdfast.client.advertisement import Advertisement
 from holdfast.client.bus import Bus, State, connect
 from holdfast.client.subscription import Subscription
 
-__all__ = ["Bus", "State", "Subscription", "blocking", "connect"]
+__all__ = ["Advertisement", "Bus", "State", "Subscription", "blocking", "connect"]

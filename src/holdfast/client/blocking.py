@@ -13,6 +13,7 @@ from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
+from holdfast.client.advertisement import Advertisement
 from holdfast.client.bus import Bus, OnState, Publication
 from holdfast.client.subscription import Subscription
 from holdfast.errors import BusClosed
@@ -105,9 +106,54 @@ class BlockingBus:
         """Publishes events as fast as they are taken in, and returns their number when all are acknowledged."""
         return self._run(self._bus.publish_many(events))
 
+    def post(
+        self,
+        attributes: Mapping[str, Value],
+        *,
+        topic: str = "",
+        payload: bytes = b"",
+        lifetime: float | None = None,
+    ) -> None:
+        """Publishes an event, and returns when there is room for it on the way. `flush` waits for the rest."""
+        self._run(self._bus.post(attributes, topic=topic, payload=payload, lifetime=lifetime))
+
+    def flush(self) -> None:
+        """Returns when everything posted so far is acknowledged; raises the first problem with any of it."""
+        self._run(self._bus.flush())
+
+    def advertise(self, filter: str) -> BlockingAdvertisement:
+        """Says what this client will publish, and returns when the broker knows."""
+        advertisement = self._bus.advertise(filter)
+        self._run(advertisement._make())
+        return BlockingAdvertisement(self, advertisement)
+
     def subscribe(self, filter: str = "", *, overflow: str = "disconnect", window: int = 1024) -> BlockingSubscription:
         """A subscription, to be entered with `with`."""
         return BlockingSubscription(self, self._bus.subscribe(filter, overflow=overflow, window=window))
+
+
+class BlockingAdvertisement:
+    """Made by `bus.advertise`; use it with `with` to have it taken back, or `close` it."""
+
+    def __init__(self, bus: BlockingBus, advertisement: Advertisement) -> None:
+        self._bus = bus
+        self._advertisement = advertisement
+
+    @property
+    def filter(self) -> str:
+        return self._advertisement.filter
+
+    def __enter__(self) -> BlockingAdvertisement:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Takes it back."""
+        self._bus._run(self._advertisement.close())
 
 
 class BlockingSubscription:
@@ -145,11 +191,13 @@ class BlockingSubscription:
         return self._bus._run(self._subscription.next(), timeout_s)
 
     def __iter__(self) -> Iterator[Event]:
-        while True:
-            batch = self._bus._run(self._subscription.take())
-            if not batch:
-                return
+        for batch in self.batches():
             yield from batch
+
+    def batches(self) -> Iterator[list[Event]]:
+        """Lists of events, as they come; never an empty one."""
+        while batch := self._bus._run(self._subscription.take()):
+            yield batch
 
 
 def connect(url: str, *, name: str = "", on_state: OnState | None = None, timeout_s: float = 10.0) -> BlockingBus:

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, TypeAlias
 
 from holdfast.broker.assembly import make_client
+from holdfast.client.advertisement import Advertisement
 from holdfast.client.subscription import Subscription
 from holdfast.client.url import addresses_of
 from holdfast.errors import (
@@ -24,6 +25,7 @@ from holdfast.errors import (
     FilterError,
     HoldfastError,
     LimitReached,
+    NotAdvertised,
     NotConnected,
     OutcomeUnknown,
     SubscriptionEnded,
@@ -273,6 +275,25 @@ class Bus:
         if self._runner is not None and self.state is not State.CLOSED:
             self._runner.request(0, requests.Consume(number, count))
 
+    # -------------------------------------------------------------------------------------------------- advertising
+    def advertise(self, filter: str) -> Advertisement:
+        """Says what this client will publish: `await` it, or use it with `async with`.
+
+        From then on an event that matches none of the client's advertisements raises NotAdvertised. A client that has
+        none may publish anything.
+        """
+        return Advertisement(self, filter)
+
+    async def _make_advertisement(self, text: str) -> int:
+        result = await self._ask(requests.MakeAdvertisement(text))
+        if isinstance(result, requests.AdvertisementMade):
+            return result.advertisement
+        raise _refusal(result, text)
+
+    async def _end_advertisement(self, number: int) -> None:
+        if self.state is not State.CLOSED:
+            await self._ask(requests.EndAdvertisement(number))
+
     # ----------------------------------------------------------------------------------------------------- requests
     def _next_request(self) -> int:
         self._last_request += 1
@@ -353,6 +374,8 @@ class Bus:
                 if missed is not None:
                     missed.missed += report.count or 0
                     missed.gaps += report.count is None
+            case requests.AdvertisementLost():
+                log.warning("%s: an advertisement is not known any more: %s", self.name, report.problem)
             case requests.SubscriptionLost():
                 lost = self._subscriptions.pop(report.subscription, None)
                 if lost is not None:
@@ -415,6 +438,8 @@ def _from_publication(event: Publication) -> requests.NewEvent:
 def _publish_problem(reason: Refusal | None, problem: str) -> HoldfastError:
     if reason is Refusal.EVENT:
         return EventError(problem)
+    if reason is Refusal.NOT_ADVERTISED:
+        return NotAdvertised(problem)
     if reason is Refusal.SUPERSEDED:
         return Superseded(problem)
     if problem == requests.NOT_CONNECTED:
@@ -422,14 +447,16 @@ def _publish_problem(reason: Refusal | None, problem: str) -> HoldfastError:
     return OutcomeUnknown(problem)
 
 
-def _refusal(result: requests.SubscriptionRefused, text: str) -> HoldfastError:
+def _refusal(result: requests.SubscriptionRefused | requests.AdvertisementRefused, text: str) -> HoldfastError:
     match result.reason:
         case Refusal.FILTER:
             return FilterError(result.problem, text, result.offset, result.expected)
         case Refusal.LIMIT:
             return LimitReached(result.problem)
-        case _:
+        case _ if isinstance(result, requests.SubscriptionRefused):
             return SubscriptionEnded(result.problem, text)
+        case _:
+            return BusClosed(result.problem)
 
 
 def _wake(waiters: list[asyncio.Future[None]]) -> None:

@@ -1,7 +1,8 @@
 """The client: connects, keeps its session over broken links, and says goodbye.
 
 A client is a node like a broker's, and the library that users call and the simulator both drive this very machine. It
-has three parts: this one, which talks to one broker at a time and changes brokers, a `Publisher` and a `Subscriber`.
+has four parts: this one, which talks to one broker at a time and changes brokers, an `Advertiser`, a `Publisher` and a
+`Subscriber`.
 
 - It knows one or more addresses and tries them in turn, with a pause that grows; a broker may send it elsewhere, and
   may tell it of others that serve too.
@@ -27,6 +28,7 @@ from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.addresses import Addresses
+from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.conversation import Conversation, Phase
 from holdfast.protocols.sessions.messages import (
     CloseSession,
@@ -53,11 +55,20 @@ class ClientSession:
         (SessionOpened, SessionRefused, SessionClosed, Redirect, Pong), frozenset({Role.BROKER})
     )
 
-    def __init__(self, conversation: Conversation, publisher: Publisher, subscriber: Subscriber, rng: Random) -> None:
+    def __init__(
+        self,
+        conversation: Conversation,
+        advertiser: Advertiser,
+        publisher: Publisher,
+        subscriber: Subscriber,
+        rng: Random,
+    ) -> None:
         settings = conversation.settings
         self._conversation = conversation
+        self._advertiser = advertiser
         self._publisher = publisher
         self._subscriber = subscriber
+        self._parts = (advertiser, publisher, subscriber)
         self._settings = settings
         self._addresses = Addresses(settings.addresses, settings.pause_min, settings.pause_max, rng)
         self._instance = rng.getrandbits(63)
@@ -151,6 +162,7 @@ class ClientSession:
         out.cancel_timer((self.name, "opening"))
         out.set_timer((self.name, "ping"), self._settings.ping_every)
         self.epoch = opened.epoch
+        self._advertiser.on_opened(out)
         self._publisher.on_opened(opened, resumed, out)
         out.complete(requests.UNSOLICITED, requests.Connected(self._address, peer, resumed))
         self._subscriber.on_opened(opened.forgotten, resumed, out)
@@ -199,6 +211,7 @@ class ClientSession:
         for timer in ("opening", "pause", "ping", "repeat"):
             out.cancel_timer((self.name, timer))
         why = reason or "the client was closed"
+        self._advertiser.end_all(why, out)
         self._publisher.give_up(refusal, why, out)
         self._subscriber.end_all(why, out)
         for request in self._closing:
@@ -241,8 +254,9 @@ class ClientSession:
         if self.phase is Phase.OPENING:
             self._open(out)
             self._conversation.expect_answers(out)
-        elif self.phase is Phase.OPEN and (self._publisher.is_waiting or self._subscriber.is_waiting or self._closing):
+        elif self.phase is Phase.OPEN and (self._closing or any(part.is_waiting for part in self._parts)):
             if self._conversation.is_overdue(out):
+                self._advertiser.repeat(out)
                 self._publisher.repeat()
                 self._subscriber.repeat(out)
                 if self._closing:

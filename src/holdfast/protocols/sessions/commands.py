@@ -67,13 +67,34 @@ class Receive(_Command, frozen=True, tag=7):
 
 
 class DropSubscriptions(_Command, frozen=True, tag=8):
-    """The client stayed away for too long. How far it was with publishing is still known when it comes back."""
+    """The client stayed away for too long: what it wanted and offered goes. How far it was with publishing is still
+    known when it comes back."""
 
     epoch: int
 
 
+class Advertise(_Command, frozen=True, tag=9):
+    epoch: int
+    advertisement: int
+    filter: str
+
+
+class Unadvertise(_Command, frozen=True, tag=10):
+    epoch: int
+    advertisement: int
+
+
 Command: TypeAlias = (
-    OpenSession | EndSession | Subscribe | Unsubscribe | EndSubscription | Publish | Receive | DropSubscriptions
+    OpenSession
+    | EndSession
+    | Subscribe
+    | Unsubscribe
+    | EndSubscription
+    | Publish
+    | Receive
+    | DropSubscriptions
+    | Advertise
+    | Unadvertise
 )
 
 

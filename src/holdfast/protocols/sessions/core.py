@@ -10,6 +10,8 @@ another way.
 - Events that a session publishes are numbered without gaps. What was accepted before is skipped; what leaves a gap is
   not taken. So a retried publish is not doubled.
 - Each subscription keeps the events that its client has not received, numbered without gaps, up to its limit.
+- A session that has advertised something publishes what it advertised and nothing else; one that has not may publish
+  anything, as if it had advertised every topic that it uses.
 - Bad events are refused one by one, and the refusal is kept until the client has seen it.
 """
 
@@ -41,6 +43,7 @@ class CoreLimits(msgspec.Struct, frozen=True, gc=False):
 
     sessions: int = 100_000
     subscriptions_per_session: int = 1_000
+    advertisements_per_session: int = 1_000
     backlog_events: int = 10_000  # that a subscription keeps at its broker
     backlog_bytes: int = 8 * 1024 * 1024
 
@@ -97,7 +100,7 @@ Output: TypeAlias = Reply | Opened | NotOpened | Answered | Woken | Removed | Fr
 class Session:
     """What the core knows of one life of a client."""
 
-    __slots__ = ("accepted", "client", "ended", "epoch", "instance", "refused", "subscriptions")
+    __slots__ = ("accepted", "advertised", "client", "ended", "epoch", "instance", "refused", "subscriptions")
 
     def __init__(self, client: str, instance: int, epoch: int) -> None:
         self.client = client
@@ -109,6 +112,7 @@ class Session:
         ] = {}  # those of them that were refused, until the client has seen it
         self.subscriptions: dict[int, Subscription] = {}
         self.ended: dict[int, str] = {}  # by us, until the client has seen it
+        self.advertised: FilterIndex[int] | None = None  # what it publishes, by number; None: it has not said
 
 
 class _SessionState(msgspec.Struct, frozen=True, array_like=True):
@@ -118,6 +122,7 @@ class _SessionState(msgspec.Struct, frozen=True, array_like=True):
     accepted: int
     refused: dict[int, tuple[Refusal, str]]
     ended: dict[int, str]
+    advertised: dict[int, str] = {}
 
 
 class _State(msgspec.Struct, frozen=True, array_like=True):
@@ -160,6 +165,10 @@ class BrokerCore:
                 self._subscribe(command, outputs)
             case commands.Unsubscribe():
                 self._unsubscribe(command, outputs)
+            case commands.Advertise():
+                self._advertise(command, outputs)
+            case commands.Unadvertise():
+                self._unadvertise(command, outputs)
             case commands.EndSubscription():
                 self._end_subscription(command, outputs)
             case commands.OpenSession():
@@ -212,6 +221,7 @@ class BrokerCore:
                 self._remove(subscription, outputs)
             session.subscriptions = {}
             session.ended = {}
+            session.advertised = None
             self.dormant[session.client] = None
 
     def _forget(self, session: Session, outputs: list[Output]) -> None:
@@ -301,6 +311,39 @@ class BrokerCore:
         if freed:
             outputs.append(Freed())
 
+    # ----------------------------------------------------------------------------------------------- advertisements
+    def _advertise(self, command: commands.Advertise, outputs: list[Output]) -> None:
+        session = self.session(command.client, command.epoch)
+        if session is None:
+            return
+        self.dormant.pop(session.client, None)
+        number, limit = command.advertisement, self.limits.advertisements_per_session
+        offered = FilterIndex[int]() if session.advertised is None else session.advertised
+        refusal: messages.AdvertiseRefused | None = None
+        if number in offered:
+            if str(offered.filter(number)) != command.filter:
+                problem = f"advertisement {number} exists already, with another filter"
+                refusal = messages.AdvertiseRefused(number, Refusal.CONFLICT, problem)
+        elif len(offered) >= limit:
+            refusal = messages.AdvertiseRefused(number, Refusal.LIMIT, f"a session has at most {limit} advertisements")
+        else:
+            try:
+                offered.add(number, Filter(command.filter))
+                session.advertised = offered
+            except FilterError as error:
+                refusal = messages.AdvertiseRefused(number, Refusal.FILTER, error.problem, error.offset, error.expected)
+        outputs.append(Reply(session.client, session.epoch, refusal or messages.Advertised(number)))
+
+    def _unadvertise(self, command: commands.Unadvertise, outputs: list[Output]) -> None:
+        session = self.session(command.client, command.epoch)
+        if session is None:
+            return
+        if session.advertised is not None and command.advertisement in session.advertised:
+            session.advertised.remove(command.advertisement)
+            if not len(session.advertised):
+                session.advertised = None
+        outputs.append(Reply(session.client, session.epoch, messages.Unadvertised(command.advertisement)))
+
     # ------------------------------------------------------------------------------------------------------- events
     def decode(self, batch: EventBytes) -> tuple[list[Event], list[EventBytes]]:
         """A batch's events and their bytes. Decoded once, though a node looks at a batch before it is applied."""
@@ -375,9 +418,17 @@ class BrokerCore:
                 row = start + (error.row or 0)
                 refused[row] = error.problem
                 matched += [*self.index.match_batch(pairs[start:row]), []]
+        reasons = dict.fromkeys(refused, Refusal.EVENT)
+        if session.advertised is not None:
+            sound = [row for row in range(len(pairs)) if row not in refused]
+            offers = session.advertised.match_batch([pairs[row] for row in sound])
+            for row, offer in zip(sound, offers, strict=True):
+                if not offer:
+                    reasons[row] = Refusal.NOT_ADVERTISED
+                    refused[row] = "the event matches nothing that its publisher has advertised"
         for row in sorted(refused):
             matched[row] = []
-            session.refused[first + row] = (Refusal.EVENT, refused[row])
+            session.refused[first + row] = (reasons[row], refused[row])
         self.events += len(events) - len(refused)
         return matched
 
@@ -389,7 +440,7 @@ class BrokerCore:
             self.events,
             self.memory,
             [
-                _SessionState(s.client, s.instance, s.epoch, s.accepted, s.refused, s.ended)
+                _SessionState(s.client, s.instance, s.epoch, s.accepted, s.refused, s.ended, _offers(s))
                 for s in self.sessions.values()
             ],
             list(self.dormant),
@@ -407,6 +458,10 @@ class BrokerCore:
         for stored in decoded.sessions:
             session = Session(stored.client, stored.instance, stored.epoch)
             session.accepted, session.refused, session.ended = stored.accepted, stored.refused, stored.ended
+            if stored.advertised:
+                session.advertised = FilterIndex()
+                for number, text in stored.advertised.items():
+                    session.advertised.add(number, Filter(text))
             self.sessions[stored.client] = session
         for kept in decoded.subscriptions:
             self._add(Subscription.from_state(kept))
@@ -423,8 +478,14 @@ class BrokerCore:
                 require(number not in session.ended, "a subscription that lives has not ended", number=number)
                 blocks = subscription.overflow is Overflow.BLOCK
                 require((subscription in self.blocking) == blocks, "blocking subscriptions are listed", number=number)
+            require(session.advertised is None or len(session.advertised), "no offers are none", client=client)
             dormant = client in self.dormant
-            require(not (dormant and session.subscriptions), "a dormant session wants nothing", client=client)
+            wants = session.subscriptions or session.advertised is not None
+            require(not (dormant and wants), "a dormant session wants and offers nothing", client=client)
             require(all(n <= session.accepted for n in session.refused), "what is refused was answered", client=client)
         require(self.dormant.keys() <= self.sessions.keys(), "who is dormant has a session")
         require(count == len(self.index), "the index holds the sessions' subscriptions and no others", count=count)
+
+
+def _offers(session: Session) -> dict[int, str]:
+    return {} if session.advertised is None else {number: str(offer) for number, offer in session.advertised.items()}

@@ -39,6 +39,7 @@ from holdfast.protocols.sessions.deliveries import Deliveries
 from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.messages import (
     Accepted,
+    Advertise,
     CloseSession,
     OpenSession,
     Ping,
@@ -51,6 +52,7 @@ from holdfast.protocols.sessions.messages import (
     SessionOpened,
     Subscribe,
     SubscriptionEnded,
+    Unadvertise,
     Unsubscribe,
 )
 from holdfast.protocols.sessions.sequencer import Sequencer
@@ -78,6 +80,8 @@ class SessionHost:
         OpenSession: CLIENTS,
         Subscribe: CLIENTS,
         Unsubscribe: CLIENTS,
+        Advertise: CLIENTS,
+        Unadvertise: CLIENTS,
         Publish: CLIENTS,
         Progress: CLIENTS,
         CloseSession: CLIENTS,
@@ -222,6 +226,17 @@ class SessionHost:
         session = self._session(peer)
         if session is not None:
             self._sequencer.submit(commands.Unsubscribe(peer, session.epoch, message.subscription), out)
+
+    def on_advertise(self, peer: str, message: Advertise, out: Outbox) -> None:
+        session = self._session(peer)
+        if session is not None:
+            command = commands.Advertise(peer, session.epoch, message.advertisement, message.filter)
+            self._sequencer.submit(command, out)
+
+    def on_unadvertise(self, peer: str, message: Unadvertise, out: Outbox) -> None:
+        session = self._session(peer)
+        if session is not None:
+            self._sequencer.submit(commands.Unadvertise(peer, session.epoch, message.advertisement), out)
 
     def on_progress(self, peer: str, message: Progress, out: Outbox) -> None:
         if not len(message.subscriptions) == len(message.received) == len(message.consumed):

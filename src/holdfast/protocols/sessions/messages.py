@@ -30,6 +30,7 @@ class Refusal(enum.Enum):
     LIMIT = "limit"  # more than the broker allows
     CONFLICT = "conflict"  # the number is in use for something else
     EVENT = "event"  # no event can be like this
+    NOT_ADVERTISED = "not-advertised"  # the publisher has said what it publishes, and this is something else
 
 
 # ------------------------------------------------------------------------------------------------- client to broker
@@ -59,6 +60,17 @@ class Unsubscribe(Message, frozen=True):
     """Also the answer to `SubscriptionEnded`: the client knows."""
 
     subscription: int
+
+
+class Advertise(Message, frozen=True):
+    """The client says what it will publish. One that never says so may publish anything."""
+
+    advertisement: int
+    filter: str
+
+
+class Unadvertise(Message, frozen=True):
+    advertisement: int
 
 
 class Publish(Message, frozen=True):
@@ -154,6 +166,24 @@ class SubscriptionEnded(Message, frozen=True):
     reason: str
 
 
+class Advertised(Message, frozen=True):
+    advertisement: int
+
+
+class AdvertiseRefused(Message, frozen=True):
+    """`offset` and `expected` are those of a filter's error."""
+
+    advertisement: int
+    reason: Refusal
+    problem: str
+    offset: int = 0
+    expected: str = ""
+
+
+class Unadvertised(Message, frozen=True):
+    advertisement: int
+
+
 class Accepted(Message, frozen=True):
     """Events are accepted up to this number of the session, except those refused: (number, reason, problem)."""
 
@@ -195,6 +225,8 @@ SESSION_MESSAGES: dict[int, type[Message]] = {
     5: Progress,
     6: CloseSession,
     7: Ping,
+    8: Advertise,
+    9: Unadvertise,
     16: SessionOpened,
     17: SessionRefused,
     18: SessionClosed,
@@ -207,4 +239,7 @@ SESSION_MESSAGES: dict[int, type[Message]] = {
     25: Deliver,
     26: Dropped,
     27: Pong,
+    28: Advertised,
+    29: AdvertiseRefused,
+    30: Unadvertised,
 }

@@ -14,6 +14,7 @@ from holdfast.kernel.queues import Lane
 from holdfast.matching import FilterIndex
 from holdfast.model.event import SMALL_BYTES, Event, EventBytes, check_event, check_limits, encode_batch, encode_fields
 from holdfast.protocols.sessions import requests
+from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.conversation import Conversation, Phase
 from holdfast.protocols.sessions.messages import Accepted, Publish, Refusal, SessionOpened
 from holdfast.protocols.sessions.outgoing import Outgoing
@@ -28,8 +29,9 @@ class Publisher:
     name: ClassVar[str] = "publisher"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Accepted: frozenset({Role.BROKER})}
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: Conversation, advertiser: Advertiser) -> None:
         self._conversation = conversation
+        self._advertiser = advertiser
         self._outgoing = Outgoing(conversation.settings.publish_window)
         self._sequence = 0  # of the last event that was made
         self._memory = 0  # what the broker remembered when we last talked
@@ -112,6 +114,8 @@ class Publisher:
 
     def finish(self, out: Outbox) -> None:
         settings = self._conversation.settings
+        if not self._advertiser.is_restored:
+            return  # a broker that has not heard of our advertisements could refuse the events
         while self._outgoing.ready and self._conversation.is_open:
             first, events = self._outgoing.take(settings.batch_events, settings.batch_bytes)
             message = Publish(first, encode_batch(events), self._outgoing.answered)

@@ -59,11 +59,25 @@ class Consume(_Value, frozen=True):
     count: int
 
 
+class MakeAdvertisement(_Value, frozen=True):
+    """Answered with `AdvertisementMade` or `AdvertisementRefused`."""
+
+    filter: str
+
+
+class EndAdvertisement(_Value, frozen=True):
+    """Answered with `AdvertisementOver`."""
+
+    advertisement: int
+
+
 class Close(_Value, frozen=True):
     """Says goodbye. Answered with `Closed`; what is unanswered then fails."""
 
 
-COMMANDS: Final = (PublishEvents, MakeSubscription, EndSubscription, Consume, Close)
+COMMANDS: Final = (
+    PublishEvents, MakeSubscription, EndSubscription, Consume, MakeAdvertisement, EndAdvertisement, Close,
+)  # fmt: skip
 
 # The problem of an event that was neither sent nor to be kept.
 NOT_CONNECTED: Final = "not connected"
@@ -90,6 +104,21 @@ class SubscriptionRefused(_Value, frozen=True):
 
 class SubscriptionOver(_Value, frozen=True):
     subscription: int
+
+
+class AdvertisementMade(_Value, frozen=True):
+    advertisement: int
+
+
+class AdvertisementRefused(_Value, frozen=True):
+    reason: Refusal | None
+    problem: str
+    offset: int = 0
+    expected: str = ""
+
+
+class AdvertisementOver(_Value, frozen=True):
+    advertisement: int
 
 
 class Closed(_Value, frozen=True):
@@ -128,3 +157,10 @@ class SubscriptionLost(_Value, frozen=True):
 
     subscription: int
     reason: str
+
+
+class AdvertisementLost(_Value, frozen=True):
+    """A broker refused, after a new connection, what was advertised before."""
+
+    advertisement: int
+    problem: str
