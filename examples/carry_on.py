@@ -44,7 +44,7 @@ class Broker:
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "holdfast.cli", "broker", str(self._site), "--log", "quiet"]
+        command = [sys.executable, "-m", "holdfast.cli", "broker", str(self._site), "--log-level", "quiet"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         say(self.process.stdout.readline().strip(), "1")

@@ -28,6 +28,11 @@ def test_a_site_is_read_whole() -> None:
     )
 
 
+def test_plaintext_on_public_addresses_is_accepted_in_so_many_words() -> None:
+    assert not site_from_toml(GOOD, "site.toml").plaintext
+    assert site_from_toml(GOOD + '[security]\nplaintext = "I accept"\n', "site.toml").plaintext
+
+
 def test_what_is_left_out_has_a_default() -> None:
     site = site_from_toml('[[broker]]\nid = "b1"\n', "site.toml")
     assert site == Site(name="site", scheme="tree", brokers=(BrokerEntry(id="b1"),))
@@ -41,16 +46,30 @@ def test_what_is_left_out_has_a_default() -> None:
         ('kind = "tree"', "kind = 3", 3, "'kind' is 3, and has to be a text"),
         ('kind = "tree"', 'knd = "tree"', 3, "'knd' is not known in [scheme]; known are kind"),
         ('name = "quotes"', 'name = "a b"', 1, "'a b' is no name"),
-        ('name = "quotes"', 'nam = "x"', 1, "'nam' is not known; known are name, scheme, broker, limits"),
+        ('name = "quotes"', 'nam = "x"', 1, "'nam' is not known; known are name, scheme, broker, limits, security"),
         ('id = "b1"', 'id = "b:1"', 5, "'b:1' is no name"),
         ('id = "b1"', 'data = ""', 4, "a broker has an id"),
         ('id = "b1"', "id = true", 5, "'id' is True, and has to be a text"),
         ("127.0.0.1:7500", "127.0.0.1", 6, "'127.0.0.1' is no address: write host:port"),
         ("127.0.0.1:7500", "127.0.0.1:70000", 6, "'127.0.0.1:70000' is no address"),
-        ('data = "var/b1"', 'dta = "var/b1"', 7, "'dta' is not known in [broker]; known are id, address, data"),
+        (
+            'data = "var/b1"',
+            'dta = "var/b1"',
+            7,
+            "'dta' is not known in [broker]; known are id, address, peer_address, data",
+        ),
         ("backlog_events = 500", "backlog_events = 0", 9, "'backlog_events' is 0, and has to be 1 or more"),
         ("backlog_events = 500", "backlog_events = true", 9, "'backlog_events' is True, and has to be a whole number"),
         ("backlog_events = 500", "backlog = 5", 9, "'backlog' is not known in [limits]; known are sessions"),
+        ('data = "var/b1"', 'peer_address = "127.0.0.1:0"', 7, "'127.0.0.1:0' is no address"),
+        ('data = "var/b1"', 'peer_address = "127.0.0.1:7500"', 7, "brokers and clients have different addresses"),
+        (
+            "[limits]\nbacklog_events = 500",
+            '[security]\nplaintext = "yes"',
+            9,
+            "'plaintext' is 'yes'; leave it out, or write \"I accept\"",
+        ),
+        ("[limits]\nbacklog_events = 500", "[security]\ntls = 1", 9, "'tls' is not known in [security]"),
         ("[[broker]]", "[broker]", 4, "'broker' is {'id': 'b1'"),
         ('kind = "tree"', 'kind = "tree', 3, "this is no TOML: "),
     ],

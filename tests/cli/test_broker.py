@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import __version__
 from holdfast.broker.site import site_from_toml
+from holdfast.errors import HandshakeRefused
+from holdfast.kernel.links import Role
+from holdfast.wire.handshake import Dialling
+from holdfast.wire.limits import WireLimits
 from tests.cli.test_main import run
 from tests.runtime.broker_process import BrokerProcess, free_port
 
@@ -86,7 +92,7 @@ def test_mistakes_are_explained(broker: BrokerProcess, capsys: pytest.CaptureFix
     site = tmp_path / "site.toml"
     for text, problem in (
         ('[[broker]]\nid = "b1"\ndata = "x"\n', "broker 'b1' has 'data', and there is no durable log yet"),
-        ('[[broker]]\nid = "b1"\naddress = "0.0.0.0:7411"\n', "would listen on '0.0.0.0' without TLS"),
+        ('[[broker]]\nid = "b1"\naddress = "0.0.0.0:7411"\n', "would listen on 0.0.0.0:7411 without TLS"),
     ):
         site.write_text(text)
         assert run("up", str(site)) == 2
@@ -107,6 +113,65 @@ def test_an_address_that_is_taken_is_named(broker: BrokerProcess, tmp_path: Path
     assert result.returncode == 2
     assert f"127.0.0.1', {broker.port}" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_public_address_is_served_if_that_is_accepted_with_a_warning_at_every_start(tmp_path: Path) -> None:
+    port, site = free_port(), tmp_path / "site.toml"
+    entry = f'[[broker]]\nid = "b1"\naddress = "0.0.0.0:{port}"\n'
+    site.write_text(entry + '[security]\nplaintext = "I accept"\n')
+    command = [sys.executable, "-m", "holdfast.cli", "up", str(site), "--log", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"broker b1 serves holdfast://0.0.0.0:{port}\n"
+        process.terminate()
+        _, errors = process.communicate(timeout=20)
+        assert process.returncode == 0
+    rows = [json.loads(line) for line in errors.splitlines()]
+    assert set(rows[0]) == {"time", "level", "logger", "message"}
+    warnings = [row["message"] for row in rows if row["level"] == "warning"]
+    assert warnings == [
+        f"broker 'b1' listens on 0.0.0.0:{port} WITHOUT TLS: anyone who reaches it can read and publish"
+    ]
+
+
+def test_a_metrics_address_is_checked_like_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    site = tmp_path / "site.toml"
+    site.write_text('[[broker]]\nid = "b1"\n')
+    assert run("up", str(site), "--metrics", "9411") == 2
+    assert "--metrics is '9411'; write host:port" in capsys.readouterr().err
+    assert run("up", str(site), "--metrics", "0.0.0.0:9411") == 2
+    assert "/metrics would listen on 0.0.0.0:9411 without TLS" in capsys.readouterr().err
+
+
+def test_clients_and_brokers_have_listeners_of_their_own(tmp_path: Path) -> None:
+    """Hostile input 11: neither is let in by the other's door."""
+    peers = free_port()
+    with BrokerProcess(tmp_path, entry=f'peer_address = "127.0.0.1:{peers}"\n') as process:
+        limits = WireLimits()
+        for role, port, served in (
+            (Role.CLIENT, peers, "brokers"),
+            (Role.OPERATOR, peers, "brokers"),
+            (Role.BROKER, process.port, "clients and operators"),
+        ):
+            dialling = Dialling(role, "x", 1, limits)
+            with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+                connection.sendall(dialling.opening)
+                answer = b"".join(iter(lambda connection=connection: connection.recv(4096), b""))  # type: ignore[misc]
+            with pytest.raises(HandshakeRefused, match=f"this listener is for {served}, not for {role.value}s"):
+                dialling.feed(answer)
+        dialling = Dialling(Role.BROKER, "b2", 1, limits)
+        with socket.create_connection(("127.0.0.1", peers), timeout=10) as connection:
+            connection.sendall(dialling.opening)
+            assert dialling.feed(connection.recv(4096))[0] is not None
+
+
+def test_version_says_what_is_installed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("version", "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["holdfast"] == __version__
+    assert set(facts) == {"holdfast", "protocol", "python", "index", "loop"}
+    assert run("version") == 0
+    assert capsys.readouterr().out.startswith(f"holdfast   {__version__}\n")
 
 
 def test_a_broker_that_is_told_to_stop_says_so(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from holdfast.codec import Registry
 from holdfast.kernel.messages import Message
 from holdfast.model.event import Event, encode_batch, encode_event
+from holdfast.protocols.operating.messages import Inspect, Inspected, LinkReport
 from holdfast.protocols.sessions import commands, messages
 from holdfast.protocols.sessions.messages import Overflow, Refusal
 
@@ -42,6 +43,8 @@ MESSAGE_EXAMPLES: list[Message] = [
     messages.Deliver([1, 2], [15, 16], [encode_event(EVENT), encode_event(EVENT)]),
     messages.Dropped(17, 18),
     messages.Pong(),
+    Inspect(3, 50),
+    Inspected(3, "b1", 4, 5, {"sessions": 6}, {"scheme": "tree"}, 7, (LinkReport("client:a", "client", 8, 9, 10),)),
 ]
 
 COMMAND_EXAMPLES: list[commands.Command] = [

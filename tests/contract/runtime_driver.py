@@ -114,7 +114,7 @@ class RuntimeDriver:
         if placed.role is Role.BROKER:
             for role in (Role.BROKER, Role.CLIENT):
                 port = int(self.address(placed.name, role).rpartition(":")[2])
-                await runner.listen(role, "127.0.0.1", port)
+                await runner.listen((role,), "127.0.0.1", port)
 
     def kill(self, name: str, power_cut: bool = False) -> None:
         runner = self._placed[name].runner

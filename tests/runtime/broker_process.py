@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -18,15 +19,20 @@ def free_port() -> int:
 class BrokerProcess:
     """Started at once; killed at the end of a `with`."""
 
-    def __init__(self, folder: Path, port: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, port: int | None = None, entry: str = "", rest: str = "", options: Sequence[str] = ()
+    ) -> None:
+        """`entry` is more of the broker's table, `rest` more of the site file, `options` more of the command."""
         self.port = port or free_port()
+        self._options = options
         self.url = f"holdfast://127.0.0.1:{self.port}"
         self._site = folder / f"site-{self.port}.toml"
-        self._site.write_text(f'[[broker]]\nid = "b1"\naddress = "127.0.0.1:{self.port}"\n')
+        self._site.write_text(f'[[broker]]\nid = "b1"\naddress = "127.0.0.1:{self.port}"\n{entry}{rest}')
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "holdfast.cli", "broker", str(self._site), "--log", "quiet"]
+        command = [sys.executable, "-m", "holdfast.cli", "broker", str(self._site), "--log-level", "quiet"]
+        command += self._options
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == f"broker b1 serves {self.url}\n"

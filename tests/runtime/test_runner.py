@@ -52,7 +52,7 @@ def test_a_broken_node_is_stopped(command: Any, failure: str, caplog: pytest.Log
     async def scene() -> str:
         runner = NodeRunner("b1", Role.BROKER, lambda rng, streams: Brittle())
         runner.start()
-        await runner.listen(Role.CLIENT, "127.0.0.1", 0)
+        await runner.listen((Role.CLIENT,), "127.0.0.1", 0)
         runner.request(1, command)
         await runner.stopped.wait()
         await runner.stop()
@@ -66,7 +66,7 @@ def test_a_stopped_broker_closes_what_it_accepted() -> None:
         settings = BrokerSettings("b1")
         runner = NodeRunner("b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams))
         runner.start()
-        port = await runner.listen(Role.CLIENT, "127.0.0.1", 0)
+        port = await runner.listen((Role.CLIENT,), "127.0.0.1", 0)
         gone = asyncio.Event()
         async with connect(
             f"holdfast://127.0.0.1:{port}", on_state=lambda state, _: gone.set() if "dis" in state.value else None
@@ -83,7 +83,7 @@ def test_a_client_beyond_the_limit_of_connections_is_told_so() -> None:
         settings, limits = BrokerSettings("b1"), WireLimits(connections=1)
         runner = NodeRunner("b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), limits=limits)
         runner.start()
-        port = await runner.listen(Role.CLIENT, "127.0.0.1", 0)
+        port = await runner.listen((Role.CLIENT,), "127.0.0.1", 0)
         async with connect(f"holdfast://127.0.0.1:{port}") as bus:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             late = Dialling(Role.CLIENT, "late", 1, limits)

@@ -5,14 +5,14 @@ import pytest
 from holdfast.errors import HandshakeRefused, ProtocolError
 from holdfast.kernel.links import Role
 from holdfast.wire.framing import encode_frames
-from holdfast.wire.handshake import HANDSHAKE, MAGIC, Dialling, Hello, HelloAccepted, Listening, Peer
+from holdfast.wire.handshake import HANDSHAKE, MAGIC, MAGIC_BYTES, Dialling, Hello, HelloAccepted, Listening, Peer
 from holdfast.wire.limits import WireLimits
 
 LIMITS = WireLimits()
 
 
 def listening(role: Role = Role.CLIENT) -> Listening:
-    return Listening(role, "b1", 5, LIMITS)
+    return Listening((role,), "b1", 5, LIMITS)
 
 
 def hello(**changes: object) -> bytes:
@@ -87,3 +87,17 @@ def test_a_broker_on_the_clients_listener_is_refused_and_the_other_way_round() -
     for role, other in ((Role.CLIENT, Role.BROKER), (Role.BROKER, Role.CLIENT)):
         with pytest.raises(HandshakeRefused, match="this listener is for"):
             listening(role).feed(Dialling(other, "x", 1, LIMITS).opening)
+
+
+def test_a_listener_for_several_roles_tells_them_apart() -> None:
+    for role in (Role.CLIENT, Role.OPERATOR):
+        listener = Listening((Role.CLIENT, Role.OPERATOR), "b1", 5, LIMITS)
+        peer, _ = listener.feed(Dialling(role, "x", 3, LIMITS).opening)
+        assert peer == Peer(role, "x", 3, 1)
+    listener = Listening((Role.CLIENT, Role.OPERATOR), "b1", 5, LIMITS)
+    with pytest.raises(HandshakeRefused, match="this listener is for clients and operators, not for brokers"):
+        listener.feed(Dialling(Role.BROKER, "x", 3, LIMITS).opening)
+
+
+def test_magic_words_are_of_one_length() -> None:
+    assert {len(word) for word in MAGIC.values()} == {MAGIC_BYTES}

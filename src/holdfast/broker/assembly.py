@@ -8,6 +8,8 @@ import msgspec
 
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.operating.desk import OperatorDesk
+from holdfast.protocols.operating.operator import Operator
 from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
@@ -39,8 +41,16 @@ def make_broker(settings: BrokerSettings, rng: Random, streams: StoredStreams) -
     host = SessionHost(settings.name, core, sequencer, settings.host)
     sequencer.recover(streams)
     sequencer.applied = host.on_applied
+    desk = OperatorDesk(settings.name, {"scheme": "tree", "durable": "yes" if settings.durable else "no"})
     # The sequencer comes first: it journals a turn before the host speaks of it.
-    return Assembly([sequencer, host])
+    node = Assembly([sequencer, host, desk])
+    desk.measure_node = node.measure
+    return node
+
+
+def make_operator(address: str) -> Assembly:
+    """What stands behind `holdfast status`."""
+    return Assembly([Operator(address)])
 
 
 def make_client(settings: ClientSettings, rng: Random, streams: StoredStreams) -> Assembly:

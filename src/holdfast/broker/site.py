@@ -6,9 +6,12 @@
     [[broker]]
     id = "b1"
     address = "127.0.0.1:7411"
+    peer_address = "127.0.0.1:7511"   # for other brokers; absent: it takes no other brokers
     data = "var/b1"                   # absent: the broker keeps nothing over a restart
     [limits]                          # all optional
     backlog_events = 10000
+    [security]
+    plaintext = "I accept"            # without TLS, addresses other than loopback are refused unless this is said
 
 `site_from_toml` takes the text and gives a `Site`, or SiteError, which names the line and what is allowed there. It
 opens no file and resolves no name.
@@ -29,6 +32,7 @@ SCHEMES = ("tree",)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):([0-9]{1,5})")
 DEFAULT_ADDRESS = "127.0.0.1:7411"
+PLAINTEXT_ACCEPTED = "I accept"
 
 
 class BrokerEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +40,7 @@ class BrokerEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     address: str = DEFAULT_ADDRESS
+    peer_address: str = ""
     data: str = ""
 
     @property
@@ -50,6 +55,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     scheme: str
     brokers: tuple[BrokerEntry, ...]
     limits: CoreLimits = CoreLimits()
+    plaintext: bool = False  # public addresses without TLS are accepted
 
 
 def site_from_toml(text: str, where: str) -> Site:
@@ -61,12 +67,24 @@ def site_from_toml(text: str, where: str) -> Site:
         problem = re.sub(r" \(at .*\)$", "", str(error))
         raise SiteError(f"this is no TOML: {problem}", where, int(found[1]) if found else 0) from error
     reader = _Reader(text, where)
-    reader.allow(document, "", {"name": str, "scheme": dict, "broker": list, "limits": dict})
+    reader.allow(document, "", {"name": str, "scheme": dict, "broker": list, "limits": dict, "security": dict})
     name = document.get("name", "site")
     reader.check_name("name", name)
     scheme = reader.scheme(document.get("scheme", {}))
     brokers = reader.brokers(document.get("broker", []))
-    return Site(name=name, scheme=scheme, brokers=brokers, limits=reader.limits(document.get("limits", {})))
+    return Site(
+        name=name,
+        scheme=scheme,
+        brokers=brokers,
+        limits=reader.limits(document.get("limits", {})),
+        plaintext=reader.plaintext(document.get("security", {})),
+    )
+
+
+def is_address(text: str) -> bool:
+    """Whether it is host:port."""
+    found = ADDRESS.fullmatch(text)
+    return found is not None and 0 < int(found[2]) < 65_536
 
 
 class _Reader:
@@ -112,29 +130,32 @@ class _Reader:
         for place, table in enumerate(tables):
             if not isinstance(table, dict):
                 self.refuse("'broker' is an array of tables: write [[broker]]", "broker")
-            self.allow(table, "broker", {"id": str, "address": str, "data": str}, place)
+            self.allow(table, "broker", {"id": str, "address": str, "peer_address": str, "data": str}, place)
             if "id" not in table:
                 self.refuse("a broker has an id", "broker", place)
             self.check_name("id", table["id"], place)
             entry = BrokerEntry(**table)
-            self._check_address(entry.address, place)
+            self._check_address("address", entry.address, place)
+            if entry.peer_address:
+                self._check_address("peer_address", entry.peer_address, place)
+                if entry.peer_address == entry.address:
+                    self.refuse("brokers and clients have different addresses", "peer_address", place)
             for other in entries:
                 if other.id == entry.id:
                     self.refuse(f"two brokers are called {entry.id!r}", "id", place)
-                if other.address == entry.address:
-                    self.refuse(f"two brokers have the address {entry.address!r}", "address", place)
+                for key in ("address", "peer_address"):
+                    address = getattr(entry, key)
+                    if address and address in (other.address, other.peer_address):
+                        self.refuse(f"two brokers have the address {address!r}", key, place)
             entries.append(entry)
         if len(entries) > 1:
             problem = f"the site has {len(entries)} brokers; the scheme 'tree' takes one until routing is built"
             self.refuse(problem, "broker", 1)
         return tuple(entries)
 
-    def _check_address(self, address: str, occurrence: int) -> None:
-        found = ADDRESS.fullmatch(address)
-        if not found or not 0 < int(found[2]) < 65_536:
-            self.refuse(
-                f"{address!r} is no address: write host:port, for instance {DEFAULT_ADDRESS}", "address", occurrence
-            )
+    def _check_address(self, key: str, address: str, occurrence: int) -> None:
+        if not is_address(address):
+            self.refuse(f"{address!r} is no address: write host:port, for instance {DEFAULT_ADDRESS}", key, occurrence)
 
     def limits(self, table: dict[str, Any]) -> CoreLimits:
         self.allow(table, "limits", dict.fromkeys(CoreLimits.__struct_fields__, int))
@@ -142,3 +163,10 @@ class _Reader:
             if value < 1:
                 self.refuse(f"{key!r} is {value}, and has to be 1 or more", key)
         return CoreLimits(**table)
+
+    def plaintext(self, table: dict[str, Any]) -> bool:
+        self.allow(table, "security", {"plaintext": str})
+        said = table.get("plaintext")
+        if said not in (None, PLAINTEXT_ACCEPTED):
+            self.refuse(f"'plaintext' is {said!r}; leave it out, or write \"{PLAINTEXT_ACCEPTED}\"", "plaintext")
+        return said is not None

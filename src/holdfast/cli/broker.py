@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 
-from holdfast.broker.site import BrokerEntry, Site
+from holdfast.broker.site import BrokerEntry, Site, is_address
+from holdfast.cli.logs import add_log_arguments, start_logging
 from holdfast.cli.main import BROKER_FAILED, OK
 from holdfast.cli.site_file import read_site
 from holdfast.errors import SiteError
@@ -22,7 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_serving_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("site", metavar="SITE", nargs="?", help="a site file (default: one broker at 127.0.0.1:7411)")
-    parser.add_argument("--log", choices=("info", "debug", "quiet"), default="info", help="how much to say")
+    add_log_arguments(parser)
+    parser.add_argument(
+        "--metrics", metavar="HOST:PORT", default="", help="serve /metrics and /healthz there, over HTTP"
+    )
 
 
 DEFAULT_SITE = Site(name="default", scheme="tree", brokers=(BrokerEntry(id="b1"),))
@@ -35,16 +38,17 @@ def run(arguments: argparse.Namespace) -> int:
     if not entries:
         known = ", ".join(entry.id for entry in site.brokers)
         raise SiteError(f"there is no broker {arguments.id!r}; there is {known}", where)
-    check_servable(site, where)
-    level = {"quiet": logging.CRITICAL, "info": logging.INFO, "debug": logging.DEBUG}[arguments.log]
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    if arguments.metrics and not is_address(arguments.metrics):
+        raise SiteError(f"--metrics is {arguments.metrics!r}; write host:port, for instance 127.0.0.1:9411", where)
+    check_servable(site, where, arguments.metrics)
+    start_logging(arguments)
 
     def ready(entry: BrokerEntry, port: int) -> None:
         host = entry.address.rpartition(":")[0]
         print(f"broker {entry.id} serves holdfast://{host}:{port}", flush=True)
         print("it keeps nothing over a restart", flush=True)
 
-    failure = loop.run(serve(site, entries, ready))
+    failure = loop.run(serve(site, entries, ready, arguments.metrics))
     if failure:
         print(f"holdfast: {failure}", file=sys.stderr)
         return BROKER_FAILED

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from holdfast.broker.site import DEFAULT_ADDRESS, SCHEMES
+from holdfast.broker.site import DEFAULT_ADDRESS, PLAINTEXT_ACCEPTED, SCHEMES
 from holdfast.cli.main import OK
 from holdfast.errors import SiteError
 from holdfast.protocols.sessions.core import CoreLimits
@@ -23,6 +23,7 @@ kind = "tree"                       # the schemes that there are: {", ".join(SCH
 [[broker]]
 id = "b1"
 address = "{DEFAULT_ADDRESS}"          # where clients connect
+# peer_address = "127.0.0.1:7511"   # where other brokers connect
 # data = "var/b1"                   # keeps its state there over a restart; so far only in the simulator
 
 [limits]                            # these are the defaults
@@ -31,6 +32,9 @@ subscriptions_per_session = {_LIMITS.subscriptions_per_session}
 advertisements_per_session = {_LIMITS.advertisements_per_session}
 backlog_events = {_LIMITS.backlog_events}              # that a subscription keeps at its broker …
 backlog_bytes = {_LIMITS.backlog_bytes}             # … and their size
+
+# [security]
+# plaintext = "{PLAINTEXT_ACCEPTED}"            # serve addresses other than loopback, without TLS
 """
 
 

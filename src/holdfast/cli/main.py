@@ -31,8 +31,11 @@ SUBCOMMANDS = {
     "broker": "serve one broker of a site, or all of them",
     "publish": "publish events, from JSON lines or from the command line",
     "subscribe": "print events as JSON lines, as they come",
+    "status": "show the live network: brokers, links, roles, rates, backlog",
+    "bench": "measure a broker: events a second, and latency",
     "sim": "break a site under the simulator, by seed; replay a seed",
     "trace": "look into the trace of a run: the story of an event, checks, a summary",
+    "version": "show what is installed",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from holdfast.broker.site import Site, site_from_toml
@@ -9,9 +10,9 @@ from holdfast.errors import SiteError
 
 
 def read_site(name: str) -> Site:
-    """The site that a file describes, or SiteError."""
+    """The site that a file describes, or SiteError. `-` is standard input."""
     try:
-        text = Path(name).read_text(encoding="utf-8")
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise SiteError(f"this is no UTF-8 text: {error.reason} at byte {error.start}", name) from error
     return site_from_toml(text, name)

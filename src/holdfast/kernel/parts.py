@@ -12,6 +12,7 @@ are listed:
 - `finish(out)`: the turn's inputs are all handled; say now what concerns all of them: one message per destination, one
   cumulative acknowledgement.
 - `check_invariants()`.
+- `measure()`: numbers by name, for operators; names differ between parts.
 
 When the storage fails, the node stops after that turn, whatever its parts do: what they decided since the last
 `Durable` is in their memory and will never be on the disk, so that nothing they could still say is sure to hold.
@@ -72,6 +73,7 @@ class Assembly:
         }
         self._heard = [part.on_heard for part in parts if hasattr(part, "on_heard")]
         self._finish = [part.finish for part in parts if hasattr(part, "finish")]
+        self._measures = [part.measure for part in parts if hasattr(part, "measure")]
         self._tables = {role: self._table(role) for role in Role}
         self._table_of_link: dict[int, _Table] = {}
 
@@ -125,6 +127,10 @@ class Assembly:
             del self._table_of_link[received.link]
             out.note("control", what="protocol-error", detail={"peer": peer, "problem": str(error)})
             out.disconnect(received.link, f"protocol error: {error}")
+
+    def measure(self) -> dict[str, int]:
+        """What all parts measure, by name."""
+        return {name: value for measure in self._measures for name, value in measure().items()}
 
     def check_invariants(self) -> None:
         for part in self.parts:

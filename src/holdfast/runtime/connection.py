@@ -10,6 +10,7 @@ from holdfast.codec import UNREADABLE
 from holdfast.errors import HandshakeRefused, ProtocolError
 from holdfast.kernel.messages import Message
 from holdfast.protocols.catalogue import MESSAGES
+from holdfast.wire.addresses import is_loopback
 from holdfast.wire.framing import FrameReader
 from holdfast.wire.handshake import Dialling, Listening, Peer
 from holdfast.wire.limits import WireLimits
@@ -52,6 +53,9 @@ class Connection(asyncio.Protocol):
         self.expected = expected  # who should be there; empty for anyone
         self.writable = True
         self.known = False  # to the owner's node
+        self.is_refused = False  # by us, or for a breach of protocol
+        self.bytes_read = 0
+        self.bytes_written = 0
         self._owner = owner
         self._handshake: Dialling | Listening | None = handshake
         self._limits = limits
@@ -60,6 +64,12 @@ class Connection(asyncio.Protocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._reason = ""  # why it was closed from here
         self._closed = False
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the other side is on this machine."""
+        name = None if self._transport is None else self._transport.get_extra_info("peername")
+        return name is not None and is_loopback(str(name[0]))
 
     @property
     def has_socket(self) -> bool:
@@ -78,6 +88,7 @@ class Connection(asyncio.Protocol):
             transport.write(self._handshake.opening)
 
     def data_received(self, data: bytes) -> None:
+        self.bytes_read += len(data)
         if self._closed or self._reason:
             return
         try:
@@ -92,13 +103,18 @@ class Connection(asyncio.Protocol):
         except HandshakeRefused as refused:
             if isinstance(self._handshake, Listening):
                 self.write(self._handshake.answer)
+                self.is_refused = True
             self.close(str(refused))
         except ProtocolError as error:
-            self.close(f"protocol error: {error}")
+            self._breach(str(error))
         except KeyError as error:
-            self.close(f"protocol error: there is no message with the number {error}")
+            self._breach(f"there is no message with the number {error}")
         except UNREADABLE as error:
-            self.close(f"protocol error: {error}")
+            self._breach(str(error))
+
+    def _breach(self, problem: str) -> None:
+        self.is_refused = True
+        self.close(f"protocol error: {problem}")
 
     def _greet(self, handshake: Dialling | Listening, data: bytes) -> bytes:
         peer, rest = handshake.feed(data)
@@ -132,6 +148,7 @@ class Connection(asyncio.Protocol):
     # --------------------------------------------------------------------------------------------- called by the owner
     def write(self, data: bytes) -> None:
         if self._transport is not None and not self._closed:
+            self.bytes_written += len(data)
             self._transport.write(data)
 
     def close(self, reason: str) -> None:

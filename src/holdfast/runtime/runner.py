@@ -39,8 +39,9 @@ from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.catalogue import MESSAGES
 from holdfast.runtime.connection import CLOSE_WITHIN_S, SECONDS, Connection
 from holdfast.runtime.storage import Storage
+from holdfast.wire.addresses import split_address
 from holdfast.wire.framing import encode_frames
-from holdfast.wire.handshake import Dialling, Listening, Peer, Reason
+from holdfast.wire.handshake import Dialling, Listening, Peer, Reason, refusal
 from holdfast.wire.limits import WireLimits
 
 NodeFactory = Callable[[Random, StoredStreams], Node]
@@ -98,6 +99,11 @@ class NodeRunner:
         self._fresh: list[Connection] = []  # open, but the node has not been told
         self._last_link = 0
         self._dialling: set[asyncio.Task[None]] = set()
+        self._turns = 0
+        self._opened = 0
+        self._refused = 0
+        self._bytes_read = 0  # over connections that are gone
+        self._bytes_written = 0
         self._blocked: dict[OutputQueue, None] = {}  # with something left that waits for storage or for the link
 
     # -------------------------------------------------------------------------------------------------------- life
@@ -109,9 +115,9 @@ class NodeRunner:
         self._node = self._make(Random(), streams)
         self._hand(Started(self._incarnation))
 
-    async def listen(self, role: Role, host: str, port: int) -> int:
-        """Accepts peers of a role at an address; gives the port."""
-        server = await self._loop.create_server(lambda: self._accept(role), host, port)
+    async def listen(self, roles: tuple[Role, ...], host: str, port: int) -> int:
+        """Accepts peers of some roles at an address; gives the port."""
+        server = await self._loop.create_server(lambda: self._accept(roles), host, port)
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 
@@ -151,6 +157,19 @@ class NodeRunner:
         self.failure = reason
         self._halt(reason)
 
+    def measure(self) -> dict[str, int]:
+        """What the node measures, and what is measured of its connections."""
+        measure_node: Callable[[], dict[str, int]] = getattr(self._node, "measure", dict)
+        return {
+            **measure_node(),
+            "connections": len(self._by_link),
+            "connections_opened_total": self._opened,
+            "connections_refused_total": self._refused,
+            "bytes_read_total": self._bytes_read + sum(c.bytes_read for c in self._connections),
+            "bytes_written_total": self._bytes_written + sum(c.bytes_written for c in self._connections),
+            "turns_total": self._turns,
+        }
+
     def request(self, request: int, command: Any) -> None:
         """For the application: asks the node for something."""
         self._hand(Requested(request, command))
@@ -164,6 +183,7 @@ class NodeRunner:
 
     def _turn(self) -> None:
         self._turn_due = False
+        self._turns += 1
         node, out = self._node, self._out
         if node is None:
             return
@@ -276,19 +296,19 @@ class NodeRunner:
             self._hand(Drained(queue.peer, queue.taken_count, queue.taken_bytes))
 
     # ------------------------------------------------------------------------------------------------- connections
-    def _accept(self, role: Role) -> Connection:
-        handshake = Listening(role, self.name, self._incarnation, self._limits)
+    def _accept(self, roles: tuple[Role, ...]) -> Connection:
+        handshake = Listening(roles, self.name, self._incarnation, self._limits)
         connection = Connection(self, handshake, self._limits)
         self._connections.add(connection)
         return connection
 
     async def _dial(self, action: Connect) -> None:
-        host, _, port = action.address.rpartition(":")
+        host, port = split_address(action.address)
         handshake = Dialling(self.role, self.name, self._incarnation, self._limits)
         connection = Connection(self, handshake, self._limits, action.address, action.peer)
         self._connections.add(connection)
         try:
-            dialled = self._loop.create_connection(lambda: connection, host.strip("[]"), int(port))
+            dialled = self._loop.create_connection(lambda: connection, host, port)
             await asyncio.wait_for(dialled, CONNECT_WITHIN_S)
         except (OSError, ValueError, TimeoutError) as error:
             reason = "timed out" if isinstance(error, TimeoutError) else str(error)
@@ -301,14 +321,13 @@ class NodeRunner:
             connection.close(f"{name} answered, not {connection.expected}")
             return False
         if len(self._by_link) >= self._limits.connections:
-            if not connection.address:
-                refusal = Listening(peer.role, self.name, self._incarnation, self._limits)
-                connection.write(refusal.refuse(Reason.LIMIT, "the broker has all the connections that it takes"))
-            connection.close("beyond the limit of connections")
-            return False
+            return self._refuse(connection, Reason.LIMIT, "the broker has all the connections that it takes")
+        if peer.role is Role.OPERATOR and not connection.is_local:
+            return self._refuse(connection, Reason.ROLE, "operators are served over loopback only")
         older = self._by_peer.get(name)
         if older is not None:
             older.close("superseded by a newer link")
+        self._opened += 1
         self._last_link += 1
         connection.link, connection.peer = self._last_link, name
         self._by_peer[name] = self._by_link[connection.link] = connection
@@ -316,6 +335,13 @@ class NodeRunner:
         initiated = bool(connection.address)
         self._hand(LinkUp(connection.link, name, peer.incarnation, peer.role, initiated, connection.address))
         return True
+
+    def _refuse(self, connection: Connection, reason: Reason, problem: str) -> bool:
+        if not connection.address:
+            connection.is_refused = True
+            connection.write(refusal(reason, problem))
+        connection.close(problem)
+        return False
 
     def on_messages(self, connection: Connection, messages: list[Message]) -> None:
         self._hand(Received(connection.link, connection.peer, messages))
@@ -332,6 +358,9 @@ class NodeRunner:
 
     def on_closed(self, connection: Connection, reason: str) -> None:
         self._connections.discard(connection)
+        self._bytes_read += connection.bytes_read
+        self._bytes_written += connection.bytes_written
+        self._refused += connection.is_refused
         if connection.has_socket:
             self._lingering.add(connection)
         if connection.link:

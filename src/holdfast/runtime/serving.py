@@ -4,60 +4,60 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 import signal
 from collections.abc import Callable, Sequence
 
 from holdfast.broker.assembly import BrokerSettings, make_broker
-from holdfast.broker.site import BrokerEntry, Site
+from holdfast.broker.site import PLAINTEXT_ACCEPTED, BrokerEntry, Site
 from holdfast.errors import SiteError
 from holdfast.kernel.links import Role
+from holdfast.runtime.metrics import MetricsServer
 from holdfast.runtime.runner import NodeRunner
+from holdfast.wire.addresses import is_loopback, split_address
 
 log = logging.getLogger("holdfast")
 
+Ready = Callable[[BrokerEntry, int], None]
 
-def check_servable(site: Site, where: str) -> None:
-    """Refuses what the runtime can't keep a promise about yet, before anything is started."""
+
+def check_servable(site: Site, where: str, metrics: str = "") -> None:
+    """Refuses what the runtime can't keep a promise about, before anything is started."""
     for entry in site.brokers:
         if entry.durable:
             problem = f"broker {entry.id!r} has 'data', and there is no durable log yet: leave 'data' out to run it"
             raise SiteError(problem, where)
-        host = entry.address.rpartition(":")[0].strip("[]")
-        if not _is_loopback(host):
-            problem = f"broker {entry.id!r} would listen on {host!r} without TLS; only loopback addresses are served"
+    for owner, address in _addresses(site, metrics):
+        if not is_loopback(split_address(address)[0]) and not site.plaintext:
+            problem = (
+                f"{owner} would listen on {address} without TLS, for anyone to read and to write; use a loopback"
+                f' address, or write [security] plaintext = "{PLAINTEXT_ACCEPTED}"'
+            )
             raise SiteError(problem, where)
 
 
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+def _addresses(site: Site, metrics: str) -> list[tuple[str, str]]:
+    entries = [(f"broker {entry.id!r}", entry) for entry in site.brokers]
+    listed = [(owner, a) for owner, entry in entries for a in (entry.address, entry.peer_address) if a]
+    return [*listed, ("/metrics", metrics)] if metrics else listed
 
 
-async def serve(site: Site, entries: Sequence[BrokerEntry], ready: Callable[[BrokerEntry, int], None]) -> str:
-    """Serves clients until SIGTERM or SIGINT, or until a broker fails. Gives the failure, or nothing."""
+async def serve(site: Site, entries: Sequence[BrokerEntry], ready: Ready, metrics: str = "") -> str:
+    """Serves until SIGTERM or SIGINT, or until a broker fails. Gives the failure, or nothing."""
+    for owner, address in _addresses(site, metrics):
+        if not is_loopback(split_address(address)[0]):
+            log.warning("%s listens on %s WITHOUT TLS: anyone who reaches it can read and publish", owner, address)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     runners: list[NodeRunner] = []
+    exporter = MetricsServer(runners)
     try:
+        if metrics:
+            await exporter.listen(*split_address(metrics))
         for entry in entries:
-            settings = BrokerSettings(entry.id, limits=site.limits)
-            runner = NodeRunner(
-                entry.id,
-                Role.BROKER,
-                lambda rng, streams, own=settings: make_broker(own, rng, streams),  # type: ignore[misc]
-            )
-            runners.append(runner)
-            runner.start()
-            host, _, port = entry.address.rpartition(":")
-            ready(entry, await runner.listen(Role.CLIENT, host.strip("[]"), int(port)))
+            runners.append(await _start(site, entry, ready))
         waiting = [asyncio.ensure_future(event.wait()) for event in (stopping, *(r.stopped for r in runners))]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         for task in waiting:
@@ -67,4 +67,21 @@ async def serve(site: Site, entries: Sequence[BrokerEntry], ready: Callable[[Bro
     finally:
         for runner in runners:
             await runner.stop("the broker is stopping")
+        await exporter.close()
     return next((f"{runner.name}: {runner.failure}" for runner in runners if runner.failure), "")
+
+
+async def _start(site: Site, entry: BrokerEntry, ready: Ready) -> NodeRunner:
+    settings = BrokerSettings(entry.id, limits=site.limits)
+    runner = NodeRunner(entry.id, Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams))
+    runner.start()
+    try:
+        port = await runner.listen((Role.CLIENT, Role.OPERATOR), *split_address(entry.address))
+        if entry.peer_address:
+            await runner.listen((Role.BROKER,), *split_address(entry.peer_address))
+    except BaseException:
+        await runner.stop()
+        raise
+    log.info("broker %s serves %s", entry.id, entry.address)
+    ready(entry, port)
+    return runner

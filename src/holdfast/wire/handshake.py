@@ -1,8 +1,8 @@
 """The handshake: who is there, of which role, in which version; before anything else, and within narrow limits.
 
-The one that dials says a magic word, which differs between the listener for clients and the one for brokers, and a
-`Hello`. The one that was dialled answers `HelloAccepted`, or `HelloRefused` and closes. Which role a peer has is
-decided by the listener, never by what it claims.
+The one that dials says a magic word, which differs between clients, operators and brokers, and a `Hello`. The one that
+was dialled answers `HelloAccepted`, or `HelloRefused` and closes. Which roles there can be is decided by the listener:
+the one for brokers serves no one else, and the one for clients and operators serves no broker.
 
 A machine without I/O: bytes in; out come bytes to send, and the peer when it is known.
 """
@@ -23,7 +23,13 @@ from holdfast.protocols.catalogue import PROTOCOL_VERSIONS
 from holdfast.wire.framing import HEADER_BYTES, encode_frames
 from holdfast.wire.limits import WireLimits
 
-MAGIC: Final = {Role.CLIENT: b"HOLDFAST-CLIENT\n", Role.BROKER: b"HOLDFAST-BROKER\n"}
+# All of one length: who says one of another listener is told so.
+MAGIC: Final = {
+    Role.CLIENT: b"HOLDFAST-CLIENT\n",
+    Role.BROKER: b"HOLDFAST-BROKER\n",
+    Role.OPERATOR: b"HOLDFAST-MANAGE\n",
+}
+MAGIC_BYTES: Final = 16
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -60,6 +66,11 @@ class HelloRefused(Message, frozen=True):
 
 
 HANDSHAKE: Final = Registry[Message]({240: Hello, 241: HelloAccepted, 242: HelloRefused})
+
+
+def refusal(reason: Reason, problem: str) -> bytes:
+    """The bytes that say no."""
+    return encode_frames([HANDSHAKE.encode(HelloRefused(reason, problem))])
 
 
 class Peer(msgspec.Struct, frozen=True):
@@ -120,11 +131,12 @@ class Dialling(_Step):
 
 
 class Listening(_Step):
-    """The side that was dialled, on the listener of one role."""
+    """The side that was dialled, on a listener for some roles."""
 
-    def __init__(self, role: Role, name: str, incarnation: int, limits: WireLimits) -> None:
+    def __init__(self, roles: tuple[Role, ...], name: str, incarnation: int, limits: WireLimits) -> None:
         super().__init__(limits)
-        self._role = role
+        self._roles = roles
+        self._role = roles[0]  # of the peer, when its magic word is known
         self._name = name
         self._incarnation = incarnation
         self._magic = b""
@@ -132,19 +144,19 @@ class Listening(_Step):
 
     def feed(self, data: bytes) -> tuple[Peer | None, bytes]:
         """The peer, when it has said who it is, and the bytes behind that. HandshakeRefused if it is not wanted."""
-        wanted = MAGIC[self._role]
-        missing = len(wanted) - len(self._magic)
+        missing = MAGIC_BYTES - len(self._magic)
         if missing:
             self._magic += data[:missing]
             data = data[missing:]
-            if self._magic != wanted[: len(self._magic)]:
-                others = [role for role, magic in MAGIC.items() if magic.startswith(self._magic[: len(magic)])]
-                if others and len(self._magic) == len(wanted):
-                    self._refuse(Reason.ROLE, f"this listener is for {self._role.value}s, not for {others[0].value}s")
-                if not others:
-                    self._refuse(Reason.PROTOCOL, "this is no Holdfast handshake")
-            if len(self._magic) < len(wanted):
+            possible = [role for role, magic in MAGIC.items() if magic.startswith(self._magic)]
+            if not possible:
+                self._refuse(Reason.PROTOCOL, "this is no Holdfast handshake")
+            if len(self._magic) < MAGIC_BYTES:
                 return None, b""
+            self._role = possible[0]
+            if self._role not in self._roles:
+                served = " and ".join(f"{role.value}s" for role in self._roles)
+                self._refuse(Reason.ROLE, f"this listener is for {served}, not for {self._role.value}s")
         try:
             message, rest = self._message(data)
         except ProtocolError as error:
@@ -166,10 +178,6 @@ class Listening(_Step):
         self.answer = encode_frames([HANDSHAKE.encode(accepted)])
         return Peer(self._role, hello.name, hello.incarnation, common[0])
 
-    def refuse(self, reason: Reason, problem: str) -> bytes:
-        """The bytes that say no."""
-        return encode_frames([HANDSHAKE.encode(HelloRefused(reason, problem))])
-
     def _refuse(self, reason: Reason, problem: str) -> NoReturn:
-        self.answer = self.refuse(reason, problem)
+        self.answer = refusal(reason, problem)
         raise HandshakeRefused(reason.value, problem)

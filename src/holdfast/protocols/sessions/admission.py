@@ -55,6 +55,11 @@ class Admission:
         self._releasing = False
 
     @property
+    def waiting(self) -> int:
+        """How many publishers wait."""
+        return len(self._held)
+
+    @property
     def is_holding(self) -> bool:
         return bool(self._held)
 

@@ -45,6 +45,8 @@ class Deliveries:
         self._unconfirmed: dict[Cursor, None] = {}
         self._batches: dict[str, Batch] = {}  # of this turn
         self._turns_unchecked = 0
+        self.sent_total = 0  # events, with those that were sent again
+        self.repeated_total = 0
 
     # ------------------------------------------------------------------------------------------------------ clients
     def attach(self, client: str, known: dict[int, tuple[int, int]], out: Outbox) -> None:
@@ -106,6 +108,7 @@ class Deliveries:
             events = subscription.read(cursor.sent, room)
             batch.add(subscription.number, cursor.sent, events)
             cursor.sent += len(events)
+            self.sent_total += len(events)
         starved = cursor.sent < subscription.last  # of credit: the client's last word may be lost
         if (starved or cursor.sent > cursor.received) and cursor not in self._unconfirmed:
             cursor.progress_at = out.now
@@ -169,6 +172,7 @@ class Deliveries:
             if cursor.sent == cursor.received:
                 # A question: the client answers how far it is.
                 self._batch(cursor.subscription.client).say(Dropped(cursor.subscription.number, cursor.sent))
+            self.repeated_total += cursor.sent - cursor.received
             cursor.sent = cursor.received
             self.send(cursor.subscription, out)
 

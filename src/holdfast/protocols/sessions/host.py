@@ -360,6 +360,23 @@ class SessionHost:
             self._ticking = True
             out.set_timer((self.name, "tick"), self._settings.tick)
 
+    def measure(self) -> dict[str, int]:
+        subscriptions = [s for session in self._core.sessions.values() for s in session.subscriptions.values()]
+        return {
+            "sessions": len(self._core.sessions),
+            "clients_connected": len(self._attached),
+            "clients_away": len(self._away),
+            "subscriptions": len(subscriptions),
+            "advertisements": sum(len(s.advertised) for s in self._core.sessions.values() if s.advertised is not None),
+            "publishers_waiting": self._admission.waiting,
+            "backlog_events": sum(map(len, subscriptions)),
+            "backlog_bytes": sum(subscription.bytes for subscription in subscriptions),
+            "backlog_events_longest": max(map(len, subscriptions), default=0),
+            "events_accepted_total": self._core.events,
+            "events_sent_total": self._deliveries.sent_total,
+            "events_repeated_total": self._deliveries.repeated_total,
+        }
+
     def check_invariants(self) -> None:
         self._deliveries.check_invariants()
         self._admission.check_invariants()

@@ -1,0 +1,34 @@
+"""What can be measured of a broker, by name: `/metrics` and `holdfast status` show these and no others.
+
+A name that ends in `_total` only grows while the process lives; all others go up and down.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+NODE_MEASURES: Final = {
+    "sessions": "clients that the broker knows, with those that are away",
+    "clients_connected": "clients that have a link",
+    "clients_away": "clients that lost their link and may come back to their subscriptions",
+    "subscriptions": "subscriptions of all sessions",
+    "advertisements": "advertisements of all sessions",
+    "publishers_waiting": "publishers that wait because a blocking subscription is full",
+    "backlog_events": "events that wait for subscribers, in all subscriptions",
+    "backlog_bytes": "size of the events that wait for subscribers",
+    "backlog_events_longest": "events that wait in the subscription that has the most",
+    "events_accepted_total": "events that were accepted since the broker's memory began",
+    "events_sent_total": "events sent to subscribers, with those sent again",
+    "events_repeated_total": "events that were due to be sent again since nobody confirmed them",
+}
+
+DRIVER_MEASURES: Final = {
+    "connections": "open connections",
+    "connections_opened_total": "connections whose handshake succeeded",
+    "connections_refused_total": "connections that were refused or broke the protocol",
+    "bytes_read_total": "bytes read from all connections",
+    "bytes_written_total": "bytes handed to the operating system, or to be",
+    "turns_total": "turns of the node",
+}
+
+MEASURES: Final = {**NODE_MEASURES, **DRIVER_MEASURES}

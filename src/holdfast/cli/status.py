@@ -1,0 +1,152 @@
+"""`holdfast status`: the live network: brokers, links, roles, rates, backlog."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Any, NamedTuple
+
+import msgspec
+
+from holdfast.cli.main import CHECK_FAILED, OK
+from holdfast.cli.site_file import read_site
+from holdfast.cli.subscribe import DEFAULT_URL
+from holdfast.cli.terminal import CLEAR, duration, is_terminal, paint, table
+from holdfast.client.operator import BrokerDesk
+from holdfast.client.url import SCHEME, addresses_of
+from holdfast.errors import SiteError
+from holdfast.protocols.operating.messages import Inspected
+from holdfast.protocols.operating.operator import Unreachable
+from holdfast.runtime import loop
+
+EXAMPLES = """\
+examples:
+  holdfast status                        the broker at the default address
+  holdfast status site.toml --watch      all brokers of a site, again and again
+  holdfast status --json                 one JSON object
+
+exit code 1 if a broker does not answer
+"""
+RATES_OVER_S = 0.5
+LINKS_SHOWN = 10
+EVERY_S_MIN = 0.1
+HEADINGS = ["broker", "address", "state", "up", "clients", "subscriptions", "in/s", "out/s", "events", "backlog"]
+
+Answer = Inspected | Unreachable
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLES
+    parser.add_argument("where", metavar="SITE|URL", nargs="?", default=DEFAULT_URL, help=f"default {DEFAULT_URL}")
+    parser.add_argument("--watch", action="store_true", help="again and again, until interrupted")
+    parser.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="with --watch (default 2)")
+    parser.add_argument("--links", type=int, default=LINKS_SHOWN, metavar="N", help="links to show for each broker")
+    parser.add_argument("--json", action="store_true", help="as JSON, one object a look")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.where.startswith(SCHEME):
+        brokers = [("", address) for address in addresses_of(arguments.where)]
+    else:
+        brokers = [(entry.id, entry.address) for entry in read_site(arguments.where).brokers]
+    if arguments.every < EVERY_S_MIN:
+        raise SiteError(f"--every is {arguments.every} s, and has to be {EVERY_S_MIN} or more", "status")
+    return loop.run(_show(brokers, arguments))
+
+
+class _Look(NamedTuple):
+    """What all brokers said at one time."""
+
+    at: float
+    answers: list[Answer]
+
+
+async def _look(desks: Sequence[BrokerDesk], links: int) -> _Look:
+    answers = await asyncio.gather(*(desk.inspect(links) for desk in desks))
+    return _Look(time.monotonic(), list(answers))
+
+
+async def _show(brokers: Sequence[tuple[str, str]], arguments: argparse.Namespace) -> int:
+    async with AsyncExitStack() as stack:
+        desks = [await stack.enter_async_context(BrokerDesk(address)) for _, address in brokers]
+        before = await _look(desks, arguments.links)
+        if not all(isinstance(answer, Unreachable) for answer in before.answers):
+            await asyncio.sleep(RATES_OVER_S)
+        while True:
+            now = await _look(desks, arguments.links)
+            seconds = now.at - before.at
+            told = zip(brokers, before.answers, now.answers, strict=True)
+            rows = [_row(name, address, then, answer, seconds) for (name, address), then, answer in told]
+            if arguments.json:
+                sys.stdout.write(msgspec.json.encode({"brokers": rows}).decode() + "\n")
+            else:
+                sys.stdout.write((CLEAR if arguments.watch and is_terminal() else "") + _page(rows))
+            sys.stdout.flush()
+            if not arguments.watch:
+                return OK if all(row["state"] == "up" for row in rows) else CHECK_FAILED
+            before = now
+            await asyncio.sleep(arguments.every)
+
+
+def _row(name: str, address: str, before: Answer, now: Answer, seconds: float) -> dict[str, Any]:
+    """One broker, as `--json` shows it."""
+    if isinstance(now, Unreachable):
+        return {"broker": name, "address": address, "state": "unreachable", "reason": now.reason}
+    row: dict[str, Any] = {
+        "broker": now.broker,
+        "address": address,
+        "state": "up",
+        "incarnation": now.incarnation,
+        "uptime_s": now.uptime / 10**9,
+        **now.facts,
+        "measures": now.measures,
+        "links_total": now.links_total,
+        "links": [msgspec.structs.asdict(link) for link in now.links],
+    }
+    if isinstance(before, Inspected) and before.incarnation == now.incarnation:
+        row["rates"] = {
+            name.removesuffix("_total"): (value - before.measures.get(name, 0)) / seconds
+            for name, value in now.measures.items()
+            if name.endswith("_total")
+        }
+    if name and name != now.broker:
+        row["state"] = "unexpected"
+        row["reason"] = f"{now.broker} answers at {address}, not {name}"
+    return row
+
+
+def _page(rows: Sequence[dict[str, Any]]) -> str:
+    lines = [HEADINGS]
+    for row in rows:
+        measures, rates = row.get("measures", {}), row.get("rates", {})
+        cells = [row["broker"] or "-", row["address"], row["state"]]
+        if measures:
+            cells.append(duration(int(row["uptime_s"] * 10**9)))
+            cells += [f"{measures[name]:,}" for name in ("clients_connected", "subscriptions")]
+            cells += [f"{rates[name]:,.0f}" if name in rates else "-" for name in ("events_accepted", "events_sent")]
+            cells += [f"{measures[name]:,}" for name in ("events_accepted_total", "backlog_events")]
+        lines.append(cells + ["-"] * (len(HEADINGS) - len(cells)))
+    parts = [table(lines)]
+    for row in rows:
+        if "reason" in row:
+            parts.append(paint(f"{row['broker'] or row['address']}: {row['reason']}", "red"))
+        elif row["links"]:
+            parts.append(_links(row))
+    return "\n".join(parts) + "\n"
+
+
+def _links(row: dict[str, Any]) -> str:
+    links = [["link", "role", "for", "waiting", "bytes"]]
+    for link in row["links"]:
+        waiting = [f"{link['waiting_messages']:,}", f"{link['waiting_bytes']:,}"]
+        links.append([link["peer"], link["role"], duration(link["age"]), *waiting])
+    shown = f"\n{row['broker']}: {row['links_total']:,} links"
+    if row["links_total"] > len(row["links"]):
+        shown += f", of which {len(row['links'])} with the most waiting"
+    return f"{shown}\n{table(links, '  ')}"

@@ -1,0 +1,68 @@
+"""Asks brokers how they are: what stands behind `holdfast status`."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from types import TracebackType
+from typing import Any
+
+from holdfast.broker.assembly import make_operator
+from holdfast.kernel.links import Role
+from holdfast.protocols.operating.messages import Inspected
+from holdfast.protocols.operating.operator import AskBroker, Unreachable
+from holdfast.runtime.runner import NodeRunner
+
+
+class BrokerDesk:
+    """A link to one broker, as an operator. It is made when something is asked, and again when it was lost."""
+
+    def __init__(self, address: str, timeout_s: float = 3.0) -> None:
+        self.address = address
+        self._timeout_s = timeout_s
+        self._runner: NodeRunner | None = None
+        self._futures: dict[int, asyncio.Future[Any]] = {}
+        self._last_request = 0
+
+    async def __aenter__(self) -> BrokerDesk:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def inspect(self, links: int = 100) -> Inspected | Unreachable:
+        """What the broker says of itself, or why it does not."""
+        if self._runner is None:
+            self._runner = NodeRunner(
+                f"operator-{secrets.token_hex(4)}",
+                Role.OPERATOR,
+                lambda rng, streams: make_operator(self.address),
+                application=self,
+            )
+            self._runner.start()
+        self._last_request += 1
+        future = self._futures[self._last_request] = asyncio.get_running_loop().create_future()
+        self._runner.request(self._last_request, AskBroker(links))
+        try:
+            answer = await asyncio.wait_for(future, self._timeout_s)
+        except TimeoutError:
+            answer = Unreachable(f"no answer within {self._timeout_s:g} s")
+        if isinstance(answer, Unreachable):
+            await self.close()
+        return answer  # type: ignore[no-any-return]
+
+    async def close(self) -> None:
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.stop()
+
+    # --------------------------------------------------------------------------------------- called by the runner
+    def on_deliver(self, subscription: int, events: list[Any]) -> None:
+        """Nothing is delivered to an operator."""
+
+    def on_complete(self, request: int, result: Any) -> None:
+        future = self._futures.pop(request, None)
+        if future is not None and not future.done():
+            future.set_result(result)

@@ -1,0 +1,60 @@
+"""The part of a broker that operators talk to. It looks at the other parts and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final
+
+from holdfast.kernel.inputs import LinkDown, LinkUp, Started
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.protocols.operating.messages import Inspect, Inspected, LinkReport
+
+LINKS_MAX: Final = 1_000  # in one answer, whatever is asked for
+
+
+class OperatorDesk:
+    """`measure` gives the node's measures, `facts` what there is to say in words."""
+
+    name: ClassVar[str] = "desk"
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Inspect: frozenset({Role.OPERATOR})}
+
+    def __init__(self, broker: str, facts: Mapping[str, str]) -> None:
+        self.measure_node: Callable[[], dict[str, int]] = dict
+        self._broker = broker
+        self._facts = dict(facts)
+        self._incarnation = 0
+        self._started_at = 0
+        self._links: dict[int, tuple[str, Role, int]] = {}
+
+    def on_started(self, started: Started, out: Outbox) -> None:
+        self._incarnation, self._started_at = started.incarnation, out.now
+
+    def on_link_up(self, up: LinkUp, out: Outbox) -> None:
+        self._links[up.link] = (up.peer, up.role, out.now)
+
+    def on_link_down(self, down: LinkDown, out: Outbox) -> None:
+        _, role, _ = self._links.pop(down.link)
+        if role is Role.OPERATOR:
+            out.drop_queue(down.peer)
+
+    def on_inspect(self, peer: str, inspect: Inspect, out: Outbox) -> None:
+        reports = []
+        for name, role, since in self._links.values():
+            queue = out.queues.get(name)
+            waiting = (0, 0) if queue is None else (len(queue), queue.bytes)
+            reports.append(LinkReport(name, role.value, out.now - since, *waiting))
+        reports.sort(key=lambda report: -report.waiting_bytes)
+        shown = tuple(reports[: max(0, min(inspect.links, LINKS_MAX))])
+        answer = Inspected(
+            inspect.request,
+            self._broker,
+            self._incarnation,
+            out.now - self._started_at,
+            self.measure_node(),
+            self._facts,
+            len(reports),
+            shown,
+        )
+        out.send(peer, answer, after=NOW)

@@ -1,0 +1,74 @@
+"""An operator's node: asks one broker, and hands on what it answers or that it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+import msgspec
+
+from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Requested, Started
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.protocols.operating.messages import Inspect, Inspected
+
+BROKERS: Final = frozenset({Role.BROKER})
+
+
+class AskBroker(msgspec.Struct, frozen=True, gc=False):
+    """A request of the application: what to ask. Answered with what the broker says, or with `Unreachable`."""
+
+    links: int = 100
+
+
+class Unreachable(msgspec.Struct, frozen=True, gc=False):
+    reason: str
+
+
+class Operator:
+    """A part, and all of an operator's node. It tries once: whoever asks may ask again."""
+
+    name: ClassVar[str] = "operator"
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Inspected: BROKERS}
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._broker = ""
+        self._failure = ""
+        self._waiting: dict[int, AskBroker] = {}
+
+    def on_started(self, started: Started, out: Outbox) -> None:
+        out.connect("", self._address)
+
+    def on_requested(self, requested: Requested, out: Outbox) -> None:
+        if self._failure:
+            out.complete(requested.request, Unreachable(self._failure))
+            return
+        self._waiting[requested.request] = requested.command
+        if self._broker:
+            self._ask(requested.request, out)
+
+    def _ask(self, request: int, out: Outbox) -> None:
+        out.send(self._broker, Inspect(request, self._waiting[request].links), after=NOW)
+
+    def on_link_up(self, up: LinkUp, out: Outbox) -> None:
+        self._broker = up.peer
+        for request in self._waiting:
+            self._ask(request, out)
+
+    def on_inspected(self, peer: str, inspected: Inspected, out: Outbox) -> None:
+        if self._waiting.pop(inspected.request, None) is not None:
+            out.complete(inspected.request, inspected)
+
+    def on_link_down(self, down: LinkDown, out: Outbox) -> None:
+        self._fail(down.reason, out)
+
+    def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
+        self._fail(failed.reason, out)
+
+    def _fail(self, reason: str, out: Outbox) -> None:
+        self._failure = reason
+        for request in self._waiting:
+            out.complete(request, Unreachable(reason))
+        self._waiting = {}

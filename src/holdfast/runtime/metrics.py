@@ -1,0 +1,118 @@
+"""`/metrics` in the text format of Prometheus, and `/healthz`: a very small HTTP server, for GET and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import sys
+from collections.abc import Sequence
+from typing import Final, cast
+
+from holdfast.broker.measures import MEASURES
+from holdfast.runtime.runner import NodeRunner
+
+REQUEST_BYTES_MAX: Final = 4 * 1024
+REQUEST_WITHIN_S: Final = 5.0
+CONNECTIONS_MAX: Final = 16
+_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def exposition(runners: Sequence[NodeRunner]) -> str:
+    """All measures of some brokers, and of the process that they share."""
+    measured = [(runner.name, runner.measure()) for runner in runners]
+    lines = []
+    for name, meaning in MEASURES.items():
+        rows = [f'holdfast_{name}{{broker="{broker}"}} {values[name]}' for broker, values in measured if name in values]
+        if rows:
+            lines += [f"# HELP holdfast_{name} {meaning}", f"# TYPE holdfast_{name} {_kind(name)}", *rows]
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    for name, meaning, value in (
+        ("process_cpu_seconds_total", "processor time of this process", f"{usage.ru_utime + usage.ru_stime:.3f}"),
+        ("process_peak_resident_bytes", "the most memory that this process has had", str(peak)),
+    ):
+        lines += [f"# HELP holdfast_{name} {meaning}", f"# TYPE holdfast_{name} {_kind(name)}"]
+        lines.append(f"holdfast_{name} {value}")
+    return "\n".join(lines) + "\n"
+
+
+def _kind(name: str) -> str:
+    return "counter" if name.endswith("_total") else "gauge"
+
+
+class MetricsServer:
+    """Listens on one address for all brokers of a process."""
+
+    def __init__(self, runners: Sequence[NodeRunner]) -> None:
+        self.runners = runners
+        self.connections: set[_Exchange] = set()
+        self._server: asyncio.Server | None = None
+
+    async def listen(self, host: str, port: int) -> int:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: _Exchange(self), host, port)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            for connection in list(self.connections):
+                connection.close()
+            await self._server.wait_closed()
+
+    def answer(self, method: str, path: str) -> tuple[str, str]:
+        """Status line and body."""
+        if method not in ("GET", "HEAD"):
+            return "405 Method Not Allowed", "only GET\n"
+        if path == "/metrics":
+            return "200 OK", exposition(self.runners)
+        if path == "/healthz":
+            stopped = [runner.name for runner in self.runners if runner.stopped.is_set()]
+            if stopped:
+                return "503 Service Unavailable", f"stopped: {', '.join(stopped)}\n"
+            return "200 OK", "ok\n"
+        return "404 Not Found", "there is /metrics and /healthz\n"
+
+
+class _Exchange(asyncio.Protocol):
+    """One connection: one request, one answer."""
+
+    def __init__(self, server: MetricsServer) -> None:
+        self._server = server
+        self._request = b""
+        self._transport: asyncio.Transport | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        if len(self._server.connections) >= CONNECTIONS_MAX:
+            self._transport.abort()
+            return
+        self._server.connections.add(self)
+        self._deadline = asyncio.get_running_loop().call_later(REQUEST_WITHIN_S, self._transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        self._request += data
+        head, found, _ = self._request.partition(b"\r\n\r\n")
+        if not found and len(self._request) <= REQUEST_BYTES_MAX:
+            return
+        words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
+        if len(words) == 3 and words[2].startswith("HTTP/1.") and found:
+            status, body = self._server.answer(words[0], words[1].partition("?")[0])
+        else:
+            status, body = "400 Bad Request", "this is no request that is understood here\n"
+        payload = body.encode()
+        lines = [f"HTTP/1.1 {status}", f"Content-Type: {_TEXT}", f"Content-Length: {len(payload)}", "Connection: close"]
+        answer = "\r\n".join([*lines, "", ""]).encode()
+        if self._transport is not None:
+            self._transport.write(answer if words[0] == "HEAD" else answer + payload)
+            self._transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.connections.discard(self)
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,115 @@
+"""Operators are told how a broker is; nobody else is, and nothing changes by asking."""
+
+from random import Random
+
+from holdfast.broker.assembly import BrokerSettings, make_broker, make_operator
+from holdfast.broker.measures import NODE_MEASURES
+from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Received, Requested, Started
+from holdfast.kernel.links import Role
+from holdfast.kernel.outbox import NOW, Complete, Connect, Disconnect, RecordingOutbox, Send
+from holdfast.kernel.parts import Assembly
+from holdfast.kernel.time import SECOND
+from holdfast.protocols.operating.messages import Inspect, Inspected, LinkReport
+from holdfast.protocols.operating.operator import AskBroker, Unreachable
+from holdfast.protocols.sessions.messages import OpenSession, Publish, Subscribe
+from tests.sessions.bench import batch
+
+OPERATOR = "operator:o"
+
+
+def broker() -> tuple[Assembly, RecordingOutbox]:
+    node, out = make_broker(BrokerSettings("b1"), Random(1), {}), RecordingOutbox(tracing=False)
+    out.now = 5 * SECOND
+    node.handle([Started(77)], out)
+    out.now = 7 * SECOND
+    node.handle([LinkUp(1, "client:p", 1, Role.CLIENT, False)], out)
+    out.now = 8 * SECOND
+    node.handle([LinkUp(2, OPERATOR, 1, Role.OPERATOR, False)], out)
+    return node, out
+
+
+def inspected(node: Assembly, out: RecordingOutbox, links: int = 100) -> Inspected:
+    out.take_effects()
+    node.handle([Received(2, OPERATOR, [Inspect(9, links)])], out)
+    (send,) = [effect for effect in out.take_effects() if isinstance(effect, Send)]
+    assert (send.to, send.after) == (OPERATOR, NOW)
+    assert isinstance(send.message, Inspected)
+    return send.message
+
+
+def test_an_operator_is_told_who_is_there_and_what_is_measured() -> None:
+    node, out = broker()
+    said = [OpenSession(1), Subscribe(1, "n > 1"), Publish(1, batch(1, 2, 3))]
+    node.handle([Received(1, "client:p", said)], out)
+    answer = inspected(node, out)
+    assert (answer.request, answer.broker, answer.incarnation, answer.uptime) == (9, "b1", 77, 3 * SECOND)
+    assert set(answer.measures) == set(NODE_MEASURES)
+    wanted = {"sessions": 1, "clients_connected": 1, "subscriptions": 1, "events_accepted_total": 3}
+    wanted |= {"events_sent_total": 2, "backlog_events": 2, "backlog_events_longest": 2, "advertisements": 0}
+    assert {name: answer.measures[name] for name in wanted} == wanted
+    assert answer.facts == {"scheme": "tree", "durable": "no"}
+    waiting = out.queues["client:p"]
+    assert answer.links == (
+        LinkReport("client:p", "client", 1 * SECOND, len(waiting), waiting.bytes),
+        LinkReport(OPERATOR, "operator", 0, 0, 0),
+    )
+
+
+def test_no_more_links_are_told_of_than_asked_for_those_with_most_waiting_first() -> None:
+    node, out = broker()
+    node.handle([LinkUp(3, "client:q", 1, Role.CLIENT, False)], out)
+    node.handle([Received(3, "client:q", [OpenSession(1)])], out)
+    answer = inspected(node, out, links=1)
+    assert (answer.links_total, [link.peer for link in answer.links]) == (3, ["client:q"])
+    assert inspected(node, out, links=-5).links == ()
+
+
+def test_a_client_that_asks_is_cut_off() -> None:
+    node, out = broker()
+    out.take_effects()
+    node.handle([Received(1, "client:p", [Inspect(1)])], out)
+    problem = "protocol error: Inspect is not for this node to receive from client:p"
+    assert [effect for effect in out.take_effects() if isinstance(effect, Disconnect)] == [Disconnect(1, problem)]
+
+
+def test_an_operator_that_publishes_is_cut_off() -> None:
+    node, out = broker()
+    out.take_effects()
+    node.handle([Received(2, OPERATOR, [OpenSession(1)])], out)
+    assert [effect.link for effect in out.take_effects() if isinstance(effect, Disconnect)] == [2]
+
+
+def test_nothing_is_left_of_an_operator_that_leaves() -> None:
+    node, out = broker()
+    inspected(node, out)
+    node.handle([LinkDown(2, OPERATOR, "gone")], out)
+    assert OPERATOR not in out.queues
+    node.handle([LinkUp(4, OPERATOR, 2, Role.OPERATOR, False)], out)
+    node.handle([Received(4, OPERATOR, [Inspect(1)])], out)
+    assert len(out.queues[OPERATOR]) == 1
+
+
+# ------------------------------------------------------------------------------------------------------ the operator
+def operator() -> tuple[Assembly, RecordingOutbox]:
+    node, out = make_operator("a:1"), RecordingOutbox(tracing=False)
+    node.handle([Started(1)], out)
+    assert out.take_effects() == [Connect("", "a:1")]
+    return node, out
+
+
+def test_what_was_asked_before_there_was_a_link_is_asked_then() -> None:
+    node, out = operator()
+    node.handle([Requested(1, AskBroker(7))], out)
+    assert out.take_effects() == []
+    node.handle([LinkUp(1, "b1", 1, Role.BROKER, True, "a:1")], out)
+    assert out.take_effects() == [Send("b1", Inspect(1, 7), after=NOW)]
+    answer = Inspected(1, "b1", 1, 2, {}, {}, 0)
+    node.handle([Received(1, "b1", [answer, answer])], out)
+    assert out.take_effects() == [Complete(1, answer)]
+
+
+def test_everyone_who_waits_hears_that_the_broker_is_gone_and_so_does_who_asks_later() -> None:
+    for loss in (ConnectFailed("", "a:1", "refused"), LinkDown(1, "b1", "refused")):
+        node, out = operator()
+        node.handle([Requested(1, AskBroker()), loss, Requested(2, AskBroker())], out)
+        assert out.take_effects() == [Complete(1, Unreachable("refused")), Complete(2, Unreachable("refused"))]
