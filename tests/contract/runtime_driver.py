@@ -3,62 +3,55 @@
 import asyncio
 import socket
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any
 
 from holdfast.kernel.links import Role
-from holdfast.kernel.messages import Record
-from holdfast.kernel.outbox import Append, Snapshot, Truncate
-from holdfast.kernel.storage import StoredStreams
+from holdfast.kernel.storage import LogBounds, LogPart, StoredStreams
 from holdfast.runtime.runner import NodeRunner
 from holdfast.runtime.storage import Operation
+from holdfast.sim.disk import Disk
 from tests.contract.driver import MakeNode
 
 DEADLINE_S = 20.0
 
 
 class MemoryStorage:
-    """Streams in memory, with a sync that takes a turn of the loop; what was not synced when the node died is gone."""
+    """A simulated disk, with a sync that takes a turn of the loop; what was not synced when the node died is gone."""
 
     def __init__(self) -> None:
-        self.streams: dict[str, list[Record]] = {}
-        self._pending: list[Operation] = []
+        self._disk = Disk(Random(1))
         self._life = 0
+
+    @property
+    def log_id(self) -> str:
+        return self._disk.log_id
 
     def start(self, durable: Callable[[int], None], failed: Callable[[str], None]) -> StoredStreams:
         self._life += 1
-        self._pending = []
         self._durable = durable
-        return {name: list(records) for name, records in self.streams.items()}
+        return self._disk.start()
+
+    def bounds(self) -> dict[str, LogBounds]:
+        return self._disk.bounds()
 
     def write(self, operations: Sequence[Operation]) -> None:
-        self._pending += operations
-        asyncio.get_running_loop().call_later(0.001, self._sync, self._life, len(self._pending))
+        self._disk.write(operations)
+        asyncio.get_running_loop().call_later(0.001, self._sync, self._life, self._disk.written())
 
     def _sync(self, life: int, count: int) -> None:
-        if life != self._life or not self._pending:
-            return
-        token = 0
-        for operation in self._pending[:count]:
-            records = self.streams.setdefault(operation.stream, [])
-            match operation:
-                case Snapshot():
-                    records[:] = [operation.record]
-                    token = operation.token
-                case Append():
-                    records.append(operation.record)
-                    token = operation.token
-                case Truncate():
-                    pass
-        del self._pending[:count]
-        if token:
-            self._durable(token)
+        if life == self._life and self._disk.dirty:
+            before = self._disk.durable
+            token = self._disk.make_safe(count)
+            if token > before:
+                self._durable(token)
 
-    def read(self, stream: str, start: int, limit: int) -> tuple[list[tuple[int, Record]], int]:
-        records = self.streams.get(stream, [])[start - 1 : start - 1 + limit]
-        return list(enumerate(records, start)), start + len(records)
+    def read(self, stream: str, start: int, limit: int, bytes_max: int) -> LogPart:
+        return self._disk.read(stream, start, limit, bytes_max)
 
     def close(self) -> None:
         self._life += 1
+        self._disk.stop(power_cut=True)
 
 
 class Inbox:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from holdfast.kernel.inputs import Durable, LogRead, Received, StorageFailed
 from holdfast.kernel.node import InvariantBroken
 from holdfast.kernel.outbox import NOW, Append, Outbox, Snapshot, Truncate
+from holdfast.kernel.storage import EVENTS, LogBounds, LogPart
 from holdfast.kernel.time import MICROSECOND, MILLISECOND, SECOND
 from holdfast.sim.disk import Disk
 from tests.sim.scripted import DELAY, Do, Place, World, message, number_of, record
@@ -204,13 +205,31 @@ def test_truncate_gives_up_the_records_below_a_number() -> None:
     disk = Disk(Random(0))
     disk.write([Append("log", record(10 * n), n) for n in range(1, 6)])
     disk.write([Truncate("log", 4)])
-    assert [n for n, _ in disk.read("log", 1, 9)[0]] == []
+    assert disk.read("log", 1, 9) == LogPart([], 1, 1)
     disk.make_safe(6)
-    assert [(n, number_of(r)) for n, r in disk.read("log", 1, 9)[0]] == [(4, 40), (5, 50)]
+    assert disk.read("log", 3, 9) == LogPart([], 3, 6, gone=4)
+    assert [(n, number_of(r)) for n, r in disk.read("log", 4, 9).records] == [(4, 40), (5, 50)]
     disk.write([Append("log", record(60), 6)])
     disk.stop(power_cut=False)
     assert [number_of(r) for r in disk.start()["log"]] == [40, 50, 60]
-    assert [n for n, _ in disk.read("log", 1, 9)[0]] == [4, 5, 6]  # numbers go on
+    assert [n for n, _ in disk.read("log", 4, 9).records] == [4, 5, 6]  # numbers go on
+
+
+def test_a_record_may_stand_for_several_numbers_and_is_found_by_each_of_them() -> None:
+    disk = Disk(Random(0))
+    disk.write([Append(EVENTS, record(10), 1, 3), Append(EVENTS, record(20), 2, 2), Append(EVENTS, record(30), 3)])
+    disk.make_safe(3)
+    for start in (1, 2, 3):
+        part = disk.read(EVENTS, start, 1)
+        assert ([n for n, _ in part.records], part.next, part.end) == ([1], 4, 7)
+    assert [n for n, _ in disk.read(EVENTS, 5, 9).records] == [4, 6]
+    assert [n for n, _ in disk.read(EVENTS, 1, 9, bytes_max=1).records] == [1]  # one at least
+    assert disk.bounds() == {EVENTS: LogBounds(1, 7)}
+    disk.write([Truncate(EVENTS, 5)])
+    disk.make_safe(1)
+    assert disk.bounds() == {EVENTS: LogBounds(5, 7)}
+    assert [n for n, _ in disk.read(EVENTS, 5, 9).records] == [4, 6]  # a record is kept whole
+    assert disk.start() == {}  # logs are not handed over
 
 
 def test_truncation_alone_makes_nothing_durable() -> None:
@@ -237,7 +256,7 @@ def test_a_wiped_disk_is_as_new() -> None:
     a.host.disk.wipe()
     a.host.start()
     assert a.stored == {}
-    assert a.host.disk.read("log", 1, 9) == ([], 1)
+    assert a.host.disk.read("log", 1, 9) == LogPart([], 1, 1)
 
 
 def test_a_disk_that_is_wiped_keeps_nothing_that_was_on_its_way_to_it() -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message, Record
+from holdfast.kernel.storage import LogBounds
 
 # (part, name) or (part, name, peer)
 TimerKey: TypeAlias = tuple[str, ...]
@@ -18,9 +19,15 @@ class _Input(msgspec.Struct, frozen=True, gc=False):
 
 
 class Started(_Input, frozen=True):
-    """The first input of a node's life. The incarnation is larger than at any start before."""
+    """The first input of a node's life. The incarnation is larger than at any start before.
+
+    `log_id` names the disk, if there is one: another one means that everything was lost. `logs` says where the disk's
+    logs begin and end.
+    """
 
     incarnation: int
+    log_id: str = ""
+    logs: dict[str, LogBounds] = {}
 
 
 class Received(_Input, frozen=True):
@@ -78,6 +85,19 @@ class LogRead(_Input, frozen=True):
     next: int
 
 
+class LogSent(_Input, frozen=True):
+    """What came of `send_log`: the log is covered up to `through`, and so many events are on their way.
+
+    `gone`: the log begins there, behind what was asked for; 0 if it had it.
+    """
+
+    request: int
+    peer: str
+    through: int
+    count: int
+    gone: int = 0
+
+
 class StorageFailed(_Input, frozen=True):
     """The storage took no more, and will not again in this life: nothing appended since `Durable` may be claimed."""
 
@@ -108,6 +128,7 @@ Input: TypeAlias = (
     | TimerFired
     | Durable
     | LogRead
+    | LogSent
     | StorageFailed
     | Drained
     | Requested

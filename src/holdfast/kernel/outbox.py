@@ -20,6 +20,7 @@ import msgspec
 from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.queues import Entry, Lane, OutputQueue
+from holdfast.kernel.storage import LogMessage
 
 
 class After(enum.Enum):
@@ -45,9 +46,12 @@ class Send(_Effect, frozen=True):
 
 
 class Append(_Effect, frozen=True):
+    """`count`: how many of the stream's numbers the record stands for."""
+
     stream: str
     record: Record
     token: int
+    count: int = 1
 
 
 class Snapshot(_Effect, frozen=True):
@@ -70,6 +74,15 @@ class ReadLog(_Effect, frozen=True):
     stream: str
     start: int
     limit: int
+
+
+class SendLog(_Effect, frozen=True):
+    to: str
+    request: int
+    stream: str
+    start: int
+    bytes_max: int
+    message: LogMessage
 
 
 class Connect(_Effect, frozen=True):
@@ -122,6 +135,7 @@ Effect = (
     | Snapshot
     | Truncate
     | ReadLog
+    | SendLog
     | Connect
     | Disconnect
     | SetTimer
@@ -148,7 +162,7 @@ class Outbox:
         self.touched: list[OutputQueue] = []
         self.timers: list[tuple[TimerKey, int | None]] = []
         self.stored: list[Append | Snapshot | Truncate] = []
-        self.actions: list[ReadLog | Connect | Disconnect | Deliver | Complete | Note] = []
+        self.actions: list[ReadLog | SendLog | Connect | Disconnect | Deliver | Complete | Note] = []
 
     # ------------------------------------------------------------------------------------------------- messages
     def send(self, to: str, message: Message, lane: Lane = Lane.CONTROL, after: After = LATEST) -> None:
@@ -172,10 +186,10 @@ class Outbox:
             queue.close()
 
     # -------------------------------------------------------------------------------------------------- storage
-    def append(self, stream: str, record: Record) -> int:
+    def append(self, stream: str, record: Record, count: int = 1) -> int:
         """Adds a record to a stream; gives the token that `Durable` will reach."""
         self.token += 1
-        self.stored.append(Append(stream, record, self.token))
+        self.stored.append(Append(stream, record, self.token, count))
         return self.token
 
     def snapshot(self, stream: str, record: Record) -> int:
@@ -191,6 +205,11 @@ class Outbox:
     def read_log(self, request: int, stream: str, start: int, limit: int) -> None:
         """Asks for up to `limit` durable records from a number on; the answer is `LogRead`."""
         self.actions.append(ReadLog(request, stream, start, limit))
+
+    def send_log(self, to: str, request: int, stream: str, start: int, bytes_max: int, message: LogMessage) -> None:
+        """Has a part of a log sent to a peer without coming by here: durable records from a number on, at most about
+        so many bytes, made into one message. `LogSent` says how far it went."""
+        self.actions.append(SendLog(to, request, stream, start, bytes_max, message))
 
     # ---------------------------------------------------------------------------------------------------- links
     def connect(self, peer: str, address: str) -> None:
@@ -246,9 +265,9 @@ class RecordingOutbox(Outbox):
         super().send(to, message, lane, after)
         self.effects.append(Send(to, message, lane, after))
 
-    def append(self, stream: str, record: Record) -> int:
-        token = super().append(stream, record)
-        self.effects.append(Append(stream, record, token))
+    def append(self, stream: str, record: Record, count: int = 1) -> int:
+        token = super().append(stream, record, count)
+        self.effects.append(Append(stream, record, token, count))
         return token
 
     def snapshot(self, stream: str, record: Record) -> int:
@@ -263,6 +282,10 @@ class RecordingOutbox(Outbox):
     def read_log(self, request: int, stream: str, start: int, limit: int) -> None:
         super().read_log(request, stream, start, limit)
         self.effects.append(ReadLog(request, stream, start, limit))
+
+    def send_log(self, to: str, request: int, stream: str, start: int, bytes_max: int, message: LogMessage) -> None:
+        super().send_log(to, request, stream, start, bytes_max, message)
+        self.effects.append(SendLog(to, request, stream, start, bytes_max, message))
 
     def connect(self, peer: str, address: str) -> None:
         super().connect(peer, address)

@@ -6,8 +6,8 @@ are listed:
 - `messages`: a mapping from message type to the roles that may send it; each goes to `on_<message_type>(peer, message,
   out)`. A message that no part takes from a peer of that role is a breach of protocol, and ends the link.
 - `on_timer(key, out)`: timers whose key begins with the part's name.
-- `on_started`, `on_link_up`, `on_link_down`, `on_connect_failed`, `on_durable`, `on_log_read`, `on_storage_failed`,
-  `on_drained`, `on_requested`, each `(input, out)`.
+- `on_started`, `on_link_up`, `on_link_down`, `on_connect_failed`, `on_durable`, `on_log_read`, `on_log_sent`,
+  `on_storage_failed`, `on_drained`, `on_requested`, each `(input, out)`.
 - `on_heard(peer, out)`: something came from the peer, whatever it was; ends the link if it raises ProtocolError.
 - `finish(out)`: the turn's inputs are all handled; say now what concerns all of them: one message per destination, one
   cumulative acknowledgement.
@@ -33,6 +33,7 @@ from holdfast.kernel.inputs import (
     LinkDown,
     LinkUp,
     LogRead,
+    LogSent,
     Received,
     Requested,
     Started,
@@ -49,7 +50,7 @@ _Table = Mapping[type, Sequence[_Handler]]
 _BROADCAST: dict[type, str] = {
     input_type: "on_" + re.sub(r"(?<!^)(?=[A-Z])", "_", input_type.__name__).lower()
     for input_type in (
-        Started, LinkUp, LinkDown, ConnectFailed, Durable, LogRead, StorageFailed, Drained, Requested,
+        Started, LinkUp, LinkDown, ConnectFailed, Durable, LogRead, LogSent, StorageFailed, Drained, Requested,
     )
 }  # fmt: skip
 

@@ -23,6 +23,7 @@ from holdfast.kernel.inputs import (
     LinkDown,
     LinkUp,
     LogRead,
+    LogSent,
     Received,
     Requested,
     Started,
@@ -33,8 +34,8 @@ from holdfast.kernel.inputs import (
 from holdfast.kernel.links import Role, peer_name
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import InvariantBroken, Node
-from holdfast.kernel.outbox import Complete, Connect, Deliver, Disconnect, Note, Outbox, ReadLog
-from holdfast.kernel.queues import OutputQueue
+from holdfast.kernel.outbox import Complete, Connect, Deliver, Disconnect, Note, Outbox, ReadLog, SendLog
+from holdfast.kernel.queues import Entry, Lane, OutputQueue, QueueState
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.catalogue import MESSAGES
 from holdfast.runtime.connection import CLOSE_WITHIN_S, SECONDS, Connection
@@ -47,6 +48,8 @@ from holdfast.wire.limits import WireLimits
 NodeFactory = Callable[[Random, StoredStreams], Node]
 
 TAKE_BYTES = 256 * 1024  # from a queue for one write
+READ_BYTES = 1024 * 1024  # of a log for one `read_log`
+READ_RECORDS = 65_536  # of a log for one `send_log`
 CONNECT_WITHIN_S = 3.0
 
 log = logging.getLogger("holdfast")
@@ -113,7 +116,10 @@ class NodeRunner:
         if self._storage is not None:
             streams = self._storage.start(self._on_durable, self._on_storage_failed)
         self._node = self._make(Random(), streams)
-        self._hand(Started(self._incarnation))
+        if self._storage is None:
+            self._hand(Started(self._incarnation))
+        else:
+            self._hand(Started(self._incarnation, self._storage.log_id, self._storage.bounds()))
 
     async def listen(self, roles: tuple[Role, ...], host: str, port: int) -> int:
         """Accepts peers of some roles at an address; gives the port."""
@@ -227,7 +233,7 @@ class NodeRunner:
         if out.stopping is not None:
             self._fail(out.stopping)
 
-    def _act(self, action: ReadLog | Connect | Disconnect | Deliver | Complete | Note) -> None:
+    def _act(self, action: ReadLog | SendLog | Connect | Disconnect | Deliver | Complete | Note) -> None:
         match action:
             case Deliver():
                 if self._application is not None:
@@ -245,8 +251,11 @@ class NodeRunner:
                     connection.close(action.reason)
             case ReadLog():
                 if self._storage is not None:
-                    records, following = self._storage.read(action.stream, action.start, action.limit)
-                    self._hand(LogRead(action.request, records, following))
+                    part = self._storage.read(action.stream, action.start, action.limit, READ_BYTES)
+                    self._hand(LogRead(action.request, part.records, part.next))
+            case SendLog():
+                if self._storage is not None:
+                    self._send_log(self._storage, action)
             case Note():
                 log.debug("%s: %s %s", self.name, action.kind, action.fields)
 
@@ -294,6 +303,19 @@ class NodeRunner:
         if queue.low_water is not None and left <= queue.low_water:
             queue.low_water = None
             self._hand(Drained(queue.peer, queue.taken_count, queue.taken_bytes))
+
+    def _send_log(self, storage: Storage, action: SendLog) -> None:
+        part = storage.read(action.stream, action.start, READ_RECORDS, action.bytes_max)
+        if part.gone:
+            message, through, count = action.message.gone(part.gone), action.start - 1, 0
+        else:
+            message, through, count = action.message.make(part.records, part.end)
+        queue = self._out.queues.get(action.to)
+        if queue is not None and queue.state is not QueueState.CLOSED:
+            # Behind what was sent before, also if that waits for the disk.
+            queue.put(Entry(message, Lane.USER, max(1, self._durable), message.weight()))
+            self._transmit(queue)
+        self._hand(LogSent(action.request, action.to, through, count, part.gone))
 
     # ------------------------------------------------------------------------------------------------- connections
     def _accept(self, roles: tuple[Role, ...]) -> Connection:

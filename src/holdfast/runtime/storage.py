@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from holdfast.kernel.messages import Record
 from holdfast.kernel.outbox import Append, Snapshot, Truncate
-from holdfast.kernel.storage import StoredStreams
+from holdfast.kernel.storage import LogBounds, LogPart, StoredStreams
 
 Operation = Append | Snapshot | Truncate
 
@@ -15,16 +14,25 @@ Operation = Append | Snapshot | Truncate
 class Storage(Protocol):
     """One node's streams."""
 
+    @property
+    def log_id(self) -> str:
+        """Names the disk: one that was wiped has another."""
+        ...
+
     def start(self, durable: Callable[[int], None], failed: Callable[[str], None]) -> StoredStreams:
-        """What was kept. From now on `durable` is called, in the loop's thread, with the token that is safe."""
+        """The state streams. From now on `durable` is called, in the loop's thread, with the token that is safe."""
+        ...
+
+    def bounds(self) -> dict[str, LogBounds]:
+        """Where the logs begin and end."""
         ...
 
     def write(self, operations: Sequence[Operation]) -> None:
         """Takes in a turn's appends, and sees to it that they become safe."""
         ...
 
-    def read(self, stream: str, start: int, limit: int) -> tuple[list[tuple[int, Record]], int]:
-        """Safe records from a number on, and the number to go on from."""
+    def read(self, stream: str, start: int, limit: int, bytes_max: int) -> LogPart:
+        """Safe records from the one that holds a number on: at least one, if there is one."""
         ...
 
     def close(self) -> None: ...

@@ -13,18 +13,25 @@ from random import Random
 from holdfast.kernel.messages import Record
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Append, Snapshot, Truncate
+from holdfast.kernel.storage import LOGS, LogBounds, LogPart
 from holdfast.kernel.time import MICROSECOND
 from holdfast.protocols.catalogue import RECORDS
 
-_Stored = tuple[int, int, bytes]  # number, kind, body
+_Stored = tuple[int, int, int, bytes]  # number, count, kind, body
 
 
 class _Stream:
-    __slots__ = ("next", "records")
+    __slots__ = ("first", "next", "records")
 
     def __init__(self) -> None:
+        self.first = 1
         self.next = 1
         self.records: list[_Stored] = []
+
+    def truncate(self, before: int) -> None:
+        """A record that holds the number is kept whole."""
+        self.first = max(self.first, min(before, self.next))
+        self.records = [record for record in self.records if record[0] + record[1] > self.first]
 
 
 class Disk:
@@ -39,6 +46,12 @@ class Disk:
         self._streams: dict[str, _Stream] = {}
         self._pending: list[Append | Snapshot | Truncate] = []
         self.durable = 0  # token
+        self._wipes = 0
+
+    @property
+    def log_id(self) -> str:
+        """A wiped disk has another one."""
+        return f"disk-{self._wipes}"
 
     @property
     def dirty(self) -> bool:
@@ -71,12 +84,13 @@ class Disk:
     def _carry_out(self, operation: Append | Snapshot | Truncate) -> None:
         stream = self._streams.setdefault(operation.stream, _Stream())
         if isinstance(operation, Truncate):
-            stream.records = [record for record in stream.records if record[0] >= operation.before]
+            stream.truncate(operation.before)
             return
         if isinstance(operation, Snapshot):
-            stream.records = []
-        stream.records.append((stream.next, *RECORDS.encode(operation.record)))
-        stream.next += 1
+            stream.truncate(stream.next)
+        count = 1 if isinstance(operation, Snapshot) else operation.count
+        stream.records.append((stream.next, count, *RECORDS.encode(operation.record)))
+        stream.next += count
         require(operation.token > self.durable, "tokens rise", token=operation.token)
         self.durable = operation.token
 
@@ -91,17 +105,34 @@ class Disk:
         self.durable = 0
         self.failed = ""
         return {
-            name: [RECORDS.decode(kind, body) for _, kind, body in stream.records]
+            name: [RECORDS.decode(kind, body) for _, _, kind, body in stream.records]
             for name, stream in self._streams.items()
+            if name not in LOGS
         }
 
-    def read(self, stream: str, start: int, limit: int) -> tuple[list[tuple[int, Record]], int]:
-        """Safe records of a stream from a number on, and the number to go on from."""
-        records = self._streams[stream].records if stream in self._streams else []
-        found = [(n, RECORDS.decode(kind, body)) for n, kind, body in records if n >= start][:limit]
-        return found, found[-1][0] + 1 if found else start
+    def bounds(self) -> dict[str, LogBounds]:
+        """Where the logs begin and end."""
+        return {name: LogBounds(s.first, s.next) for name, s in self._streams.items() if name in LOGS}
+
+    def read(self, stream: str, start: int, limit: int, bytes_max: int = 1 << 62) -> LogPart:
+        """Safe records of a stream from the one that holds a number on: at least one, if there is one."""
+        kept = self._streams.get(stream) or _Stream()
+        if start < kept.first:
+            return LogPart([], start, kept.next, kept.first)
+        found: list[tuple[int, Record]] = []
+        following, size = start, 0
+        for number, count, kind, body in kept.records:
+            if number + count <= start:
+                continue
+            size += len(body)
+            if len(found) == limit or (found and size > bytes_max):
+                break
+            found.append((number, RECORDS.decode(kind, body)))
+            following = number + count
+        return LogPart(found, following, kept.next)
 
     def wipe(self) -> None:
         """Everything is gone."""
         self._streams = {}
         self._pending = []
+        self._wipes += 1

@@ -15,6 +15,7 @@ from holdfast.kernel.inputs import (
     LinkDown,
     LinkUp,
     LogRead,
+    LogSent,
     Received,
     Requested,
     Started,
@@ -24,8 +25,8 @@ from holdfast.kernel.inputs import (
 )
 from holdfast.kernel.links import Role, peer_name
 from holdfast.kernel.node import Node, require
-from holdfast.kernel.outbox import Complete, Connect, Deliver, Disconnect, Note, Outbox, ReadLog
-from holdfast.kernel.queues import OutputQueue, QueueState
+from holdfast.kernel.outbox import Complete, Connect, Deliver, Disconnect, Note, Outbox, ReadLog, SendLog
+from holdfast.kernel.queues import Entry, Lane, OutputQueue, QueueState
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.catalogue import MESSAGES
 from holdfast.sim.disk import Disk
@@ -114,7 +115,10 @@ class Host:
         self.out = Outbox(simulation.tracing)
         streams: StoredStreams = self.disk.start() if self.disk is not None else {}
         self.node = self._make(simulation.rng_for(self.name, self.life), streams)
-        self._turn([Started(self.life)])
+        started = Started(self.life)
+        if self.disk is not None:
+            started = Started(self.life, self.disk.log_id, self.disk.bounds())
+        self._turn([started])
         if self._application is not None and self.node is not None:
             self._application.on_started(self)
 
@@ -276,6 +280,9 @@ class Host:
                 case ReadLog():
                     require(self.disk is not None, "a node without a disk reads nothing", host=self.name)
                     self._simulation.after(READ_DELAY, self._read, (self.life, action))
+                case SendLog():
+                    require(self.disk is not None, "a node without a disk reads nothing", host=self.name)
+                    self._simulation.after(READ_DELAY, self._send_log, (self.life, action))
         if out.stopping is not None:
             self._simulation.stop_host(self, out.stopping)
 
@@ -309,8 +316,24 @@ class Host:
     def _read(self, arguments: tuple[int, ReadLog]) -> None:
         life, action = arguments
         if life == self.life and self.disk is not None:
-            records, following = self.disk.read(action.stream, action.start, action.limit)
-            self._hand(LogRead(action.request, records, following))
+            part = self.disk.read(action.stream, action.start, action.limit)
+            self._hand(LogRead(action.request, part.records, part.next))
+
+    def _send_log(self, arguments: tuple[int, SendLog]) -> None:
+        life, action = arguments
+        if life != self.life or self.disk is None:
+            return
+        part = self.disk.read(action.stream, action.start, 1 << 30, action.bytes_max)
+        if part.gone:
+            message, through, count = action.message.gone(part.gone), action.start - 1, 0
+        else:
+            message, through, count = action.message.make(part.records, part.end)
+        queue = self.out.queues.get(action.to)
+        if queue is not None and queue.state is not QueueState.CLOSED:
+            # Behind what was sent before, also if that waits for the disk.
+            queue.put(Entry(message, Lane.USER, max(1, self.disk.durable), message.weight()))
+            self._transmit(queue)
+        self._hand(LogSent(action.request, action.to, through, count, part.gone))
 
     # ------------------------------------------------------------------------------------------------------ storage
     def _store(self, out: Outbox) -> None:
