@@ -97,7 +97,7 @@ async def _subscribe(job: Job) -> None:
         for start in range(0, len(wanted), SUBSCRIPTIONS_PER_CONNECTION):
             bus = await open_buses.enter_async_context(connect(_url(job)))
             made = [
-                bus.subscribe(text, overflow="block") for text in wanted[start : start + SUBSCRIPTIONS_PER_CONNECTION]
+                bus.subscribe(text, overflow="block", window=16384) for text in wanted[start : start + SUBSCRIPTIONS_PER_CONNECTION]
             ]
             await asyncio.gather(*(subscription.__aenter__() for subscription in made))
             count = _time_each if load.kind == "latency" else _count_each

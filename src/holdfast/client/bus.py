@@ -11,7 +11,8 @@ import asyncio
 import enum
 import logging
 import secrets
-from collections.abc import AsyncIterable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -62,13 +63,13 @@ OnState: TypeAlias = Callable[[State, str], None]
 
 
 class _Batch:
-    """Events that were asked for in one turn, and who waits for them."""
+    """Events that were asked for in one turn, and who waits for them: for most, nobody does."""
 
     __slots__ = ("events", "waiters")
 
     def __init__(self) -> None:
         self.events: list[requests.NewEvent] = []
-        self.waiters: list[asyncio.Future[None] | None] = []
+        self.waiters: dict[int, asyncio.Future[None]] = {}  # place → who waits
 
 
 class Bus:
@@ -154,9 +155,12 @@ class Bus:
         `lifetime` is in seconds. With `retry=False` an event that a lost link swallows is not sent again: it raises
         OutcomeUnknown, or NotConnected if there was no link to begin with.
         """
-        await self._admit()
+        self._check_open()
+        if self._unanswered >= UNANSWERED_MAX:
+            await self._admit()
         waiter = asyncio.get_running_loop().create_future()
-        self._collect(_new_event(attributes, topic, payload, lifetime), retry, waiter)
+        batch = self._collect([_new_event(attributes, topic, payload, lifetime)], retry)
+        batch.waiters[len(batch.events) - 1] = waiter
         await waiter
 
     async def post(
@@ -168,8 +172,10 @@ class Bus:
         lifetime: float | None = None,
     ) -> None:
         """Publishes an event, and returns when there is room for it on the way. `flush` waits for the rest."""
-        await self._admit()
-        self._collect(_new_event(attributes, topic, payload, lifetime), True, None)
+        self._check_open()
+        if self._unanswered >= UNANSWERED_MAX:
+            await self._admit()
+        self._collect([_new_event(attributes, topic, payload, lifetime)], True)
 
     async def flush(self) -> None:
         """Returns when everything posted so far is acknowledged; raises the first problem with any of it."""
@@ -183,34 +189,42 @@ class Bus:
         count = 0
         if isinstance(events, AsyncIterable):
             async for event in events:
-                if self._unanswered >= UNANSWERED_MAX:
-                    await self._admit()
-                self._collect(_from_publication(event), True, None)
+                await self._admit()
+                self._collect([_from_publication(event)], True)
                 count += 1
         else:
-            for event in events:
-                if self._unanswered >= UNANSWERED_MAX:
-                    await self._admit()
-                self._collect(_from_publication(event), True, None)
-                count += 1
-                if count % BATCH_EVENTS == 0:
-                    await asyncio.sleep(0)
+            iterator = iter(events)
+            while taken := await self._publish_some(iterator):
+                count += taken
+                await asyncio.sleep(0)
         await self.flush()
         return count
 
-    def _collect(self, event: requests.NewEvent, retry: bool, waiter: asyncio.Future[None] | None) -> None:
-        self._check_open()
+    async def _publish_some(self, events: Iterator[Publication]) -> int:
+        """Takes in a batch, as far as there is room for it; what comes before an event that is none is published."""
+        await self._admit()
+        batch: list[requests.NewEvent] = []
+        try:
+            for event in islice(events, min(BATCH_EVENTS, UNANSWERED_MAX - self._unanswered)):
+                batch.append(_from_publication(event))
+        finally:
+            if batch:
+                self._collect(batch, True)
+        return len(batch)
+
+    def _collect(self, events: list[requests.NewEvent], retry: bool) -> _Batch:
+        """Adds events to what leaves after this turn, or now if that is enough for a message."""
         batch = self._collecting.get(retry)
         if batch is None:
             batch = self._collecting[retry] = _Batch()
-        batch.events.append(event)
-        batch.waiters.append(waiter)
-        self._unanswered += 1
+        batch.events += events
+        self._unanswered += len(events)
         if len(batch.events) >= BATCH_EVENTS:
             self._send(retry)
         elif not self._flush_due:
             self._flush_due = True
             asyncio.get_running_loop().call_soon(self._send_all)
+        return batch
 
     def _send_all(self) -> None:
         self._flush_due = False
@@ -339,17 +353,16 @@ class Bus:
 
     def _answered(self, batch: _Batch, result: requests.Published) -> None:
         self._unanswered -= len(batch.events)
-        problems = {place: _publish_problem(reason, text) for place, reason, text in result.refused}
-        for place, waiter in enumerate(batch.waiters):
-            problem = problems.get(place)
-            if waiter is None:
-                if problem is not None and self._posted_problem is None:
-                    self._posted_problem = problem
-            elif not waiter.done():
-                if problem is None:
-                    waiter.set_result(None)
-                else:
-                    waiter.set_exception(problem)
+        for place, reason, text in result.refused:
+            problem = _publish_problem(reason, text)
+            refused = batch.waiters.pop(place, None)
+            if refused is None:
+                self._posted_problem = self._posted_problem or problem
+            elif not refused.done():
+                refused.set_exception(problem)
+        for waiter in batch.waiters.values():
+            if not waiter.done():
+                waiter.set_result(None)
         if self._room and self._unanswered < UNANSWERED_MAX:
             _wake(self._room)
         if self._idle and not self._unanswered:
@@ -396,8 +409,8 @@ class Bus:
             if not future.done():
                 future.set_exception(problem)
         for batch in [*self._batches.values(), *self._collecting.values()]:
-            for waiter in batch.waiters:
-                if waiter is not None and not waiter.done():
+            for waiter in batch.waiters.values():
+                if not waiter.done():
                     waiter.set_exception(problem)
         self._batches.clear()
         self._collecting.clear()

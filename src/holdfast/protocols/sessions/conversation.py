@@ -21,7 +21,7 @@ class ClientSettings(msgspec.Struct, frozen=True, gc=False):
     name: str
     addresses: tuple[str, ...]
     resubscribe: bool = True
-    publish_window: int = 1_024  # events in flight
+    publish_window: int = 4096  # events in flight
     waiting_max: int = 1_000_000  # events that wait to be; more are refused
     batch_events: int = 256  # in one message
     batch_bytes: int = 256 * 1024

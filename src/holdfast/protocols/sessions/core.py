@@ -371,18 +371,18 @@ class BrokerCore:
             session.refused = {n: why for n, why in session.refused.items() if n > command.confirmed}
         if not events:
             return
-        woken: dict[Subscription, None] = {}
-        overflowed: dict[Subscription, None] = {}
-        for row, wanted in enumerate(self._match(session, events, slices)):
+        woken: dict[Subscription, list[EventBytes]] = {}
+        matched = self._match(session, events, slices)
+        for data, wanted in zip(slices, matched, strict=True):
             if wanted:
                 # A slice keeps the whole batch that it came in alive; a copy keeps itself.
-                kept = slices[row].copy()
+                kept = data.copy()
                 for subscription in wanted:
-                    if subscription in overflowed:
-                        continue
-                    woken[subscription] = None
-                    if not subscription.add(kept, self.limits.backlog_events, self.limits.backlog_bytes):
-                        overflowed[subscription] = None
+                    if subscription in woken:
+                        woken[subscription].append(kept)
+                    else:
+                        woken[subscription] = [kept]
+        overflowed = self._keep(woken, slices, matched)
         session.accepted += len(events)
         if woken:
             # Also those that overflowed: they had room for some.
@@ -394,12 +394,28 @@ class BrokerCore:
             )
             self._end(owner, subscription, reason, outputs)
 
+    def _keep(
+        self, woken: dict[Subscription, list[EventBytes]], slices: list[EventBytes], matched: list[list[Subscription]]
+    ) -> dict[Subscription, None]:
+        """Adds events to the subscriptions that want them; gives those without room, in the order of overflowing."""
+        events_max, bytes_max = self.limits.backlog_events, self.limits.backlog_bytes
+        tight = {s: None for s, kept in woken.items() if not s.add_all(kept, events_max, bytes_max)}
+        overflowed: dict[Subscription, None] = {}
+        for data, wanted in zip(slices, matched, strict=True) if tight else ():
+            # One by one: each keeps what it has room for, and who overflows at an earlier event ends earlier.
+            for subscription in wanted:
+                if subscription not in tight or subscription in overflowed:
+                    continue
+                if not subscription.add(data.copy(), events_max, bytes_max):
+                    overflowed[subscription] = None
+        return overflowed
+
     def _match(self, session: Session, events: list[Event], slices: list[EventBytes]) -> list[list[Subscription]]:
         """For each event, who wants it; events that break a rule are refused and wanted by no one."""
         first = session.accepted + 1
         pairs = [(event.attributes, event.topic) for event in events]
         refused: dict[int, str] = {}
-        for row, data in enumerate(slices):
+        for row, data in enumerate(slices if max(map(len, slices)) > SMALL_BYTES else ()):
             if len(data) > SMALL_BYTES:
                 try:
                     check_limits(events[row], len(data))

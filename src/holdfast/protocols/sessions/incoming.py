@@ -69,12 +69,25 @@ class IncomingSubscription:
             del self._seen[next(iter(self._seen))]
         return True
 
-    def _hand_over(self) -> None:
-        if self._runs and self._runs[-1][1] == self.received - 1:
-            self._runs[-1][0] += 1
+    def take_all(self, events: list[Event]) -> bool:
+        """`take` for several events that are next. False, and nothing is done, if they have to be looked at singly."""
+        seen = self._seen
+        if self._seen_before or len(seen) + len(events) > PUBLISHERS_MAX:
+            return False
+        for event in events:
+            seen[event.publisher, event.incarnation] = event.sequence
+        self.received += len(events)
+        self.gap = False
+        self._hand_over(len(events))
+        return True
+
+    def _hand_over(self, count: int = 1) -> None:
+        """So many of the events up to the last one received go to the application."""
+        if self._runs and self._runs[-1][1] == self.received - count:
+            self._runs[-1][0] += count
             self._runs[-1][1] = self.received
         else:
-            self._runs.append([1, self.received])
+            self._runs.append([count, self.received])
 
     def consume(self, count: int) -> None:
         """The application has dealt with so many events, in the order in which it got them."""

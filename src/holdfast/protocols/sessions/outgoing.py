@@ -6,8 +6,9 @@ number up to which it has taken them in. A request is done when all its events a
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
+from itertools import islice, repeat
 
 from holdfast.kernel.node import require
 from holdfast.model.event import EventBytes
@@ -63,20 +64,23 @@ class Outgoing:
             self._requests[request] = _Request(len(made), refused)
             self._events.extend((sequence, request, place, data, retry) for place, sequence, data in made)
 
+    def add_all(self, request: int, first: int, events: list[EventBytes], retry: bool) -> None:
+        """Adds a request's events when none is refused: their sequences go on from `first`."""
+        self._requests[request] = _Request(len(events), [])
+        places = range(len(events))
+        sequences = range(first, first + len(events))
+        self._events.extend(zip(sequences, repeat(request), places, events, repeat(retry), strict=False))
+
     def take(self, count_max: int, bytes_max: int) -> tuple[int, list[EventBytes]]:
         """The next events to send, as far as the window allows, and the session's number of the first."""
         first = self.answered + self._taken + 1
         count = min(count_max, len(self._events) - self._taken, self.window - self._taken)
-        events: list[EventBytes] = []
         if count <= 0:
-            return first, events
-        start = self._taken
-        for place in range(start, start + count):
-            data = self._events[place][3]
-            bytes_max -= len(data)
-            if events and bytes_max < 0:
-                break
-            events.append(data)
+            return first, []
+        events = [event[3] for event in islice(self._events, self._taken, self._taken + count)]
+        size = sum(map(len, events))
+        while size > bytes_max and len(events) > 1:
+            size -= len(events.pop())
         self._taken += len(events)
         self._sent_once = max(self._sent_once, self.answered + self._taken)
         return first, events
@@ -108,13 +112,12 @@ class Outgoing:
         done: list[tuple[int, Refused]] = []
         events, requests = self._events, self._requests
         count = min(accepted - self.answered, len(events))
-        for _ in range(count):
-            request = events.popleft()[1]
+        for request, answered in Counter([events.popleft()[1] for _ in range(count)]).items():
             if request == _GIVEN_UP:
-                self._tombstones -= 1
+                self._tombstones -= answered
                 continue
             entry = requests[request]
-            entry.remaining -= 1
+            entry.remaining -= answered
             if not entry.remaining:
                 del requests[request]
                 done.append((request, sorted(entry.refused, key=lambda refused: refused[0])))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import ClassVar, Final, cast
 
 from holdfast.errors import EventError, ProtocolError
 from holdfast.kernel.inputs import Requested
@@ -12,13 +12,25 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.queues import Lane
 from holdfast.matching import FilterIndex
-from holdfast.model.event import SMALL_BYTES, Event, EventBytes, check_event, check_limits, encode_batch, encode_fields
+from holdfast.model.event import (
+    SMALL_BYTES,
+    Event,
+    EventBytes,
+    check_event,
+    check_limits,
+    encode_batch,
+    encode_fields,
+    encode_many,
+)
+from holdfast.model.values import Value
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.conversation import Conversation, Phase
 from holdfast.protocols.sessions.messages import Accepted, Publish, Refusal, SessionOpened
 from holdfast.protocols.sessions.outgoing import Outgoing
 
+# What encoding and checking raise for what can't be an event.
+UNENCODABLE = (EventError, TypeError, ValueError, OverflowError, RecursionError)
 # Holds no filters: it is there to look at values.
 _CHECKING: Final[FilterIndex[int]] = FilterIndex()
 
@@ -59,11 +71,13 @@ class Publisher:
         if not command.retry and not conversation.is_open:
             reason = reason or requests.NOT_CONNECTED
         sound = self._look_sound(command.events)
+        if sound and not reason and not out.tracing and self._publish_sound(request, command, out):
+            return
         for place, new in enumerate(command.events):
             self._sequence += 1
             try:
                 data = self._encode(new, sound, out)
-            except (EventError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            except UNENCODABLE as error:
                 refused.append((place, Refusal.EVENT, str(error)))
                 continue  # there is no such event
             if reason:
@@ -74,6 +88,21 @@ class Publisher:
         self._outgoing.add(request, made, refused, command.retry)
         if not made:
             out.complete(request, requests.Published(refused))
+
+    def _publish_sound(self, request: int, command: requests.PublishEvents, out: Outbox) -> bool:
+        """All of the request's events in one go, as they usually are. False, and nothing is done, if one is bad."""
+        conversation, first, events = self._conversation, self._sequence + 1, command.events
+        contents = [(new.topic, cast("dict[str, Value]", new.attributes), new.payload, new.lifetime) for new in events]
+        try:
+            encoded = encode_many(conversation.name, conversation.incarnation, first, contents, out.wall)
+            for place, data in enumerate(encoded):
+                if len(data) > SMALL_BYTES:
+                    check_limits(Event(conversation.name, conversation.incarnation, 0, *contents[place][:3]), len(data))
+        except UNENCODABLE:
+            return False
+        self._sequence += len(encoded)
+        self._outgoing.add_all(request, first, encoded, command.retry)
+        return True
 
     def _look_sound(self, events: list[requests.NewEvent]) -> bool:
         """Whether everything in the events may be published, but for limits. The index looks at many values quickly."""

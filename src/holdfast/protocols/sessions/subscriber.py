@@ -176,27 +176,21 @@ class Subscriber:
             raise ProtocolError(f"in Deliver, {error}") from error
         batches: dict[IncomingSubscription, list[Event]] = {}
         strangers: dict[int, None] = {}
-        known = self._subscriptions
-        for number, place, event in zip(message.subscriptions, message.numbers, events, strict=True):
-            subscription = known.get(number)
-            if subscription is None or subscription.phase is not SubscriptionPhase.LIVE:
-                if subscription is None:
-                    strangers[number] = None
-                continue
-            self._unreported[subscription] = None
-            if place != subscription.received + 1:
-                if place > subscription.received:
-                    subscription.gap = True
-                else:
-                    subscription.asked = True
-                continue
-            if place > subscription.consumed + subscription.window:
-                raise ProtocolError(f"event {place} of subscription {number} is beyond its window")
-            if subscription.take(event):
-                batch = batches.get(subscription)
-                if batch is None:
-                    batch = batches[subscription] = []
-                batch.append(event)
+        start, end = 0, len(events)
+        while start < end:
+            # A broker sends the events of a subscription together.
+            number = message.subscriptions[start]
+            following = start + 1
+            while following < end and message.subscriptions[following] == number:
+                following += 1
+            subscription = self._subscriptions.get(number)
+            if subscription is None:
+                strangers[number] = None
+            elif subscription.phase is SubscriptionPhase.LIVE:
+                taken = self._take(subscription, message.numbers[start:following], events[start:following])
+                if taken:
+                    batches[subscription] = batches[subscription] + taken if subscription in batches else taken
+            start = following
         for number in strangers:
             # A repeated or belated Subscribe may have come to the broker behind the Unsubscribe.
             self._conversation.send(Unsubscribe(number), out)
@@ -204,6 +198,27 @@ class Subscriber:
             if out.tracing:
                 self._note_delivered(subscription, batch, peer, out)
             out.deliver(subscription.number, batch)
+
+    def _take(self, subscription: IncomingSubscription, numbers: list[int], events: list[Event]) -> list[Event]:
+        """What the application gets of some events of one subscription."""
+        self._unreported[subscription] = None
+        following = subscription.received + 1
+        room_for = subscription.consumed + subscription.window
+        is_next = numbers[0] == following and numbers == list(range(following, following + len(numbers)))
+        if is_next and numbers[-1] <= room_for and subscription.take_all(events):
+            return events
+        taken: list[Event] = []
+        for place, event in zip(numbers, events, strict=True):
+            if place != subscription.received + 1:
+                if place > subscription.received:
+                    subscription.gap = True
+                else:
+                    subscription.asked = True
+            elif place > subscription.consumed + subscription.window:
+                raise ProtocolError(f"event {place} of subscription {subscription.number} is beyond its window")
+            elif subscription.take(event):
+                taken.append(event)
+        return taken
 
     def _note_delivered(self, subscription: IncomingSubscription, events: list[Event], via: str, out: Outbox) -> None:
         text, name = self._text(subscription), self._conversation.name

@@ -68,6 +68,16 @@ class Subscription:
         self.bytes += size
         return True
 
+    def add_all(self, events: list[EventBytes], events_max: int, bytes_max: int) -> bool:
+        """Keeps events if there is room for all of them. False, and none is kept, if not: then they go one by one."""
+        size = sum(map(len, events))
+        if len(self._events) - self._head + len(events) > events_max or self.bytes + size > bytes_max:
+            return False
+        self.last += len(events)
+        self._events += events
+        self.bytes += size
+        return True
+
     def receive(self, number: int) -> None:
         """The client has everything up to this number."""
         count = min(number, self.last) - self.first_kept + 1
@@ -75,12 +85,10 @@ class Subscription:
             self._release(count)
 
     def _release(self, count: int) -> None:
-        head = self._head
-        for place in range(head, head + count):
-            event = self._events[place]
-            self.bytes -= 0 if event is None else len(event)
-            self._events[place] = None
-        self._head = head + count
+        head, following = self._head, self._head + count
+        self.bytes -= sum(map(len, self._events[head:following]))  # type: ignore[arg-type]  # none of them is None
+        self._events[head:following] = [None] * count
+        self._head = following
         if self._head * 2 >= len(self._events):
             del self._events[: self._head]
             self._head = 0
