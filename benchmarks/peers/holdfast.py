@@ -21,7 +21,7 @@ from holdfast.runtime import loop
 
 class Holdfast(System):
     name = "holdfast"
-    form = "publish_many, and async for over a subscription; the broker keeps no data on disk"
+    form = "publish_many, and async for over subscriptions (overflow='block', window=16384); no data on disk"
     guarantee = "every event acknowledged, deduplicated, in order, flow-controlled; found by content through an index"
     distributions = (("uvloop", "uvloop"), ("msgspec", "msgspec"))
     speed = 3.0
@@ -97,7 +97,8 @@ async def _subscribe(job: Job) -> None:
         for start in range(0, len(wanted), SUBSCRIPTIONS_PER_CONNECTION):
             bus = await open_buses.enter_async_context(connect(_url(job)))
             made = [
-                bus.subscribe(text, overflow="block", window=16384) for text in wanted[start : start + SUBSCRIPTIONS_PER_CONNECTION]
+                bus.subscribe(text, overflow="block", window=16384)
+                for text in wanted[start : start + SUBSCRIPTIONS_PER_CONNECTION]
             ]
             await asyncio.gather(*(subscription.__aenter__() for subscription in made))
             count = _time_each if load.kind == "latency" else _count_each

@@ -230,6 +230,8 @@ class Bus:
         self._flush_due = False
         for retry in list(self._collecting):
             self._send(retry)
+        if self._runner is not None:
+            self._runner.hurry()  # this is a turn of its own already; another would only be later
 
     def _send(self, retry: bool) -> None:
         batch = self._collecting.pop(retry)
@@ -432,7 +434,8 @@ def connect(url: str, *, name: str = "", on_state: OnState | None = None, timeou
 def _new_event(
     attributes: Mapping[str, Value], topic: str, payload: bytes, lifetime: float | None
 ) -> requests.NewEvent:
-    check_mapping(attributes)
+    if type(attributes) is not dict:
+        check_mapping(attributes)
     nanoseconds = 0
     if lifetime is not None:
         if not lifetime > 0:
@@ -444,7 +447,8 @@ def _new_event(
 def _from_publication(event: Publication) -> requests.NewEvent:
     if isinstance(event, tuple):
         return requests.NewEvent(event[0], event[1])
-    check_mapping(event)
+    if type(event) is not dict:
+        check_mapping(event)
     return requests.NewEvent(event)
 
 

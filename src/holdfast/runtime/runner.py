@@ -180,6 +180,11 @@ class NodeRunner:
         """For the application: asks the node for something."""
         self._hand(Requested(request, command))
 
+    def hurry(self) -> None:
+        """For the application, from the event loop: the node gets what waits for it now, not a turn later."""
+        if self._turn_due:
+            self._turn()
+
     # ------------------------------------------------------------------------------------------------------- turns
     def _hand(self, event: Input) -> None:
         self._inbox.append(event)
@@ -191,7 +196,7 @@ class NodeRunner:
         self._turn_due = False
         self._turns += 1
         node, out = self._node, self._out
-        if node is None:
+        if node is None or not self._inbox:
             return
         inputs, self._inbox = self._inbox, []
         fresh, self._fresh = self._fresh, []
@@ -223,7 +228,9 @@ class NodeRunner:
         if out.touched:
             touched = out.touched[:]
             out.touched.clear()
-            for queue in touched:
+            # The last first: a broker speaks of events after it has answered, and each write takes its time.
+            # Subscribers wait for the event; publishers have room in their windows.
+            for queue in reversed(touched):
                 queue.seen = False
                 self._transmit(queue)
         if out.actions:

@@ -94,7 +94,7 @@ class Admission:
         limits = self._core.limits
         tight = {
             subscription: limits.backlog_events - len(subscription)
-            for subscription in self._core.blocking
+            for subscription in self._core.possibly_full(len(events), len(batch))
             if len(subscription) + len(events) > limits.backlog_events
             or subscription.bytes + len(batch) > limits.backlog_bytes
         }

@@ -146,6 +146,7 @@ class BrokerCore:
         self.sessions: dict[str, Session] = {}
         self.dormant: dict[str, None] = {}  # clients that stayed away, oldest first; kept while there is room
         self.blocking: dict[Subscription, None] = {}  # those whose publishers wait
+        self._crowded: dict[Subscription, None] = {}  # of those, the ones with half of their room taken
         self.index: FilterIndex[Subscription] = FilterIndex()
         self._decoded: tuple[EventBytes, list[Event], list[EventBytes]] | None = None
 
@@ -269,12 +270,28 @@ class BrokerCore:
         self.index.add(subscription, subscription.filter)
         if subscription.overflow is Overflow.BLOCK:
             self.blocking[subscription] = None
+            self._count_crowded(subscription)
+
+    def _count_crowded(self, subscription: Subscription) -> None:
+        if subscription.is_crowded(self.limits.backlog_events, self.limits.backlog_bytes):
+            self._crowded[subscription] = None
+        else:
+            self._crowded.pop(subscription, None)
+
+    def possibly_full(self, events: int, size: int) -> dict[Subscription, None]:
+        """The blocking subscriptions that may not have room for so many events of that size in all.
+
+        A batch that fits into half of the room needs a look at the crowded ones only: there may be thousands of others.
+        """
+        small = 2 * events <= self.limits.backlog_events and 2 * size <= self.limits.backlog_bytes
+        return self._crowded if small else self.blocking
 
     def _remove(self, subscription: Subscription, outputs: list[Output]) -> None:
         self.index.remove(subscription)
         outputs.append(Removed(subscription))
         if subscription.overflow is Overflow.BLOCK:
             del self.blocking[subscription]
+            self._crowded.pop(subscription, None)
             outputs.append(Freed())
 
     def _unsubscribe(self, command: commands.Unsubscribe, outputs: list[Output]) -> None:
@@ -307,7 +324,9 @@ class BrokerCore:
             subscription = session.subscriptions.get(number)
             if subscription is not None:
                 subscription.receive(received)
-                freed = freed or subscription.overflow is Overflow.BLOCK
+                if subscription.overflow is Overflow.BLOCK:
+                    freed = True
+                    self._count_crowded(subscription)
         if freed:
             outputs.append(Freed())
 
@@ -384,6 +403,10 @@ class BrokerCore:
                         woken[subscription] = [kept]
         overflowed = self._keep(woken, slices, matched)
         session.accepted += len(events)
+        if self.blocking:
+            for subscription in woken:
+                if subscription.overflow is Overflow.BLOCK:
+                    self._count_crowded(subscription)
         if woken:
             # Also those that overflowed: they had room for some.
             outputs.append(Woken(list(woken)))
@@ -469,7 +492,7 @@ class BrokerCore:
         require(decoded.format == STATE_FORMAT, "the state's format is known", format=decoded.format)
         self.number, self.events = decoded.number, decoded.events
         self.memory, self.dormant = decoded.memory, dict.fromkeys(decoded.dormant)
-        self.sessions, self.blocking, self.index = {}, {}, FilterIndex()
+        self.sessions, self.blocking, self._crowded, self.index = {}, {}, {}, FilterIndex()
         self._decoded = None
         for stored in decoded.sessions:
             session = Session(stored.client, stored.instance, stored.epoch)
@@ -494,6 +517,8 @@ class BrokerCore:
                 require(number not in session.ended, "a subscription that lives has not ended", number=number)
                 blocks = subscription.overflow is Overflow.BLOCK
                 require((subscription in self.blocking) == blocks, "blocking subscriptions are listed", number=number)
+                crowded = blocks and subscription.is_crowded(self.limits.backlog_events, self.limits.backlog_bytes)
+                require((subscription in self._crowded) == crowded, "crowded subscriptions are listed", number=number)
             require(session.advertised is None or len(session.advertised), "no offers are none", client=client)
             dormant = client in self.dormant
             wants = session.subscriptions or session.advertised is not None

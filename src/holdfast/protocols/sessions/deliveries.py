@@ -154,7 +154,8 @@ class Deliveries:
                 cursor.sent = received
                 cursor.progress_at = out.now
             cursor.consumed = max(cursor.consumed, consumed)
-            self.send(cursor.subscription, out)
+            if cursor.sent < cursor.subscription.last or out.tracing:
+                self.send(cursor.subscription, out)
         return advanced
 
     def _may_repeat(self, cursor: Cursor, out: Outbox) -> bool:

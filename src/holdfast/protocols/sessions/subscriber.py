@@ -42,6 +42,7 @@ class Subscriber:
         self._subscriptions: dict[int, IncomingSubscription] = {}
         self._last_number = 0
         self._unreported: dict[IncomingSubscription, None] = {}
+        self._urgent = False  # one of those is to be reported now
         self._report_due = False  # the timer is set
 
     @property
@@ -118,7 +119,7 @@ class Subscriber:
         subscription = self._subscriptions.get(command.subscription)
         if subscription is not None and subscription.phase is SubscriptionPhase.LIVE:
             subscription.consume(command.count)
-            self._unreported[subscription] = None
+            self._changed(subscription)
 
     # ------------------------------------------------------------------------------------------------------ answers
     def on_subscribed(self, peer: str, message: Subscribed, out: Outbox) -> None:
@@ -201,11 +202,11 @@ class Subscriber:
 
     def _take(self, subscription: IncomingSubscription, numbers: list[int], events: list[Event]) -> list[Event]:
         """What the application gets of some events of one subscription."""
-        self._unreported[subscription] = None
         following = subscription.received + 1
         room_for = subscription.consumed + subscription.window
         is_next = numbers[0] == following and numbers == list(range(following, following + len(numbers)))
         if is_next and numbers[-1] <= room_for and subscription.take_all(events):
+            self._changed(subscription)
             return events
         taken: list[Event] = []
         for place, event in zip(numbers, events, strict=True):
@@ -218,6 +219,7 @@ class Subscriber:
                 raise ProtocolError(f"event {place} of subscription {subscription.number} is beyond its window")
             elif subscription.take(event):
                 taken.append(event)
+        self._changed(subscription)
         return taken
 
     def _note_delivered(self, subscription: IncomingSubscription, events: list[Event], via: str, out: Outbox) -> None:
@@ -230,10 +232,10 @@ class Subscriber:
         if subscription is None:
             return
         count = subscription.skip(dropped.through)
-        self._unreported[subscription] = None
         if not count:
             subscription.asked = True
-        else:
+        self._changed(subscription)
+        if count:
             self._missed(subscription, "overflow", "overflow", count, out)
 
     def _missed(
@@ -244,10 +246,15 @@ class Subscriber:
         out.complete(requests.UNSOLICITED, requests.EventsMissed(subscription.number, count, told))
 
     # ----------------------------------------------------------------------------------------------------- progress
+    def _changed(self, subscription: IncomingSubscription) -> None:
+        """The broker is to hear of the progress: soon, or now."""
+        self._unreported[subscription] = None
+        self._urgent = self._urgent or subscription.urgent
+
     def finish(self, out: Outbox) -> None:
         if not self._unreported or not self._conversation.is_open:
             return
-        if any(subscription.urgent for subscription in self._unreported):
+        if self._urgent:
             self._report(out)
         elif not self._report_due:
             self._report_due = True
@@ -259,7 +266,7 @@ class Subscriber:
             self._report(out)
 
     def _report(self, out: Outbox) -> None:
-        subscriptions, self._unreported = list(self._unreported), {}
+        subscriptions, self._unreported, self._urgent = list(self._unreported), {}, False
         numbers, received, consumed = _progress(subscriptions)
         missing = any(subscription.gap for subscription in subscriptions)
         self._conversation.send(Progress(numbers, received, consumed, missing), out)

@@ -49,6 +49,10 @@ class Subscription:
         """How many events are kept."""
         return len(self._events) - self._head
 
+    def is_crowded(self, events_max: int, bytes_max: int) -> bool:
+        """Whether half of its room is taken."""
+        return 2 * (len(self._events) - self._head) > events_max or 2 * self.bytes > bytes_max
+
     @property
     def first_kept(self) -> int:
         """The number of the oldest event that is kept; one more than `last` if none is."""
