@@ -32,7 +32,7 @@ class Holdfast(System):
     def servers(self, folder: Path, port: int) -> list[Server]:
         site = folder / "site.toml"
         site.write_text(f'[[broker]]\nid = "b1"\naddress = "127.0.0.1:{port}"\n')
-        return [Server([sys.executable, "-m", "holdfast.cli", "broker", str(site), "--log", "quiet"])]
+        return [Server([sys.executable, "-m", "holdfast.cli", "broker", str(site), "--log-level", "quiet"])]
 
     def publish(self, job: Job) -> None:
         loop.run(_publish(job))
