@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.broker.site import BrokerEntry, Site, site_from_toml
 from holdfast.errors import SiteError
-from holdfast.protocols.sessions.core import CoreLimits
+from holdfast.protocols.sessions.limits import CoreLimits
 
 GOOD = """\
 name = "quotes"

@@ -11,6 +11,7 @@ import msgspec
 from holdfast.codec import Registry
 from holdfast.kernel.messages import Message
 from holdfast.model.event import Event, encode_batch, encode_event
+from holdfast.protocols.cursors import messages as log
 from holdfast.protocols.operating.messages import Inspect, Inspected, LinkReport
 from holdfast.protocols.sessions import commands, messages
 from holdfast.protocols.sessions.messages import Overflow, Refusal
@@ -45,6 +46,27 @@ MESSAGE_EXAMPLES: list[Message] = [
     messages.Pong(),
     Inspect(3, 50),
     Inspected(3, "b1", 4, 5, {"sessions": 6}, {"scheme": "tree"}, 7, (LinkReport("client:a", "client", 8, 9, 10),)),
+    log.OpenCursor(1, "risk", "price > 1", 5, True, 100, 2, 7),
+    log.CursorOpened(1, 2, 3, 4),
+    log.CursorRefused(1, Refusal.POSITION_GONE, "gone", 2, "a name", 9),
+    log.CloseCursor(1),
+    log.CursorClosed(1),
+    log.CursorEnded(1, Refusal.SUPERSEDED, "another", 9),
+    log.CursorEvents(1, 2, 9, [3, 4], [encode_event(EVENT), encode_event(EVENT)], [1, 2]),
+    log.CursorProgress(1, 9, 8, True),
+    log.Acknowledge(1, 9),
+    log.Acknowledged(1, 9),
+    log.ForgetName(1, "risk"),
+    log.NameForgotten(1, True),
+    log.AskLog(1, 2, 3),
+    log.LogTold(1, "abc", 2, 3, 4),
+    log.ReadRange(1, "price > 1", 2, 3, 4, 5),
+    log.RangeRead(1, "abc", 9, [3], [encode_event(EVENT)], 4),
+    log.LogRefused(1, Refusal.NO_LOG, "none", 2, 3, "a name"),
+    log.StageEvents(1, "query", 2, 3, "stage", 4, BATCH),
+    log.Staged(1, 2),
+    log.CommitStages(1, "query", 2, ("stage", "other")),
+    log.StagesCommitted(1, 2, 3, True),
 ]
 
 COMMAND_EXAMPLES: list[commands.Command] = [
@@ -58,9 +80,21 @@ COMMAND_EXAMPLES: list[commands.Command] = [
     commands.DropSubscriptions("client:a", 3),
     commands.Advertise("client:a", 3, 4, "price > 1"),
     commands.Unadvertise("client:a", 3, 4),
+    commands.OpenCursor("client:a", 3, 1, "risk", "price > 1", 5, True, 100, 2, 7, 8),
+    commands.CloseCursor("client:a", 3, 1),
+    commands.AcknowledgeCursor("client:a", 3, 1, 9),
+    commands.ForgetName("client:a", 3, 1, "risk"),
+    commands.StageEvents("client:a", 3, 1, "query", 2, 3, "stage", 4, BATCH),
+    commands.CommitStages("client:a", 3, 1, "query", 2, ("stage",)),
+    commands.ExpireStages("", 5),
+    commands.KeepLog("", 6),
 ]
 
-RECORD_EXAMPLES = [commands.Applied(100, 200, COMMAND_EXAMPLES[:8]), commands.CoreState(101, b"\x01\x02")]
+RECORD_EXAMPLES = [
+    commands.Applied(100, 200, COMMAND_EXAMPLES[:8]),
+    commands.CoreState(101, b"\x01\x02"),
+    commands.EventBatch(7, 8, BATCH),
+]
 
 # Commands are no registry's: they travel inside `Applied`, told apart by their tags.
 COMMANDS = msgspec.msgpack.Decoder(commands.Command)

@@ -6,7 +6,7 @@ from holdfast.broker.assembly import BrokerSettings, make_broker, make_client
 from holdfast.kernel.links import Role
 from holdfast.kernel.time import MILLISECOND
 from holdfast.protocols.sessions.conversation import ClientSettings
-from holdfast.protocols.sessions.core import CoreLimits
+from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import Overflow, Refusal
 from holdfast.protocols.sessions.requests import (
     AdvertisementMade,

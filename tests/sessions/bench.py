@@ -13,15 +13,15 @@ from holdfast.kernel.links import Role, peer_name
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import CancelTimer, Complete, Deliver, Effect, RecordingOutbox, Send, SetTimer
 from holdfast.kernel.parts import Assembly
-from holdfast.kernel.storage import StoredStreams
+from holdfast.kernel.storage import EVENTS, LogBounds, StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.event import Event, EventBytes, decode_batch, encode_batch, encode_event
 from holdfast.model.values import Value
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.conversation import ClientSettings
-from holdfast.protocols.sessions.core import CoreLimits
 from holdfast.protocols.sessions.host_settings import HostSettings
+from holdfast.protocols.sessions.limits import CoreLimits
 from tests.codec.examples import plain
 
 WALL = 1_700_000_000 * SECOND
@@ -101,13 +101,18 @@ class BrokerBench(Bench):
         limits: CoreLimits | None = None,
         durable: bool = False,
         streams: StoredStreams | None = None,
+        log_end: int = 1,
         **settings: Any,
     ) -> None:
         self.settings = BrokerSettings("b1", durable, limits or CoreLimits(), HostSettings(**settings))
         super().__init__(make_broker(self.settings, Random(1), streams or {}))
         self.links: dict[str, int] = {}
         self._last_link = 0
-        self.handle(Started(1))
+        self.handle(Started(1, "disk", {EVENTS: LogBounds(1, log_end)}) if durable else Started(1))
+
+    @property
+    def host(self) -> Any:
+        return next(part for part in self.node.parts if part.name == "host")
 
     def up(self, client: str) -> LinkUp:
         self._last_link += 1

@@ -18,7 +18,8 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Append, Complete, Effect, Send
 from holdfast.kernel.outbox import Deliver as HandedOver
-from holdfast.protocols.sessions.core import CoreLimits
+from holdfast.protocols.sessions.commands import Applied, EventBatch
+from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import (
     Accepted,
     CloseSession,
@@ -64,8 +65,11 @@ def heard(effects: list[Effect]) -> dict[Any, Any]:
         elif isinstance(effect, Complete):
             key = "reports" if effect.request == UNSOLICITED else effect.request
             found.setdefault(("application", "answers", key), []).append(effect.result)
-        elif isinstance(effect, Append):
-            found.setdefault("journal", []).extend(plain(effect.record.commands))  # type: ignore[attr-defined]
+        elif isinstance(effect, Append) and isinstance(effect.record, Applied):
+            found.setdefault("journal", []).extend(plain(effect.record.commands))
+        elif isinstance(effect, Append) and isinstance(effect.record, EventBatch):
+            events = enumerate(msgspec.msgpack.decode(effect.record.events), effect.record.first)
+            found.setdefault("log", []).extend(events)
     for effect in effects:
         if isinstance(effect, Send) and isinstance(effect.message, Unsubscribe):
             # How far the client was with a subscription that it left concerns no one.

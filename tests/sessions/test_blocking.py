@@ -4,7 +4,7 @@ from typing import Any
 
 from holdfast.kernel.time import SECOND
 from holdfast.model.event import Event, encode_batch, encode_event
-from holdfast.protocols.sessions.core import CoreLimits
+from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import (
     Accepted,
     OpenSession,
@@ -190,7 +190,7 @@ def test_what_is_held_is_bounded_in_bytes_and_the_rest_comes_again() -> None:
     size = len(event(3, topic="t"))
     bench = blocked(held_bytes_max=3 * size)
     bench.say("p", Publish(5, batch(5, 6, 7, topic="t"), 2))
-    assert bench.node.parts[1]._admission._held[P].bytes == 3 * size
+    assert bench.host._admission._held[P].bytes == 3 * size
     bench.say("s", Progress((1,), (2,), (2,)))
     assert sent(bench.say("s", Progress((1,), (4,), (4,))), P) == [Accepted(5)]
     assert sent(bench.say("p", Publish(6, batch(6, 7, topic="t"), 5)), P) == [Accepted(6)]

@@ -16,20 +16,10 @@ from holdfast.model.event import Event, EventBytes, encode_batch, encode_event
 from holdfast.protocols.catalogue import RECORDS
 from holdfast.protocols.sessions import commands, messages
 from holdfast.protocols.sessions.commands import Applied, Command
-from holdfast.protocols.sessions.core import (
-    EPOCH_MAX,
-    Answered,
-    BrokerCore,
-    CoreLimits,
-    Freed,
-    NotOpened,
-    Opened,
-    Output,
-    Removed,
-    Reply,
-    Woken,
-)
+from holdfast.protocols.sessions.core import EPOCH_MAX, BrokerCore
+from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import Overflow, Refusal
+from holdfast.protocols.sessions.outputs import Answered, Freed, NotOpened, Opened, Output, Removed, Reply, Woken
 from holdfast.protocols.sessions.subscriptions import Subscription
 from tests.sessions.bench import EPOCH, WALL, batch, event
 from tests.sessions.command_strategies import any_commands, steps, to_command

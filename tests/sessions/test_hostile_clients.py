@@ -12,7 +12,8 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Append, Disconnect, Send
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.catalogue import MESSAGES, RECORDS
-from holdfast.protocols.sessions.core import EPOCH_MAX, CoreLimits
+from holdfast.protocols.sessions.core import EPOCH_MAX
+from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import (
     Accepted,
     Advertise,
@@ -86,7 +87,7 @@ def test_a_client_that_never_confirms_can_not_pile_up_refusals() -> None:
     for first in range(3, 21):
         bench.say("p", Publish(first, batch(1, m=float("nan"))))
     assert "beyond the window after 0" in closed(bench, "p", Publish(21, batch(1, m=float("nan"))))
-    assert len(bench.node.parts[1]._core.sessions[P].refused) == 18
+    assert len(bench.host._core.sessions[P].refused) == 18
 
 
 @pytest.mark.parametrize("fields", [((1,), (), ()), ((), (1,), ()), ((), (), (1,)), ((1, 2), (1, 1), (1,))])
@@ -168,7 +169,7 @@ def test_no_client_stops_a_broker(acts: list[tuple[str, Any]], durable: bool) ->
         elif isinstance(effect, Append):
             RECORDS.decode(*RECORDS.encode(effect.record))
     # Someone who behaves is served as if nothing had happened.
-    core = bench.node.parts[1]._core
+    core = bench.host._core
     core.limits = CoreLimits()
     bench.open("z", Subscribe(1, "zebra IS NOT NULL"))
     assert ("client:z", "Deliver", [(1, 1, 7)]) in bench.say("z", Publish(1, batch(7, zebra=1)))

@@ -37,11 +37,12 @@ class Model:
         self.last = 0
         self.kept: list[tuple[int, EventBytes]] = []
         self.dropped_through = 0
+        self.positions: dict[int, int] = {}
 
     def _full(self, data: EventBytes) -> bool:
         return len(self.kept) >= EVENTS_MAX or sum(len(one) for _, one in self.kept) + len(data) > BYTES_MAX
 
-    def add(self, data: EventBytes) -> bool:
+    def add(self, data: EventBytes, position: int) -> bool:
         if self._full(data):
             if self.overflow is not Overflow.DROP_OLDEST:
                 return False
@@ -50,6 +51,7 @@ class Model:
             self.dropped_through = self.kept[0][0] - 1 if self.kept else self.last
         self.last += 1
         self.kept.append((self.last, data))
+        self.positions[self.last] = position
         return True
 
     def receive(self, number: int) -> None:
@@ -62,7 +64,7 @@ def test_a_subscription_keeps_what_the_model_keeps(overflow: Overflow, steps: li
     for n, (step, argument) in enumerate(steps):
         if step == "add":
             data = event(n + 1, payload=b"x" * argument)
-            assert ring.add(data, EVENTS_MAX, BYTES_MAX) == model.add(data)
+            assert ring.add(data, 100 + n, EVENTS_MAX, BYTES_MAX) == model.add(data, 100 + n)
         elif step == "receive":
             ring.receive(argument)
             model.receive(argument)
@@ -78,28 +80,30 @@ def test_a_subscription_keeps_what_the_model_keeps(overflow: Overflow, steps: li
             for count in (0, 1, 3, 99):
                 kept = [bytes(data) for number, data in model.kept if number > after][:count]
                 assert [bytes(data) for data in ring.read(after, count)] == kept
+                positions = [model.positions[number] for number, _ in model.kept if number > after][:count]
+                assert ring.positions(after, count) == positions
 
 
 def test_room_is_made_without_keeping_what_is_gone() -> None:
     ring = make(Overflow.DISCONNECT)
     for n in range(1, 1001):
-        assert ring.add(event(n), EVENTS_MAX, 10_000)
+        assert ring.add(event(n), n, EVENTS_MAX, 10_000)
         ring.receive(n)
     assert len(ring._events) <= 2
 
 
 def test_an_event_that_fits_exactly_is_kept() -> None:
     ring, data = make(Overflow.DISCONNECT), event(1)
-    assert ring.add(data, 2, 2 * len(data))
-    assert ring.add(data, 2, 2 * len(data))
-    assert not ring.add(data, 2, 3 * len(data))
-    assert not make(Overflow.BLOCK).add(data, 2, len(data) - 1)
+    assert ring.add(data, 1, 2, 2 * len(data))
+    assert ring.add(data, 1, 2, 2 * len(data))
+    assert not ring.add(data, 1, 2, 3 * len(data))
+    assert not make(Overflow.BLOCK).add(data, 1, 2, len(data) - 1)
 
 
 @pytest.mark.parametrize(("field", "value"), [("bytes", 1), ("dropped_through", 1), ("dropped_through", -1)])
 def test_an_invariant_that_does_not_hold_is_found(field: str, value: int) -> None:
     ring = make(Overflow.DISCONNECT)
-    ring.add(event(1), 2, 1000)
+    ring.add(event(1), 1, 2, 1000)
     ring.check_invariants(1)
     with pytest.raises(InvariantBroken, match="bounded"):
         ring.check_invariants(0)

@@ -14,17 +14,21 @@ from holdfast.kernel.parts import Assembly
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model.event import Event, EventBytes
+from holdfast.protocols.cursors.host import LogHost
 from holdfast.protocols.sessions.admission import Admission
 from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.commands import Publish
 from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
-from holdfast.protocols.sessions.core import BrokerCore, Output, Session
+from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host import SessionHost
 from holdfast.protocols.sessions.incoming import IncomingSubscription
+from holdfast.protocols.sessions.judgement import Refused
 from holdfast.protocols.sessions.messages import Accepted, Deliver
+from holdfast.protocols.sessions.outputs import Output
 from holdfast.protocols.sessions.publisher import Publisher
-from holdfast.protocols.sessions.sequencer import DirectSequencer
+from holdfast.protocols.sessions.sequencer import DirectSequencer, SnapshotTaker
+from holdfast.protocols.sessions.session import Session
 from holdfast.protocols.sessions.subscriber import Subscriber
 from holdfast.protocols.sessions.subscriptions import Subscription
 from holdfast.sim.draw import Shape
@@ -43,33 +47,36 @@ class Mutant:
     seeds: int = 200
 
 
+Judged = tuple[list[list[Subscription]], Refused]
+
+
 # --------------------------------------------------------------------------------------------------- broken brokers
 class DeliversToEveryone(BrokerCore):
-    def _match(self, session: Session, events: list[Event], slices: list[EventBytes]) -> list[list[Subscription]]:
+    def _judge(self, session: Session, events: list[Event], slices: list[EventBytes]) -> Judged:
         everyone = [subscription for subscription, _ in self.index.items()]
-        super()._match(session, events, slices)
-        return [list(everyone) for _ in events]
+        _, refused = super()._judge(session, events, slices)
+        return [list(everyone) for _ in events], refused
 
 
 class TakesRepetitionsForNew(BrokerCore):
-    def _publish(self, command: Publish, outputs: list[Output]) -> None:
+    def _publish(self, command: Publish, wall: int, outputs: list[Output]) -> None:
         session = self.session(command.client, command.epoch)
         if session is not None and command.first <= session.accepted:
             accepted, session.accepted = session.accepted, command.first - 1
-            super()._publish(command, outputs)
+            super()._publish(command, wall, outputs)
             session.accepted = max(accepted, session.accepted)
         else:
-            super()._publish(command, outputs)
+            super()._publish(command, wall, outputs)
 
 
 class SkipsGaps(BrokerCore):
     """Takes events that leave a gap as if what is missing had come: a late original is then taken for a repetition."""
 
-    def _publish(self, command: Publish, outputs: list[Output]) -> None:
+    def _publish(self, command: Publish, wall: int, outputs: list[Output]) -> None:
         session = self.session(command.client, command.epoch)
         if session is not None and command.first > session.accepted + 1:
             session.accepted = command.first - 1
-        super()._publish(command, outputs)
+        super()._publish(command, wall, outputs)
 
 
 class _Careless(Admission):
@@ -85,20 +92,20 @@ class TakesGaps(SessionHost):
 
 
 class ForgetsEverySeventh(BrokerCore):
-    def _match(self, session: Session, events: list[Event], slices: list[EventBytes]) -> list[list[Subscription]]:
-        matched = super()._match(session, events, slices)
+    def _judge(self, session: Session, events: list[Event], slices: list[EventBytes]) -> Judged:
+        matched, refused = super()._judge(session, events, slices)
         for row, wanted in enumerate(matched):
             if (self.events + row) % 7 == 0 and len(wanted) > 1:
                 wanted.pop()
-        return matched
+        return matched, refused
 
 
 class SwapsForSome(BrokerCore):
     """Two neighbouring events of different publishers reach every second subscription in the wrong order."""
 
-    def _publish(self, command: Publish, outputs: list[Output]) -> None:
+    def _publish(self, command: Publish, wall: int, outputs: list[Output]) -> None:
         before = {subscription: len(subscription) for subscription, _ in self.index.items()}
-        super()._publish(command, outputs)
+        super()._publish(command, wall, outputs)
         for subscription, length in before.items():
             added = len(subscription) - length
             if subscription.number % 2 == 0 and added == 1 and length >= 1:
@@ -112,18 +119,18 @@ class SwapsForSome(BrokerCore):
 class SwapsForAll(BrokerCore):
     """The last two events of a batch change places, for everyone alike."""
 
-    def _match(self, session: Session, events: list[Event], slices: list[EventBytes]) -> list[list[Subscription]]:
+    def _judge(self, session: Session, events: list[Event], slices: list[EventBytes]) -> Judged:
         if len(events) > 1:
             events[-1], events[-2] = events[-2], events[-1]
             slices[-1], slices[-2] = slices[-2], slices[-1]
-        return super()._match(session, events, slices)
+        return super()._judge(session, events, slices)
 
 
 class KnowsNoLimit(BrokerCore):
-    def _publish(self, command: Publish, outputs: list[Output]) -> None:
+    def _publish(self, command: Publish, wall: int, outputs: list[Output]) -> None:
         limits = self.limits
         self.limits = msgspec.structs.replace(limits, backlog_events=10**9)
-        super()._publish(command, outputs)
+        super()._publish(command, wall, outputs)
         self.limits = limits
 
     def check_invariants(self) -> None:
@@ -163,7 +170,7 @@ class ForgetsToAnswer(SessionHost):
     """Says nothing of events that it had accepted before."""
 
     def on_publish(self, peer: str, message: Any, out: Outbox) -> None:
-        session = self._session(peer)
+        session = self.session(peer)
         if session is None or message.first > session.accepted:
             super().on_publish(peer, message, out)
 
@@ -218,12 +225,14 @@ def _brokers(
     sequencer: type[DirectSequencer] = DirectSequencer,
 ) -> Factories:
     def make(settings: BrokerSettings, rng: Random, streams: StoredStreams) -> Assembly:
-        state = core(settings.limits)
+        state = core(settings.limits, settings.durable)
         order = sequencer(state, settings.durable, settings.snapshot_every)
         part = host(settings.name, state, order, settings.host)
         order.recover(streams)
         order.applied = part.on_applied
-        return Assembly([order, part])
+        log = LogHost(state, order, part, order.recovered)
+        part.on_log_output = log.on_log_output
+        return Assembly([order, log, part, SnapshotTaker(order)])
 
     return Factories(broker=make, client=make_client)
 

@@ -8,16 +8,19 @@ import msgspec
 
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.cursors.deliveries import DeliverySettings
+from holdfast.protocols.cursors.host import LogHost, RetentionSettings
 from holdfast.protocols.operating.desk import OperatorDesk
 from holdfast.protocols.operating.operator import Operator
 from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
-from holdfast.protocols.sessions.core import BrokerCore, CoreLimits
+from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host import SessionHost
 from holdfast.protocols.sessions.host_settings import HostSettings
+from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.publisher import Publisher
-from holdfast.protocols.sessions.sequencer import SNAPSHOT_EVERY, DirectSequencer
+from holdfast.protocols.sessions.sequencer import SNAPSHOT_EVERY, DirectSequencer, SnapshotTaker
 from holdfast.protocols.sessions.subscriber import Subscriber
 
 if TYPE_CHECKING:
@@ -28,22 +31,26 @@ class BrokerSettings(msgspec.Struct, frozen=True):
     """What a broker is told: who it is, and how it works."""
 
     name: str
-    durable: bool = False  # keeps its sessions and subscriptions over a restart
+    durable: bool = False  # keeps its sessions, subscriptions and events over a restart
     limits: CoreLimits = CoreLimits()
     host: HostSettings = HostSettings()
     snapshot_every: int = SNAPSHOT_EVERY
+    retention: RetentionSettings = RetentionSettings()
+    delivery: DeliverySettings = DeliverySettings()
 
 
 def make_broker(settings: BrokerSettings, rng: Random, streams: StoredStreams) -> Assembly:
     """A broker on its own, from what its disk kept."""
-    core = BrokerCore(settings.limits)
+    core = BrokerCore(settings.limits, log=settings.durable)
     sequencer = DirectSequencer(core, settings.durable, settings.snapshot_every)
     host = SessionHost(settings.name, core, sequencer, settings.host)
     sequencer.recover(streams)
     sequencer.applied = host.on_applied
+    log = LogHost(core, sequencer, host, sequencer.recovered, settings.retention, settings.delivery)
+    host.on_log_output = log.on_log_output
     desk = OperatorDesk(settings.name, {"scheme": "tree", "durable": "yes" if settings.durable else "no"})
-    # The sequencer comes first: it journals a turn before the host speaks of it.
-    node = Assembly([sequencer, host, desk])
+    # The sequencer comes first: it journals a turn before the log is written, and before anyone is told.
+    node = Assembly([sequencer, log, host, desk, SnapshotTaker(sequencer)])
     desk.measure_node = node.measure
     return node
 

@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from holdfast.errors import SiteError
-from holdfast.protocols.sessions.core import CoreLimits
+from holdfast.protocols.sessions.limits import CoreLimits
 
 SCHEMES = ("tree",)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")

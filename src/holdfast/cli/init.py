@@ -9,7 +9,7 @@ from pathlib import Path
 from holdfast.broker.site import DEFAULT_ADDRESS, PLAINTEXT_ACCEPTED, SCHEMES
 from holdfast.cli.main import OK
 from holdfast.errors import SiteError
-from holdfast.protocols.sessions.core import CoreLimits
+from holdfast.protocols.sessions.limits import CoreLimits
 
 _LIMITS = CoreLimits()
 

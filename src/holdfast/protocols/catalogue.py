@@ -6,6 +6,7 @@ from typing import Final
 
 from holdfast.codec import Registry
 from holdfast.kernel.messages import Message, Record
+from holdfast.protocols.cursors.messages import CURSOR_MESSAGES, LARGE_CURSOR_MESSAGES
 from holdfast.protocols.operating.messages import OPERATING_MESSAGES, Inspected
 from holdfast.protocols.sessions.commands import SESSION_RECORDS
 from holdfast.protocols.sessions.messages import SESSION_MESSAGES, Deliver, OpenSession, Progress, Publish
@@ -13,8 +14,10 @@ from holdfast.protocols.sessions.messages import SESSION_MESSAGES, Deliver, Open
 # What Hello offers, best first. A version is raised when messages change in a way that defaults can't bridge.
 PROTOCOL_VERSIONS: Final = (1,)
 
-MESSAGES: Final = Registry[Message]({**SESSION_MESSAGES, **OPERATING_MESSAGES})
+MESSAGES: Final = Registry[Message]({**SESSION_MESSAGES, **OPERATING_MESSAGES, **CURSOR_MESSAGES})
 RECORDS: Final = Registry[Record]({**SESSION_RECORDS})
 
 # Kinds whose size grows with events, subscriptions or links; all others are small.
-LARGE_KINDS: Final = frozenset(MESSAGES.kinds[large] for large in (OpenSession, Publish, Progress, Deliver, Inspected))
+LARGE_KINDS: Final = frozenset(
+    MESSAGES.kinds[large] for large in (OpenSession, Publish, Progress, Deliver, Inspected, *LARGE_CURSOR_MESSAGES)
+)

@@ -17,8 +17,8 @@ from holdfast.kernel.node import InvariantBroken, Node
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND
 from holdfast.protocols.sessions.conversation import ClientSettings
-from holdfast.protocols.sessions.core import CoreLimits
 from holdfast.protocols.sessions.host_settings import HostSettings
+from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.sim import latency, scenario
 from holdfast.sim.clients import ScenarioClient
 from holdfast.sim.disk import Disk

@@ -16,10 +16,11 @@ from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.time import SECOND
 from holdfast.model.event import Event, EventBytes, check_event, decode_event, encode_batch
 from holdfast.protocols.sessions import commands
-from holdfast.protocols.sessions.core import BrokerCore, Session
+from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.messages import Publish
 from holdfast.protocols.sessions.sequencer import Sequencer
+from holdfast.protocols.sessions.session import Session
 from holdfast.protocols.sessions.subscriptions import Subscription
 
 

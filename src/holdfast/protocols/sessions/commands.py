@@ -84,7 +84,72 @@ class Unadvertise(_Command, frozen=True, tag=10):
     advertisement: int
 
 
-Command: TypeAlias = (
+class OpenCursor(_Command, frozen=True, tag=11):
+    """`sent`: up to which position the node sent events of the cursor in its life; -1 if it can't know."""
+
+    epoch: int
+    cursor: int
+    name: str
+    filter: str
+    start: int
+    move: bool
+    window: int
+    generation: int
+    received: int
+    sent: int
+
+
+class CloseCursor(_Command, frozen=True, tag=12):
+    epoch: int
+    cursor: int
+
+
+class AcknowledgeCursor(_Command, frozen=True, tag=13):
+    epoch: int
+    cursor: int
+    position: int
+
+
+class ForgetName(_Command, frozen=True, tag=14):
+    epoch: int
+    request: int
+    name: str
+
+
+class StageEvents(_Command, frozen=True, tag=15):
+    epoch: int
+    request: int
+    query: str
+    query_epoch: int
+    task: int
+    stage: str
+    part: int
+    events: EventBytes
+
+
+class CommitStages(_Command, frozen=True, tag=16):
+    epoch: int
+    request: int
+    query: str
+    query_epoch: int
+    stages: tuple[str, ...]
+
+
+class ExpireStages(_Command, frozen=True, tag=17):
+    """The broker's own decision: stages that did not grow since then are forgotten. `client` is empty."""
+
+    before: int
+
+
+class KeepLog(_Command, frozen=True, tag=18):
+    """The broker's own decision: events before the position are not kept any more. `client` is empty."""
+
+    tail: int
+
+
+LogCommandOfClient: TypeAlias = OpenCursor | CloseCursor | AcknowledgeCursor | ForgetName | StageEvents | CommitStages
+LogCommand: TypeAlias = LogCommandOfClient | ExpireStages | KeepLog
+SessionCommand: TypeAlias = (
     OpenSession
     | EndSession
     | Subscribe
@@ -96,6 +161,7 @@ Command: TypeAlias = (
     | Advertise
     | Unadvertise
 )
+Command: TypeAlias = SessionCommand | LogCommand
 
 
 # Raised when records change in a way that defaults can't bridge; an older reader then refuses them.
@@ -119,4 +185,13 @@ class CoreState(Record, frozen=True):
     format: int = RECORD_FORMAT
 
 
-SESSION_RECORDS: dict[int, type[Record]] = {1: Applied, 2: CoreState}
+class EventBatch(Record, frozen=True):
+    """A part of the log of events: those from position `first` on, accepted at that time."""
+
+    first: int
+    wall: int
+    events: EventBytes  # a msgpack array of events
+    format: int = RECORD_FORMAT
+
+
+SESSION_RECORDS: dict[int, type[Record]] = {1: Applied, 2: CoreState, 3: EventBatch}

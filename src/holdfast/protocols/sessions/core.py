@@ -17,7 +17,7 @@ another way.
 
 from __future__ import annotations
 
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -27,10 +27,30 @@ from holdfast.kernel.node import require
 from holdfast.kernel.time import MILLISECOND
 from holdfast.matching import FilterIndex
 from holdfast.model import Filter
-from holdfast.model.event import SMALL_BYTES, Event, EventBytes, check_limits, decode_batch
+from holdfast.model.event import Event, EventBytes, decode_batch
+from holdfast.protocols.cursors import messages as log_messages
+from holdfast.protocols.cursors.cursor import CursorState
+from holdfast.protocols.cursors.log_state import LogState
+from holdfast.protocols.cursors.staging import Staging
+from holdfast.protocols.cursors.table import CursorTable
 from holdfast.protocols.sessions import commands, messages
-from holdfast.protocols.sessions.commands import Command
+from holdfast.protocols.sessions.commands import Command, LogCommand, LogCommandOfClient
+from holdfast.protocols.sessions.judgement import Refused, judge
+from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import Overflow, Refusal
+from holdfast.protocols.sessions.outputs import (
+    Answered,
+    Freed,
+    Kept,
+    Logged,
+    NotOpened,
+    Opened,
+    Output,
+    Removed,
+    Reply,
+    Woken,
+)
+from holdfast.protocols.sessions.session import Session, SessionState, session_from, session_state
 from holdfast.protocols.sessions.subscriptions import Subscription, SubscriptionState
 
 STATE_FORMAT = 1
@@ -38,108 +58,27 @@ STATE_FORMAT = 1
 EPOCH_MAX = 2**62
 
 
-class CoreLimits(msgspec.Struct, frozen=True, gc=False):
-    """What one broker allows. Part of the configuration, equal at all replicas."""
-
-    sessions: int = 100_000
-    subscriptions_per_session: int = 1_000
-    advertisements_per_session: int = 1_000
-    backlog_events: int = 10_000  # that a subscription keeps at its broker
-    backlog_bytes: int = 8 * 1024 * 1024
-
-
-class Reply(msgspec.Struct, frozen=True, gc=False):
-    """A message for the client of a session, if it is there; not for another life of the client."""
-
-    client: str
-    epoch: int
-    message: Message
-
-
-class Opened(msgspec.Struct, frozen=True, gc=False):
-    """A client has a session."""
-
-    client: str
-    instance: int
-    epoch: int
-
-
-class NotOpened(msgspec.Struct, frozen=True, gc=False):
-    """A client gets no session."""
-
-    client: str
-    instance: int
-    refusal: messages.SessionRefused
-
-
-class Answered(msgspec.Struct, frozen=True, gc=False):
-    """What a session has published was taken in or refused: its client is to be told how far it is."""
-
-    client: str
-
-
-class Woken(msgspec.Struct, frozen=True, gc=False):
-    """These subscriptions have events that they did not have before."""
-
-    subscriptions: list[Subscription]
-
-
-class Removed(msgspec.Struct, frozen=True, gc=False):
-    """A subscription is gone. What it had before is still in it."""
-
-    subscription: Subscription
-
-
-class Freed(msgspec.Struct, frozen=True, gc=False):
-    """Subscriptions have room again, or ended: publishers that wait may try."""
-
-
-Output: TypeAlias = Reply | Opened | NotOpened | Answered | Woken | Removed | Freed
-
-
-class Session:
-    """What the core knows of one life of a client."""
-
-    __slots__ = ("accepted", "advertised", "client", "ended", "epoch", "instance", "refused", "subscriptions")
-
-    def __init__(self, client: str, instance: int, epoch: int) -> None:
-        self.client = client
-        self.instance = instance
-        self.epoch = epoch
-        self.accepted = 0  # events of this session up to here are answered
-        self.refused: dict[
-            int, tuple[Refusal, str]
-        ] = {}  # those of them that were refused, until the client has seen it
-        self.subscriptions: dict[int, Subscription] = {}
-        self.ended: dict[int, str] = {}  # by us, until the client has seen it
-        self.advertised: FilterIndex[int] | None = None  # what it publishes, by number; None: it has not said
-
-
-class _SessionState(msgspec.Struct, frozen=True, array_like=True):
-    client: str
-    instance: int
-    epoch: int
-    accepted: int
-    refused: dict[int, tuple[Refusal, str]]
-    ended: dict[int, str]
-    advertised: dict[int, str] = {}
-
-
 class _State(msgspec.Struct, frozen=True, array_like=True):
     format: int
     number: int
     events: int
     memory: int
-    sessions: list[_SessionState]
+    sessions: list[SessionState]
     dormant: list[str]
     subscriptions: list[SubscriptionState]  # in the order in which they were made
+    log: LogState | None = None
+    cursors: list[CursorState] = []
+    staging: Staging | None = None
 
 
 class BrokerCore:
     """Implements `Application[Command, Output]`."""
 
-    def __init__(self, limits: CoreLimits | None = None) -> None:
+    def __init__(self, limits: CoreLimits | None = None, log: bool = False) -> None:
         self.limits = limits or CoreLimits()
+        self.log = LogState() if log else None  # of the events; without one there are no positions
+        self.cursors = CursorTable(self.log or LogState(), self.limits.named_subscriptions)
+        self.staging = Staging()
         self.number = 0  # of the last command
         self.events = 0  # accepted so far
         self.memory = 0  # names this core from its first command on: one that forgot everything has another
@@ -159,7 +98,7 @@ class BrokerCore:
         outputs: list[Output] = []
         match command:
             case commands.Publish():
-                self._publish(command, outputs)
+                self._publish(command, wall, outputs)
             case commands.Receive():
                 self._receive(command, outputs)
             case commands.Subscribe():
@@ -179,7 +118,7 @@ class BrokerCore:
             case commands.DropSubscriptions():
                 self._drop_subscriptions(command, outputs)
             case _:
-                assert_never(command)
+                self._apply_to_log(wall, command, outputs)
         return outputs
 
     def session(self, client: str, epoch: int) -> Session | None:
@@ -223,11 +162,13 @@ class BrokerCore:
             session.subscriptions = {}
             session.ended = {}
             session.advertised = None
+            self.cursors.leave(session.client, session.epoch, outputs)
             self.dormant[session.client] = None
 
     def _forget(self, session: Session, outputs: list[Output]) -> None:
         for subscription in session.subscriptions.values():
             self._remove(subscription, outputs)
+        self.cursors.leave(session.client, session.epoch, outputs)
         del self.sessions[session.client]
         self.dormant.pop(session.client, None)
 
@@ -333,35 +274,17 @@ class BrokerCore:
     # ----------------------------------------------------------------------------------------------- advertisements
     def _advertise(self, command: commands.Advertise, outputs: list[Output]) -> None:
         session = self.session(command.client, command.epoch)
-        if session is None:
-            return
-        self.dormant.pop(session.client, None)
-        number, limit = command.advertisement, self.limits.advertisements_per_session
-        offered = FilterIndex[int]() if session.advertised is None else session.advertised
-        refusal: messages.AdvertiseRefused | None = None
-        if number in offered:
-            if str(offered.filter(number)) != command.filter:
-                problem = f"advertisement {number} exists already, with another filter"
-                refusal = messages.AdvertiseRefused(number, Refusal.CONFLICT, problem)
-        elif len(offered) >= limit:
-            refusal = messages.AdvertiseRefused(number, Refusal.LIMIT, f"a session has at most {limit} advertisements")
-        else:
-            try:
-                offered.add(number, Filter(command.filter))
-                session.advertised = offered
-            except FilterError as error:
-                refusal = messages.AdvertiseRefused(number, Refusal.FILTER, error.problem, error.offset, error.expected)
-        outputs.append(Reply(session.client, session.epoch, refusal or messages.Advertised(number)))
+        if session is not None:
+            self.dormant.pop(session.client, None)
+            limit = self.limits.advertisements_per_session
+            answer = session.advertise(command.advertisement, command.filter, limit)
+            outputs.append(Reply(session.client, session.epoch, answer))
 
     def _unadvertise(self, command: commands.Unadvertise, outputs: list[Output]) -> None:
         session = self.session(command.client, command.epoch)
-        if session is None:
-            return
-        if session.advertised is not None and command.advertisement in session.advertised:
-            session.advertised.remove(command.advertisement)
-            if not len(session.advertised):
-                session.advertised = None
-        outputs.append(Reply(session.client, session.epoch, messages.Unadvertised(command.advertisement)))
+        if session is not None:
+            session.unadvertise(command.advertisement)
+            outputs.append(Reply(session.client, session.epoch, messages.Unadvertised(command.advertisement)))
 
     # ------------------------------------------------------------------------------------------------------- events
     def decode(self, batch: EventBytes) -> tuple[list[Event], list[EventBytes]]:
@@ -371,7 +294,7 @@ class BrokerCore:
             self._decoded = (batch, events, slices)
         return self._decoded[1], self._decoded[2]
 
-    def _publish(self, command: commands.Publish, outputs: list[Output]) -> None:
+    def _publish(self, command: commands.Publish, wall: int, outputs: list[Output]) -> None:
         session = self.session(command.client, command.epoch)
         if session is None or command.first > session.accepted + 1:
             return
@@ -390,19 +313,49 @@ class BrokerCore:
             session.refused = {n: why for n, why in session.refused.items() if n > command.confirmed}
         if not events:
             return
-        woken: dict[Subscription, list[EventBytes]] = {}
-        matched = self._match(session, events, slices)
-        for data, wanted in zip(slices, matched, strict=True):
+        matched, refused = self._judge(session, events, slices)
+        if refused:
+            session.refused |= {session.accepted + 1 + row: why for row, why in refused.items()}
+            rows = [row for row in range(len(events)) if row not in refused]
+            events, slices = [events[row] for row in rows], [slices[row] for row in rows]
+            matched = [matched[row] for row in rows]
+            session.accepted += len(refused)
+        session.accepted += len(events)
+        if events:
+            self._accept(events, slices, matched, wall, outputs)
+
+    def _judge(
+        self, session: Session, events: list[Event], slices: list[EventBytes]
+    ) -> tuple[list[list[Subscription]], Refused]:
+        return judge(self.index, session.advertised, events, slices)
+
+    def _accept(
+        self,
+        events: list[Event],
+        slices: list[EventBytes],
+        matched: list[list[Subscription]],
+        wall: int,
+        outputs: list[Output],
+    ) -> None:
+        """Events are published: they get their positions, and go to all who want them."""
+        self.events += len(events)
+        first = 0
+        if self.log is not None:
+            first = self.log.add(len(events), sum(map(len, slices)), wall)
+            outputs.append(Logged(first, self.log.wall, slices))
+            self.cursors.feed(first, events, slices, outputs)
+        woken: dict[Subscription, tuple[list[EventBytes], list[int]]] = {}
+        for row, wanted in enumerate(matched):
             if wanted:
                 # A slice keeps the whole batch that it came in alive; a copy keeps itself.
-                kept = data.copy()
+                kept, position = slices[row].copy(), first + row if first else 0
                 for subscription in wanted:
                     if subscription in woken:
-                        woken[subscription].append(kept)
+                        woken[subscription][0].append(kept)
+                        woken[subscription][1].append(position)
                     else:
-                        woken[subscription] = [kept]
-        overflowed = self._keep(woken, slices, matched)
-        session.accepted += len(events)
+                        woken[subscription] = ([kept], [position])
+        overflowed = self._keep(woken, slices, matched, first)
         if self.blocking:
             for subscription in woken:
                 if subscription.overflow is Overflow.BLOCK:
@@ -418,58 +371,88 @@ class BrokerCore:
             self._end(owner, subscription, reason, outputs)
 
     def _keep(
-        self, woken: dict[Subscription, list[EventBytes]], slices: list[EventBytes], matched: list[list[Subscription]]
+        self,
+        woken: dict[Subscription, tuple[list[EventBytes], list[int]]],
+        slices: list[EventBytes],
+        matched: list[list[Subscription]],
+        first: int,
     ) -> dict[Subscription, None]:
         """Adds events to the subscriptions that want them; gives those without room, in the order of overflowing."""
         events_max, bytes_max = self.limits.backlog_events, self.limits.backlog_bytes
-        tight = {s: None for s, kept in woken.items() if not s.add_all(kept, events_max, bytes_max)}
+        tight = {s: None for s, kept in woken.items() if not s.add_all(*kept, events_max, bytes_max)}
         overflowed: dict[Subscription, None] = {}
-        for data, wanted in zip(slices, matched, strict=True) if tight else ():
+        for row, wanted in enumerate(matched) if tight else ():
             # One by one: each keeps what it has room for, and who overflows at an earlier event ends earlier.
+            position = first + row if first else 0
             for subscription in wanted:
                 if subscription not in tight or subscription in overflowed:
                     continue
-                if not subscription.add(data.copy(), events_max, bytes_max):
+                if not subscription.add(slices[row].copy(), position, events_max, bytes_max):
                     overflowed[subscription] = None
         return overflowed
 
-    def _match(self, session: Session, events: list[Event], slices: list[EventBytes]) -> list[list[Subscription]]:
-        """For each event, who wants it; events that break a rule are refused and wanted by no one."""
-        first = session.accepted + 1
-        pairs = [(event.attributes, event.topic) for event in events]
-        refused: dict[int, str] = {}
-        for row, data in enumerate(slices if max(map(len, slices)) > SMALL_BYTES else ()):
-            if len(data) > SMALL_BYTES:
-                try:
-                    check_limits(events[row], len(data))
-                except EventError as error:
-                    refused[row] = str(error)
-                    pairs[row] = ({}, "")
-        matched: list[list[Subscription]] = []
-        while len(matched) < len(pairs):
-            start = len(matched)
-            try:
-                matched += self.index.match_batch(pairs[start:])
-            except EventError as error:
-                # The events before are matched again and those behind go on: a batch of bad events is not to cost
-                # more than twice a good one.
-                require(error.row is not None, "the index names the event that it refuses")
-                row = start + (error.row or 0)
-                refused[row] = error.problem
-                matched += [*self.index.match_batch(pairs[start:row]), []]
-        reasons = dict.fromkeys(refused, Refusal.EVENT)
-        if session.advertised is not None:
-            sound = [row for row in range(len(pairs)) if row not in refused]
-            offers = session.advertised.match_batch([pairs[row] for row in sound])
-            for row, offer in zip(sound, offers, strict=True):
-                if not offer:
-                    reasons[row] = Refusal.NOT_ADVERTISED
-                    refused[row] = "the event matches nothing that its publisher has advertised"
-        for row in sorted(refused):
-            matched[row] = []
-            session.refused[first + row] = (reasons[row], refused[row])
-        self.events += len(events) - len(refused)
-        return matched
+    # ---------------------------------------------------------------------------------------------------------- log
+    def _apply_to_log(self, wall: int, command: LogCommand, outputs: list[Output]) -> None:
+        """Commands that concern the log. The broker's own have no client."""
+        log = self.log
+        if log is None:
+            return  # the node refuses what needs one
+        match command:
+            case commands.KeepLog():
+                log.keep_from(command.tail)
+                outputs.append(Kept(log.tail))
+            case commands.ExpireStages():
+                self.staging.expire(command.before)
+            case _:
+                if self.session(command.client, command.epoch) is None:
+                    return
+                self.dormant.pop(command.client, None)
+                self._apply_to_log_for(log, wall, command, outputs)
+
+    def _apply_to_log_for(self, log: LogState, wall: int, command: LogCommandOfClient, outputs: list[Output]) -> None:
+        match command:
+            case commands.AcknowledgeCursor():
+                self.cursors.acknowledge(command, outputs)
+            case commands.OpenCursor():
+                self.cursors.open(command, outputs)
+            case commands.CloseCursor():
+                self.cursors.close(command, outputs)
+            case commands.ForgetName():
+                self.cursors.forget(command, outputs)
+            case commands.StageEvents():
+                outputs.append(Reply(command.client, command.epoch, self._stage(command, wall)))
+            case commands.CommitStages():
+                # The events first: whoever is told that they are published can rely on it.
+                answer = self._commit(log, command, wall, outputs)
+                outputs.append(Reply(command.client, command.epoch, answer))
+            case _:
+                assert_never(command)
+
+    def _stage(self, command: commands.StageEvents, wall: int) -> Message:
+        try:
+            events, slices = self.decode(command.events)
+        except EventError as error:
+            return log_messages.LogRefused(command.request, Refusal.EVENT, str(error))
+        refused: Refused = {}
+        if events:
+            _, refused = judge(FilterIndex(), self.sessions[command.client].advertised, events, slices)
+        for row, (reason, problem) in refused.items():
+            return log_messages.LogRefused(command.request, reason, f"{problem} (event {row} of the batch)")
+        return self.staging.stage(command, len(events), wall, self.limits.staged_bytes)
+
+    def _commit(self, log: LogState, command: commands.CommitStages, wall: int, outputs: list[Output]) -> Message:
+        answer = self.staging.answer_commit(command)
+        if answer is not None:
+            return answer
+        first = log.head + 1
+        for part in self.staging.take_parts(command.stages):
+            events, slices = self.decode(part)
+            if events:
+                matched = self.index.match_batch([(event.attributes, event.topic) for event in events])
+                self._accept(events, slices, matched, wall, outputs)
+        first, last = (first, log.head) if log.head >= first else (0, 0)
+        self.staging.commit(command.query, command.query_epoch, first, last, wall, self.limits.queries)
+        return log_messages.StagesCommitted(command.request, first, last)
 
     # -------------------------------------------------------------------------------------------------------- state
     def get_state(self) -> bytes:
@@ -478,12 +461,12 @@ class BrokerCore:
             self.number,
             self.events,
             self.memory,
-            [
-                _SessionState(s.client, s.instance, s.epoch, s.accepted, s.refused, s.ended, _offers(s))
-                for s in self.sessions.values()
-            ],
+            [session_state(session) for session in self.sessions.values()],
             list(self.dormant),
             [subscription.get_state() for subscription, _ in self.index.items()],
+            self.log,
+            self.cursors.get_state(),
+            self.staging,
         )
         return msgspec.msgpack.encode(state)
 
@@ -495,15 +478,13 @@ class BrokerCore:
         self.sessions, self.blocking, self._crowded, self.index = {}, {}, {}, FilterIndex()
         self._decoded = None
         for stored in decoded.sessions:
-            session = Session(stored.client, stored.instance, stored.epoch)
-            session.accepted, session.refused, session.ended = stored.accepted, stored.refused, stored.ended
-            if stored.advertised:
-                session.advertised = FilterIndex()
-                for number, text in stored.advertised.items():
-                    session.advertised.add(number, Filter(text))
-            self.sessions[stored.client] = session
+            self.sessions[stored.client] = session_from(stored)
         for kept in decoded.subscriptions:
             self._add(Subscription.from_state(kept))
+        require((decoded.log is None) == (self.log is None), "a log is not begun or given up half-way")
+        self.log, self.staging = decoded.log, decoded.staging or Staging()
+        self.cursors = CursorTable(self.log or LogState(), self.limits.named_subscriptions)
+        self.cursors.set_state(decoded.cursors)
 
     def check_invariants(self) -> None:
         """Raises InvariantBroken if the state contradicts itself."""
@@ -525,8 +506,9 @@ class BrokerCore:
             require(not (dormant and wants), "a dormant session wants and offers nothing", client=client)
             require(all(n <= session.accepted for n in session.refused), "what is refused was answered", client=client)
         require(self.dormant.keys() <= self.sessions.keys(), "who is dormant has a session")
+        if self.log is not None:
+            self.log.check_invariants()
+            require(self.log.head == self.events, "every event has a position", head=self.log.head, events=self.events)
+            self.cursors.check_invariants()
+            self.staging.check_invariants()
         require(count == len(self.index), "the index holds the sessions' subscriptions and no others", count=count)
-
-
-def _offers(session: Session) -> dict[int, str]:
-    return {} if session.advertised is None else {number: str(offer) for number, offer in session.advertised.items()}

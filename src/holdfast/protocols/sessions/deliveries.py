@@ -106,7 +106,7 @@ class Deliveries:
         room = cursor.consumed + subscription.window - cursor.sent
         if room > 0 and cursor.sent < subscription.last:
             events = subscription.read(cursor.sent, room)
-            batch.add(subscription.number, cursor.sent, events)
+            batch.add(subscription.number, cursor.sent, events, subscription.positions(cursor.sent, room))
             cursor.sent += len(events)
             self.sent_total += len(events)
         starved = cursor.sent < subscription.last  # of credit: the client's last word may be lost

@@ -10,8 +10,8 @@ their publishers wait.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Final, assert_never
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Final
 
 from holdfast.errors import EventError, ProtocolError
 from holdfast.kernel.inputs import Drained, LinkDown, LinkUp, Started, TimerKey
@@ -22,19 +22,7 @@ from holdfast.kernel.queues import Lane
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.admission import Admission
-from holdfast.protocols.sessions.core import (
-    EPOCH_MAX,
-    Answered,
-    BrokerCore,
-    Freed,
-    NotOpened,
-    Opened,
-    Output,
-    Removed,
-    Reply,
-    Session,
-    Woken,
-)
+from holdfast.protocols.sessions.core import EPOCH_MAX, BrokerCore
 from holdfast.protocols.sessions.deliveries import Deliveries
 from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.messages import (
@@ -55,7 +43,19 @@ from holdfast.protocols.sessions.messages import (
     Unadvertise,
     Unsubscribe,
 )
+from holdfast.protocols.sessions.outputs import (
+    Answered,
+    Freed,
+    LogOutput,
+    NotOpened,
+    Opened,
+    Output,
+    Removed,
+    Reply,
+    Woken,
+)
 from holdfast.protocols.sessions.sequencer import Sequencer
+from holdfast.protocols.sessions.session import Session
 
 CLIENTS: Final = frozenset({Role.CLIENT})
 
@@ -95,16 +95,20 @@ class SessionHost:
         self._settings = settings or HostSettings()
         self._deliveries = Deliveries(node, core, self._settings)
         self._admission = Admission(core, sequencer, self._settings)
+        # For what concerns the log; set where the node is put together.
+        self.on_log_output: Callable[[LogOutput, Outbox], None] = lambda output, out: None
         self._attached: dict[str, _Attachment] = {}
         self._away: dict[str, int] = {}  # clients with a session and no link → since when
         # Of this turn:
         self._replies: list[tuple[str, Message]] = []
         self._answered: dict[str, None] = {}
+        self._log_id = ""
         self._ticking = False
         self._noted_size = 0  # the table's size that the trace knows of
 
     # -------------------------------------------------------------------------------------------------------- links
     def on_started(self, started: Started, out: Outbox) -> None:
+        self._log_id = started.log_id if self._core.log is not None else ""
         self._away = {client: out.now for client in self._core.sessions if client not in self._core.dormant}
         self._keep_ticking(out)
 
@@ -159,7 +163,7 @@ class SessionHost:
         self._sequencer.submit(commands.OpenSession(peer, message.instance, message.epoch), out)
 
     def on_close_session(self, peer: str, message: CloseSession, out: Outbox) -> None:
-        session = self._session(peer)
+        session = self.session(peer)
         if session is None:
             self._replies.append((peer, SessionClosed()))
         else:
@@ -204,18 +208,19 @@ class SessionHost:
             tuple(forgotten),
             self._settings.alternates,
             _refusals(session),
+            self._log_id,
         )
 
-    def _session(self, peer: str) -> Session | None:
+    def session(self, peer: str) -> Session | None:
         """The session that is open on the peer's link. Without one, a message came too early, and comes again."""
-        attachment = self._attached[peer]
-        return self._core.session(peer, attachment.epoch) if attachment.epoch else None
+        attachment = self._attached.get(peer)
+        return None if attachment is None or not attachment.epoch else self._core.session(peer, attachment.epoch)
 
     # ---------------------------------------------------------------------------------- subscribing and publishing
     def on_subscribe(self, peer: str, message: Subscribe, out: Outbox) -> None:
         if not 1 <= message.window <= self._settings.window_max:
             raise ProtocolError(f"a subscription's window is 1 to {self._settings.window_max}, not {message.window}")
-        session = self._session(peer)
+        session = self.session(peer)
         if session is not None:
             command = commands.Subscribe(
                 peer, session.epoch, message.subscription, message.filter, message.overflow, message.window
@@ -223,31 +228,31 @@ class SessionHost:
             self._sequencer.submit(command, out)
 
     def on_unsubscribe(self, peer: str, message: Unsubscribe, out: Outbox) -> None:
-        session = self._session(peer)
+        session = self.session(peer)
         if session is not None:
             self._sequencer.submit(commands.Unsubscribe(peer, session.epoch, message.subscription), out)
 
     def on_advertise(self, peer: str, message: Advertise, out: Outbox) -> None:
-        session = self._session(peer)
+        session = self.session(peer)
         if session is not None:
             command = commands.Advertise(peer, session.epoch, message.advertisement, message.filter)
             self._sequencer.submit(command, out)
 
     def on_unadvertise(self, peer: str, message: Unadvertise, out: Outbox) -> None:
-        session = self._session(peer)
+        session = self.session(peer)
         if session is not None:
             self._sequencer.submit(commands.Unadvertise(peer, session.epoch, message.advertisement), out)
 
     def on_progress(self, peer: str, message: Progress, out: Outbox) -> None:
         if not len(message.subscriptions) == len(message.received) == len(message.consumed):
             raise ProtocolError("Progress names subscriptions and numbers in different counts")
-        session = self._session(peer)
+        session = self.session(peer)
         if session is not None and self._deliveries.on_progress(peer, message, out):
             command = commands.Receive(peer, session.epoch, message.subscriptions, message.received)
             self._sequencer.submit(command, out)
 
     def on_publish(self, peer: str, message: Publish, out: Outbox) -> None:
-        session = self._session(peer)
+        session = self.session(peer)
         if session is None:
             return
         try:
@@ -268,7 +273,7 @@ class SessionHost:
             out.set_timer((self.name, "block"), self._admission.until_patience_ends(out))
 
     # ------------------------------------------------------------------------------------------------------ outputs
-    def on_applied(self, outputs: list[Output], out: Outbox) -> None:
+    def on_applied(self, outputs: Sequence[Output], out: Outbox) -> None:
         """What came of commands, from the sequencer."""
         freed = False
         for output in outputs:
@@ -295,7 +300,7 @@ class SessionHost:
                 case Freed():
                     freed = True
                 case _:
-                    assert_never(output)
+                    self.on_log_output(output, out)
         if freed:
             # Here and not at the end of the turn, so that who publishes next has to stand behind those that waited,
             # however the driver cuts turns.
@@ -318,7 +323,7 @@ class SessionHost:
     def _say_accepted(self, peer: str) -> None:
         if peer in self._answered:
             del self._answered[peer]
-            session = self._session(peer) if peer in self._attached else None
+            session = self.session(peer) if peer in self._attached else None
             if session is not None:
                 self._replies.append((peer, Accepted(session.accepted, _refusals(session))))
 
@@ -342,7 +347,7 @@ class SessionHost:
                 out.disconnect(attachment.link, f"nothing heard for {self._settings.silent_after // SECOND} s")
                 attachment.heard_at = out.now
             elif attachment.epoch:
-                session = self._session(peer)
+                session = self.session(peer)
                 for number, reason in () if session is None else session.ended.items():
                     self._replies.append((peer, SubscriptionEnded(number, reason)))
 

@@ -30,6 +30,10 @@ class Refusal(enum.Enum):
     LIMIT = "limit"  # more than the broker allows
     CONFLICT = "conflict"  # the number is in use for something else
     EVENT = "event"  # no event can be like this
+    NO_LOG = "no-log"  # the broker keeps none
+    POSITION_GONE = "position-gone"  # the log begins behind what was asked for
+    POSITION_AHEAD = "position-ahead"  # the log ends before it
+    UNKNOWN = "unknown"  # what is asked for is not there, or not any more
     NOT_ADVERTISED = "not-advertised"  # the publisher has said what it publishes, and this is something else
 
 
@@ -114,7 +118,8 @@ class SessionOpened(Message, frozen=True):
     Events are accepted up to the session's number `accepted`; the client may be `publish_window` ahead of that.
     `memory` names what the broker remembers: another one means that it lost everything. `forgotten` are those of the
     client's subscriptions that are not known any more. `alternates` are addresses that serve too if this one fails.
-    `refused` is that of `Accepted`: its answer may have been lost with the link before.
+    `refused` is that of `Accepted`: its answer may have been lost with the link before. `log_id` names the broker's
+    log of events, if it keeps one.
     """
 
     epoch: int
@@ -124,6 +129,7 @@ class SessionOpened(Message, frozen=True):
     forgotten: tuple[int, ...] = ()
     alternates: tuple[str, ...] = ()
     refused: tuple[tuple[int, Refusal, str], ...] = ()
+    log_id: str = ""
 
 
 class SessionRefused(Message, frozen=True):
@@ -192,11 +198,15 @@ class Accepted(Message, frozen=True):
 
 
 class Deliver(Message, frozen=True):
-    """Events for subscriptions: `events[i]` is number `numbers[i]` of subscription `subscriptions[i]`."""
+    """Events for subscriptions: `events[i]` is number `numbers[i]` of subscription `subscriptions[i]`.
+
+    `positions` are those in the broker's log, if it keeps one.
+    """
 
     subscriptions: list[int]
     numbers: list[int]
     events: list[EventBytes]
+    positions: list[int] = []  # noqa: RUF012 - a field's default, which is copied
 
     def weight(self) -> int:
         return NOMINAL_WEIGHT + sum(map(len, self.events))

@@ -13,7 +13,8 @@ from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.sessions.commands import RECORD_FORMAT, Applied, Command, CoreState
-from holdfast.protocols.sessions.core import BrokerCore, Output
+from holdfast.protocols.sessions.core import BrokerCore
+from holdfast.protocols.sessions.outputs import Logged, Output
 
 STREAM = "state"
 SNAPSHOT_EVERY = 4_096  # commands
@@ -38,6 +39,7 @@ class DirectSequencer:
         self._turn: list[Command] = []
         self._since_snapshot = 0
         self._checked = 0
+        self.recovered: list[Logged] = []  # what the journal says was accepted; the log may lack the end of it
         self.applied: Callable[[list[Output], Outbox], None] = lambda outputs, out: None
 
     def recover(self, streams: StoredStreams) -> None:
@@ -56,7 +58,8 @@ class DirectSequencer:
                         record.number == following, "the journal has no gap", number=record.number, wanted=following
                     )
                     for command in record.commands:
-                        self._core.apply(self._core.number + 1, record.wall, command)
+                        outputs = self._core.apply(self._core.number + 1, record.wall, command)
+                        self.recovered += [output for output in outputs if isinstance(output, Logged)]
                     self._since_snapshot += len(record.commands)
 
     def submit(self, command: Command, out: Outbox) -> None:
@@ -74,6 +77,8 @@ class DirectSequencer:
         commands, self._turn = self._turn, []
         out.append(STREAM, Applied(self._core.number - len(commands) + 1, out.wall, commands))
         self._since_snapshot += len(commands)
+
+    def snapshot_if_due(self, out: Outbox) -> None:
         if self._since_snapshot >= self._snapshot_every:
             self._since_snapshot = 0
             out.snapshot(STREAM, CoreState(self._core.number, self._core.get_state()))
@@ -83,3 +88,18 @@ class DirectSequencer:
         if self._core.number - self._checked > len(self._core.sessions) // CHECK_SHARE:
             self._core.check_invariants()
             self._checked = self._core.number
+
+
+class SnapshotTaker:
+    """The last part of a node: a snapshot takes the journal's place when all that the journal says has been done.
+
+    Taken any earlier, it could be on the disk, and the events of its turn not in the log.
+    """
+
+    name: ClassVar[str] = "snapshots"
+
+    def __init__(self, sequencer: DirectSequencer) -> None:
+        self._sequencer = sequencer
+
+    def finish(self, out: Outbox) -> None:
+        self._sequencer.snapshot_if_due(out)

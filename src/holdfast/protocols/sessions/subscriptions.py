@@ -23,13 +23,15 @@ class SubscriptionState(msgspec.Struct, frozen=True, array_like=True):
     last: int
     dropped_through: int
     kept: list[msgspec.Raw]
+    positions: list[int] = []
 
 
 class Subscription:
     """Compared by identity: a subscription is itself and no other."""
 
     __slots__ = (
-        "_events", "_head", "bytes", "client", "dropped_through", "filter", "last", "number", "overflow", "window",
+        "_events", "_head", "_positions", "bytes", "client", "dropped_through", "filter", "last", "number", "overflow",
+        "window",
     )  # fmt: skip
 
     def __init__(self, client: str, number: int, filter: Filter, overflow: Overflow, window: int) -> None:
@@ -43,6 +45,7 @@ class Subscription:
         self.dropped_through = 0  # events up to this number may have been dropped
         # The last events; those before the head are gone, and cut off now and then.
         self._events: list[EventBytes | None] = []
+        self._positions: list[int] = []  # of these events in the log; 0 without one
         self._head = 0
 
     def __len__(self) -> int:
@@ -58,7 +61,7 @@ class Subscription:
         """The number of the oldest event that is kept; one more than `last` if none is."""
         return self.last - len(self._events) + self._head + 1
 
-    def add(self, event: EventBytes, events_max: int, bytes_max: int) -> bool:
+    def add(self, event: EventBytes, position: int, events_max: int, bytes_max: int) -> bool:
         """Keeps an event. False if it has no room and its owner must be told; the event is then not kept."""
         size = len(event)
         if len(self._events) - self._head >= events_max or self.bytes + size > bytes_max:
@@ -69,16 +72,18 @@ class Subscription:
             self.dropped_through = self.first_kept - 1
         self.last += 1
         self._events.append(event)
+        self._positions.append(position)
         self.bytes += size
         return True
 
-    def add_all(self, events: list[EventBytes], events_max: int, bytes_max: int) -> bool:
+    def add_all(self, events: list[EventBytes], positions: list[int], events_max: int, bytes_max: int) -> bool:
         """Keeps events if there is room for all of them. False, and none is kept, if not: then they go one by one."""
         size = sum(map(len, events))
         if len(self._events) - self._head + len(events) > events_max or self.bytes + size > bytes_max:
             return False
         self.last += len(events)
         self._events += events
+        self._positions += positions
         self.bytes += size
         return True
 
@@ -95,12 +100,18 @@ class Subscription:
         self._head = following
         if self._head * 2 >= len(self._events):
             del self._events[: self._head]
+            del self._positions[: self._head]
             self._head = 0
 
     def read(self, after: int, count: int) -> list[EventBytes]:
         """Up to `count` events that are kept, from the first after number `after` on."""
         start = self._head + max(0, after + 1 - self.first_kept)
         return self._events[start : start + count]  # type: ignore[return-value]  # behind the head, none is None
+
+    def positions(self, after: int, count: int) -> list[int]:
+        """Those of the events that `read` gives."""
+        start = self._head + max(0, after + 1 - self.first_kept)
+        return self._positions[start : start + count]
 
     def get_state(self) -> SubscriptionState:
         return SubscriptionState(
@@ -112,6 +123,7 @@ class Subscription:
             self.last,
             self.dropped_through,
             self.read(0, len(self)),
+            self.positions(0, len(self)),
         )
 
     @classmethod
@@ -119,6 +131,7 @@ class Subscription:
         subscription = cls(state.client, state.number, Filter(state.filter), state.overflow, state.window)
         subscription.last, subscription.dropped_through = state.last, state.dropped_through
         subscription._events = [event.copy() for event in state.kept]
+        subscription._positions = list(state.positions) or [0] * len(state.kept)
         subscription.bytes = sum(map(len, state.kept))
         return subscription
 

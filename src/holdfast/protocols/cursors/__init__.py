@@ -1,0 +1,1 @@
+"""Cursors into a broker's log of events: named subscriptions, reading by position, and publishing in stages."""

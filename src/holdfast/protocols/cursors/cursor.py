@@ -1,0 +1,94 @@
+"""One cursor: a place in the log under a name, with the filter of whoever reads there. Part of the core's state."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.kernel.node import require
+from holdfast.model import Filter
+
+FILTERS_MAX = 16  # changes that the owner has not yet read past
+ATTEMPTS_KEPT = 8  # takeovers that are told apart
+
+
+class CursorState(msgspec.Struct, frozen=True, array_like=True):
+    name: str
+    filters: list[tuple[int, str]]
+    acknowledged: int
+    generation: int
+    owner: tuple[str, int, int] | None
+    takeovers: list[int]
+
+
+class Cursor:
+    """Compared by identity."""
+
+    __slots__ = ("acknowledged", "filters", "generation", "name", "owner", "takeovers")
+
+    def __init__(self, name: str, filter: Filter, acknowledged: int) -> None:
+        self.name = name
+        # Each filter counts for the events behind a position, up to where the next one begins.
+        self.filters: list[tuple[int, Filter]] = [(acknowledged, filter)]
+        self.acknowledged = acknowledged
+        self.generation = 0  # how often it was taken over
+        self.owner: tuple[str, int, int] | None = None  # client, epoch, the client's number for it
+        # Up to which position events may have been sent before each takeover but the first, newest first.
+        self.takeovers: list[int] = []
+
+    @property
+    def filter(self) -> Filter:
+        """The one that counts for events to come."""
+        return self.filters[-1][1]
+
+    def change_filter(self, filter: Filter, head: int) -> bool:
+        """From behind the head on, another filter counts. False if there are too many that still count."""
+        if self.filters[-1][0] == head:
+            self.filters[-1] = (head, filter)
+        elif len(self.filters) >= FILTERS_MAX:
+            return False
+        else:
+            self.filters.append((head, filter))
+        return True
+
+    def take_over(self, owner: tuple[str, int, int], sent: int) -> None:
+        """Someone reads on from what is acknowledged; events up to `sent` may have been sent before."""
+        self.generation += 1
+        self.owner = owner
+        if sent > self.acknowledged:
+            self.takeovers.insert(0, sent)
+            del self.takeovers[ATTEMPTS_KEPT:]
+
+    def move(self, acknowledged: int) -> None:
+        """To another place, with the newest filter for everything."""
+        self.filters = [(acknowledged, self.filter)]
+        self.acknowledged = acknowledged
+        self.takeovers = []
+
+    def acknowledge(self, position: int) -> None:
+        if position > self.acknowledged:
+            self.acknowledged = position
+            while len(self.filters) > 1 and self.filters[1][0] <= position:
+                del self.filters[0]
+            self.takeovers = [sent for sent in self.takeovers if sent > position]
+
+    def attempt(self, position: int) -> int:
+        """How often the event was sent, with this time, as far as is known; 1 means that it surely was not before."""
+        return 1 + sum(sent >= position for sent in self.takeovers)
+
+    def get_state(self) -> CursorState:
+        filters = [(after, str(filter)) for after, filter in self.filters]
+        return CursorState(self.name, filters, self.acknowledged, self.generation, self.owner, self.takeovers)
+
+    @classmethod
+    def from_state(cls, state: CursorState) -> Cursor:
+        cursor = cls(state.name, Filter(state.filters[0][1]), state.acknowledged)
+        cursor.filters = [(after, Filter(text)) for after, text in state.filters]
+        cursor.generation, cursor.owner, cursor.takeovers = state.generation, state.owner, list(state.takeovers)
+        return cursor
+
+    def check_invariants(self, head: int) -> None:
+        require(0 <= self.acknowledged <= head, "what is acknowledged exists", name=self.name, head=head)
+        starts = [after for after, _ in self.filters]
+        require(starts == sorted(set(starts)), "filters follow each other", name=self.name)
+        require(starts[0] <= self.acknowledged, "some filter counts for the next event", name=self.name)
+        require(len(starts) < 2 or starts[1] > self.acknowledged, "old filters go", name=self.name)

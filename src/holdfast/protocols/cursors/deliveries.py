@@ -1,0 +1,280 @@
+"""Events of cursors on their way to their owners.
+
+A delivery follows the log: it is *live* while every event behind what was sent is in its queue, straight from the core;
+if there are too many of those, or after a loss, it lets them go and *catches up* from the log instead, which the driver
+reads and sends. So a slow owner costs a bounded queue, and nothing is ever dropped.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from holdfast.errors import ProtocolError
+from holdfast.kernel.inputs import LogSent
+from holdfast.kernel.node import require
+from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.queues import Lane
+from holdfast.kernel.storage import EVENTS
+from holdfast.kernel.time import MILLISECOND, SECOND
+from holdfast.model.event import EventBytes
+from holdfast.protocols.cursors.cursor import Cursor
+from holdfast.protocols.cursors.messages import CursorProgress
+from holdfast.protocols.cursors.ranges import CursorPart, cursor_events
+from holdfast.protocols.sessions.outputs import CursorFed, CursorTaken
+
+Owner = tuple[str, int, int]
+
+
+class DeliverySettings(msgspec.Struct, frozen=True, gc=False):
+    """Sizes in bytes, times in nanoseconds."""
+
+    queue_events: int = 4_096  # that a live delivery keeps in memory
+    queue_bytes: int = 1024 * 1024
+    message_events: int = 256  # in one message
+    read_bytes: int = 256 * 1024  # of the log at a time
+    unsent_bytes_max: int = 1024 * 1024  # in the client's queue
+    repeat_after: int = 1 * SECOND
+    repeat_after_max: int = 8 * SECOND
+    tick: int = 250 * MILLISECOND
+
+
+class Delivery:
+    """One cursor's events on their way over this link."""
+
+    __slots__ = (
+        "consumed", "cursor", "in_flight", "in_flight_count", "live", "number", "peer", "progress_at", "queue",
+        "queue_bytes", "reading", "received", "repeat_after", "sent", "window",
+    )  # fmt: skip
+
+    def __init__(self, owner: Owner, cursor: Cursor, window: int, after: int, now: int, repeat_after: int) -> None:
+        self.peer, _, self.number = owner
+        self.cursor = cursor
+        self.window = window
+        self.sent = self.received = self.consumed = after
+        self.live = False
+        self.queue: deque[tuple[int, EventBytes]] = deque()
+        self.queue_bytes = 0
+        self.reading = 0  # the request that reads the log for it, if one does
+        self.in_flight: deque[tuple[int, int]] = deque()  # (up to which position, how many), not consumed
+        self.in_flight_count = 0
+        self.progress_at = now
+        self.repeat_after = repeat_after
+
+    @property
+    def room(self) -> int:
+        return self.window - self.in_flight_count
+
+    def fly(self, through: int, count: int) -> None:
+        self.sent = max(self.sent, through)
+        if count:
+            self.in_flight.append((through, count))
+            self.in_flight_count += count
+            self.land(self.consumed)  # what comes again may have been consumed before
+
+    def land(self, consumed: int) -> None:
+        self.consumed = max(self.consumed, consumed)
+        while self.in_flight and self.in_flight[0][0] <= consumed:
+            self.in_flight_count -= self.in_flight.popleft()[1]
+
+    def fall_behind(self) -> None:
+        """Lets go of what is in memory; the log has it."""
+        self.live = False
+        self.queue.clear()
+        self.queue_bytes = 0
+
+    def rewind(self) -> None:
+        """Goes back to what has arrived."""
+        self.fall_behind()
+        self.reading = 0
+        self.sent = self.received
+        while self.in_flight and self.in_flight[-1][0] > self.received:
+            self.in_flight_count -= self.in_flight.pop()[1]
+
+
+class CursorDeliveries:
+    """All deliveries, by owner."""
+
+    def __init__(self, head: Callable[[], int], settings: DeliverySettings) -> None:
+        self.sent_total = 0
+        self.read_total = 0  # of those, from the log
+        self._head = head
+        self._settings = settings
+        self._deliveries: dict[Owner, Delivery] = {}
+        self._by_cursor: dict[Cursor, Owner] = {}
+        self._reading: dict[int, Owner] = {}
+        self._last_request = 0
+        self._due: dict[Owner, None] = {}  # to be looked at when the turn ends
+        self._sent_in_life: dict[str, int] = {}  # name → the last position that was sent to anyone
+
+    def __bool__(self) -> bool:
+        return bool(self._deliveries)
+
+    def sent_to_anyone(self, cursor: Cursor | None) -> int:
+        """Up to where events were sent in this life of the broker; -1 if that says nothing of the life before."""
+        if cursor is None or cursor.name not in self._sent_in_life:
+            return -1
+        return self._sent_in_life[cursor.name]
+
+    # ------------------------------------------------------------------------------------------------------- owners
+    def take(self, taken: CursorTaken, out: Outbox) -> None:
+        owner = taken.cursor.owner
+        if owner is None:
+            return
+        delivery = Delivery(owner, taken.cursor, taken.window, taken.after, out.now, self._settings.repeat_after)
+        delivery.live = taken.after >= self._head()
+        self._deliveries[owner] = delivery
+        self._by_cursor[taken.cursor] = owner
+        self._sent_in_life.setdefault(taken.cursor.name, taken.after if taken.cursor.generation == 1 else self._head())
+        self._due[owner] = None
+
+    def leave(self, owner: Owner) -> None:
+        delivery = self._deliveries.pop(owner, None)
+        self._due.pop(owner, None)
+        if delivery is not None and self._by_cursor.get(delivery.cursor) == owner:
+            del self._by_cursor[delivery.cursor]
+
+    def detach(self, peer: str) -> None:
+        for owner in [owner for owner in self._deliveries if owner[0] == peer]:
+            self.leave(owner)
+
+    def forget(self, name: str) -> None:
+        self._sent_in_life.pop(name, None)
+
+    # ------------------------------------------------------------------------------------------------------- events
+    def feed(self, fed: CursorFed) -> None:
+        owner = self._by_cursor.get(fed.cursor)
+        delivery = None if owner is None else self._deliveries.get(owner)
+        if owner is None or delivery is None or not delivery.live:
+            return
+        delivery.queue.extend(zip(fed.positions, (event.copy() for event in fed.events), strict=True))
+        delivery.queue_bytes += sum(map(len, fed.events))
+        settings = self._settings
+        if len(delivery.queue) > settings.queue_events or delivery.queue_bytes > settings.queue_bytes:
+            delivery.fall_behind()
+        self._due[owner] = None
+
+    def progress(self, owner: Owner, said: CursorProgress, out: Outbox) -> None:
+        delivery = self._deliveries.get(owner)
+        if delivery is None:
+            return
+        if said.received > self._head() or said.consumed > said.received:
+            raise ProtocolError(
+                f"CursorProgress says {said.received}/{said.consumed}, and the log ends at {self._head()}"
+            )
+        if said.received > delivery.received or said.consumed > delivery.consumed:
+            delivery.received = max(delivery.received, said.received)
+            if delivery.received > delivery.sent:
+                # We went back, and what was sent before has arrived all the same.
+                delivery.fall_behind()
+                delivery.sent = delivery.received
+            delivery.land(said.consumed)
+            delivery.progress_at, delivery.repeat_after = out.now, self._settings.repeat_after
+        if said.missing and delivery.sent > delivery.received:
+            delivery.rewind()
+        self._due[owner] = None
+
+    def look_again(self, peer: str) -> None:
+        """The peer's queue has room."""
+        for owner in self._deliveries:
+            if owner[0] == peer:
+                self._due[owner] = None
+
+    def finish(self, out: Outbox) -> None:
+        due, self._due = self._due, {}
+        for owner in due:
+            delivery = self._deliveries.get(owner)
+            if delivery is not None:
+                self._pump(owner, delivery, out)
+
+    def _pump(self, owner: Owner, delivery: Delivery, out: Outbox) -> None:
+        queue = out.queue(delivery.peer)
+        while delivery.room > 0 and not delivery.reading:
+            if queue.bytes > self._settings.unsent_bytes_max:
+                queue.notify_below(0)
+                return
+            if not delivery.live:
+                if delivery.sent >= self._head():
+                    delivery.live = True  # nothing is missing
+                else:
+                    self._catch_up(owner, delivery, out)
+                return
+            if not delivery.queue:
+                return
+            self._send_live(delivery, out)
+
+    def _send_live(self, delivery: Delivery, out: Outbox) -> None:
+        count = min(delivery.room, len(delivery.queue), self._settings.message_events)
+        taken = [delivery.queue.popleft() for _ in range(count)]
+        delivery.queue_bytes -= sum(len(event) for _, event in taken)
+        positions, events = [position for position, _ in taken], [event for _, event in taken]
+        # What lies between the last one and the head does not concern the cursor.
+        through = positions[-1] if delivery.queue else self._head()
+        message = cursor_events(delivery.number, delivery.cursor, delivery.sent, through, positions, events)
+        out.send(delivery.peer, message, Lane.USER)
+        delivery.fly(through, count)
+        self._count(delivery, count)
+
+    def _count(self, delivery: Delivery, count: int) -> None:
+        self.sent_total += count
+        name = delivery.cursor.name
+        self._sent_in_life[name] = max(self._sent_in_life.get(name, 0), delivery.sent)
+
+    def _catch_up(self, owner: Owner, delivery: Delivery, out: Outbox) -> None:
+        self._last_request += 1
+        delivery.reading = self._last_request
+        self._reading[self._last_request] = owner
+        cursor = delivery.cursor
+        room = max(1, min(delivery.room, max(1, delivery.window // 4), self._settings.message_events))
+        part = CursorPart(delivery.number, cursor, tuple(cursor.filters), delivery.sent, room)
+        out.send_log(delivery.peer, self._last_request, EVENTS, delivery.sent + 1, self._settings.read_bytes, part)
+
+    def on_log_sent(self, sent: LogSent, out: Outbox) -> bool:
+        """Whether it was for a delivery."""
+        owner = self._reading.pop(sent.request, None)
+        if owner is None:
+            return False
+        delivery = self._deliveries.get(owner)
+        if delivery is None or delivery.reading != sent.request:
+            return True
+        delivery.reading = 0
+        if sent.gone:
+            self.leave(owner)  # its owner was told
+            return True
+        if sent.through == delivery.sent:
+            # Nothing of it is durable yet; it is looked at again when something is.
+            return True
+        delivery.fly(sent.through, sent.count)
+        self._count(delivery, sent.count)
+        self.read_total += sent.count
+        self._due[owner] = None
+        return True
+
+    def on_durable(self) -> None:
+        """What catches up may have something to read."""
+        for owner, delivery in self._deliveries.items():
+            if not delivery.live and not delivery.reading:
+                self._due[owner] = None
+
+    def repeat(self, out: Outbox) -> None:
+        """Sends again what was not confirmed for a while."""
+        for owner, delivery in self._deliveries.items():
+            if delivery.sent <= delivery.received:
+                delivery.progress_at = out.now
+            elif out.now - delivery.progress_at >= delivery.repeat_after:
+                delivery.progress_at = out.now
+                delivery.repeat_after = min(2 * delivery.repeat_after, self._settings.repeat_after_max)
+                delivery.rewind()
+                self._due[owner] = None
+
+    def check_invariants(self) -> None:
+        for owner, delivery in self._deliveries.items():
+            fields = {"owner": owner, "sent": delivery.sent, "received": delivery.received}
+            require(delivery.cursor.owner == owner, "events go to who has the cursor", **fields)
+            require(delivery.consumed <= delivery.received <= delivery.sent, "what is consumed was sent", **fields)
+            require(delivery.sent <= self._head(), "what is sent exists", **fields)
+            counted = sum(count for _, count in delivery.in_flight)
+            require(counted == delivery.in_flight_count <= delivery.window, "credit bounds what is sent", **fields)
+            require(not (delivery.live and delivery.reading), "who is live reads no log", **fields)

@@ -1,0 +1,375 @@
+"""The broker's side of the log: cursors, reading by position, stages; and letting go of what is not needed.
+
+A part of a broker's node, behind the sequencer and the session host. What must outlive a link is in the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Final, assert_never
+
+import msgspec
+
+from holdfast.errors import EventError, FilterError, ProtocolError
+from holdfast.kernel.inputs import Drained, Durable, LinkDown, LogRead, LogSent, Started, TimerKey
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.storage import EVENTS
+from holdfast.kernel.time import SECOND
+from holdfast.model import Filter
+from holdfast.protocols.cursors.deliveries import CursorDeliveries, DeliverySettings
+from holdfast.protocols.cursors.event_log import EventLog
+from holdfast.protocols.cursors.messages import (
+    NEW,
+    Acknowledge,
+    AskLog,
+    CloseCursor,
+    CommitStages,
+    CursorProgress,
+    CursorRefused,
+    ForgetName,
+    LogRefused,
+    LogTold,
+    OpenCursor,
+    ReadRange,
+    StageEvents,
+)
+from holdfast.protocols.cursors.ranges import RangePart, gone
+from holdfast.protocols.sessions import commands
+from holdfast.protocols.sessions.core import BrokerCore
+from holdfast.protocols.sessions.host import SessionHost
+from holdfast.protocols.sessions.messages import Refusal
+from holdfast.protocols.sessions.outputs import CursorFed, CursorLeft, CursorTaken, Kept, Logged, LogOutput
+from holdfast.protocols.sessions.sequencer import Sequencer
+from holdfast.protocols.sessions.session import Session
+
+CLIENTS: Final = frozenset({Role.CLIENT})
+WAITING_MAX: Final = 10_000  # requests that wait for a position
+NAME_BYTES_MAX: Final = 128
+NO_LOG: Final = "the broker keeps no log: give it 'data' in the site file"
+FOUND_RECORDS: Final = 1_000  # read at a time when a time is looked for
+
+
+class RetentionSettings(msgspec.Struct, frozen=True, gc=False):
+    """How long events are kept. 0 is for ever; what a cursor needs is kept up to `bytes_hard` all the same."""
+
+    bytes: int = 1024**3
+    age: int = 0
+    bytes_hard: int = 8 * 1024**3
+    stage_age: int = 600 * SECOND
+    look_every: int = 5 * SECOND
+
+
+class _Waiting(msgspec.Struct, frozen=True, gc=False):
+    peer: str
+    message: AskLog | ReadRange
+
+
+class LogHost:
+    """`recovered`: what the core accepted when its journal was read."""
+
+    name: ClassVar[str] = "log"
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
+        (
+            OpenCursor,
+            CloseCursor,
+            CursorProgress,
+            Acknowledge,
+            ForgetName,
+            AskLog,
+            ReadRange,
+            StageEvents,
+            CommitStages,
+        ),
+        CLIENTS,
+    )
+
+    def __init__(
+        self,
+        core: BrokerCore,
+        sequencer: Sequencer,
+        sessions: SessionHost,
+        recovered: Iterable[Logged] = (),
+        retention: RetentionSettings | None = None,
+        delivery: DeliverySettings | None = None,
+    ) -> None:
+        self._core = core
+        self._sequencer = sequencer
+        self._sessions = sessions
+        self._retention = retention or RetentionSettings()
+        self._settings = delivery or DeliverySettings()
+        self._log = EventLog(recovered)
+        self._deliveries = CursorDeliveries(lambda: 0 if core.log is None else core.log.head, self._settings)
+        self._log_id = ""
+        self._waiting: list[_Waiting] = []
+        self._looking: dict[int, tuple[str, AskLog]] = {}  # for the event at a time
+        self._last_look = 0
+        self._ticking = False
+
+    # -------------------------------------------------------------------------------------------------------- life
+    def on_started(self, started: Started, out: Outbox) -> None:
+        if self._core.log is not None:
+            self._log_id = started.log_id
+            self._log.on_started(started, self._core.log.tail, self._core.log.head)
+            out.set_timer((self.name, "retention"), self._retention.look_every)
+
+    def on_link_down(self, down: LinkDown, out: Outbox) -> None:
+        self._deliveries.detach(down.peer)
+        self._waiting = [waiting for waiting in self._waiting if waiting.peer != down.peer]
+
+    def on_log_output(self, output: LogOutput, out: Outbox) -> None:
+        match output:
+            case Logged() | Kept():
+                self._log.add(output)
+            case CursorFed():
+                self._deliveries.feed(output)
+            case CursorTaken():
+                self._deliveries.take(output, out)
+                self._tick(out)
+            case CursorLeft():
+                self._deliveries.leave(output.owner)
+            case _:
+                assert_never(output)
+
+    def on_durable(self, durable: Durable, out: Outbox) -> None:
+        self._log.on_durable(durable)
+        self._deliveries.on_durable()
+        ready = [w for w in self._waiting if w.message.at_least <= self._log.durable_head]
+        if ready:
+            self._waiting = [w for w in self._waiting if w.message.at_least > self._log.durable_head]
+            for waiting in ready:
+                self._answer(waiting.peer, waiting.message, out)
+
+    def on_drained(self, drained: Drained, out: Outbox) -> None:
+        self._deliveries.look_again(drained.peer)
+
+    def on_log_sent(self, sent: LogSent, out: Outbox) -> None:
+        self._deliveries.on_log_sent(sent, out)
+
+    def finish(self, out: Outbox) -> None:
+        self._log.finish(out)
+        self._deliveries.finish(out)
+
+    # ------------------------------------------------------------------------------------------------------ cursors
+    def on_open_cursor(self, peer: str, message: OpenCursor, out: Outbox) -> None:
+        if not 1 <= message.window <= 65_536:
+            raise ProtocolError(f"a window is 1 to 65536, not {message.window}")
+        if message.start < NEW or message.generation < 0:
+            raise ProtocolError(f"a position is 1 or more, not {message.start}")
+        if not 0 < len(message.name.encode(errors="replace")) <= NAME_BYTES_MAX:
+            raise ProtocolError(f"a name has 1 to {NAME_BYTES_MAX} bytes")
+        session = self._sessions.session(peer)
+        if session is None:
+            return
+        if self._core.log is None:
+            refusal = CursorRefused(message.cursor, Refusal.NO_LOG, NO_LOG)
+            out.send(peer, refusal)
+            return
+        command = commands.OpenCursor(
+            peer,
+            session.epoch,
+            message.cursor,
+            message.name,
+            message.filter,
+            message.start,
+            message.move,
+            message.window,
+            message.generation,
+            message.received,
+            self._deliveries.sent_to_anyone(self._core.cursors.cursors.get(message.name)),
+        )
+        self._sequencer.submit(command, out)
+
+    def on_close_cursor(self, peer: str, message: CloseCursor, out: Outbox) -> None:
+        session = self._session(peer)
+        if session is not None:
+            self._sequencer.submit(commands.CloseCursor(peer, session.epoch, message.cursor), out)
+
+    def on_cursor_progress(self, peer: str, message: CursorProgress, out: Outbox) -> None:
+        session = self._session(peer)
+        if session is not None:
+            self._deliveries.progress((peer, session.epoch, message.cursor), message, out)
+
+    def on_acknowledge(self, peer: str, message: Acknowledge, out: Outbox) -> None:
+        session = self._session(peer)
+        if session is not None:
+            command = commands.AcknowledgeCursor(peer, session.epoch, message.cursor, message.position)
+            self._sequencer.submit(command, out)
+
+    def _session(self, peer: str) -> Session | None:
+        return None if self._core.log is None else self._sessions.session(peer)
+
+    # ---------------------------------------------------------------------------------------------------- requests
+    def _session_for(self, peer: str, request: int, out: Outbox) -> Session | None:
+        """The session that asks; who has one is told if there is no log."""
+        session = self._sessions.session(peer)
+        if session is not None and self._core.log is None:
+            out.send(peer, LogRefused(request, Refusal.NO_LOG, NO_LOG))
+            return None
+        return session
+
+    def on_forget_name(self, peer: str, message: ForgetName, out: Outbox) -> None:
+        session = self._session_for(peer, message.request, out)
+        if session is not None:
+            self._deliveries.forget(message.name)
+            command = commands.ForgetName(peer, session.epoch, message.request, message.name)
+            self._sequencer.submit(command, out)
+
+    def on_stage_events(self, peer: str, message: StageEvents, out: Outbox) -> None:
+        session = self._session_for(peer, message.request, out)
+        if session is None:
+            return
+        try:
+            events, _ = self._core.decode(message.events)
+        except EventError as error:
+            raise ProtocolError(f"in StageEvents, {error}") from error
+        name = peer.partition(":")[2]
+        if any(event.publisher != name for event in events):
+            raise ProtocolError(f"a staged event names another publisher than {name!r}")
+        command = commands.StageEvents(
+            peer,
+            session.epoch,
+            message.request,
+            message.query,
+            message.epoch,
+            message.task,
+            message.stage,
+            message.part,
+            message.events,
+        )
+        self._sequencer.submit(command, out)
+
+    def on_commit_stages(self, peer: str, message: CommitStages, out: Outbox) -> None:
+        session = self._session_for(peer, message.request, out)
+        if session is not None:
+            command = commands.CommitStages(
+                peer, session.epoch, message.request, message.query, message.epoch, message.stages
+            )
+            self._sequencer.submit(command, out)
+
+    def on_ask_log(self, peer: str, message: AskLog, out: Outbox) -> None:
+        self._ask(peer, message, out)
+
+    def on_read_range(self, peer: str, message: ReadRange, out: Outbox) -> None:
+        self._ask(peer, message, out)
+
+    def _ask(self, peer: str, message: AskLog | ReadRange, out: Outbox) -> None:
+        if self._session_for(peer, message.request, out) is None:
+            return
+        if message.at_least <= self._log.durable_head:
+            self._answer(peer, message, out)
+        elif any(w.peer == peer and w.message.request == message.request for w in self._waiting):
+            pass  # it asks again, and waits already
+        elif len(self._waiting) >= WAITING_MAX:
+            problem = f"{WAITING_MAX} requests wait for positions already"
+            out.send(peer, LogRefused(message.request, Refusal.LIMIT, problem))
+        else:
+            self._waiting.append(_Waiting(peer, message))
+
+    def _answer(self, peer: str, message: AskLog | ReadRange, out: Outbox) -> None:
+        log = self._core.log
+        if log is None:
+            return
+        if isinstance(message, ReadRange):
+            self._read(peer, message, log.tail, out)
+        elif not message.since:
+            out.send(peer, LogTold(message.request, self._log_id, log.tail, log.head))
+        elif message.since > log.wall:
+            told = LogTold(message.request, self._log_id, log.tail, log.head, log.head + 1)
+            out.send(peer, told)
+        else:
+            self._look(peer, message, log.position_before(message.since), out)
+
+    def _read(self, peer: str, message: ReadRange, tail: int, out: Outbox) -> None:
+        try:
+            wanted = Filter(message.filter)
+        except FilterError as error:
+            refusal = LogRefused(message.request, Refusal.FILTER, error.problem, 0, error.offset, error.expected)
+            out.send(peer, refusal)
+            return
+        if message.start < tail:
+            problem = gone(tail, message.start)
+            out.send(peer, LogRefused(message.request, Refusal.POSITION_GONE, problem, tail))
+            return
+        part = RangePart(message.request, self._log_id, wanted, message.start, message.end)
+        bytes_max = max(1, min(message.bytes_max, self._settings.read_bytes))
+        out.queue(peer)
+        out.send_log(peer, 0, EVENTS, message.start, bytes_max, part)
+
+    # -------------------------------------------------------------------------------------------- looking for a time
+    def _look(self, peer: str, message: AskLog, start: int, out: Outbox) -> None:
+        self._last_look += 1
+        self._looking[self._last_look] = (peer, message)
+        out.read_log(self._last_look, EVENTS, start, FOUND_RECORDS)
+
+    def on_log_read(self, read: LogRead, out: Outbox) -> None:
+        asked = self._looking.pop(read.request, None)
+        log = self._core.log
+        if asked is None or log is None:
+            return
+        peer, message = asked
+        for number, record in read.records:
+            if isinstance(record, commands.EventBatch) and record.wall >= message.since:
+                found = max(number, log.tail)
+                break
+        else:
+            if read.records:
+                self._look(peer, message, read.next, out)
+                return
+            found = read.next
+        if self._sessions.session(peer) is not None:
+            out.send(peer, LogTold(message.request, self._log_id, log.tail, log.head, found))
+
+    # --------------------------------------------------------------------------------------------------------- time
+    def _tick(self, out: Outbox) -> None:
+        if not self._ticking and self._deliveries:
+            self._ticking = True
+            out.set_timer((self.name, "tick"), self._settings.tick)
+
+    def on_timer(self, key: TimerKey, out: Outbox) -> None:
+        if key[1] == "tick":
+            self._ticking = False
+            self._deliveries.repeat(out)
+            self._tick(out)
+            return
+        self._retain(out)
+        out.set_timer((self.name, "retention"), self._retention.look_every)
+
+    def _retain(self, out: Outbox) -> None:
+        """Gives up events that are beyond what is to be kept, unless a cursor needs them; beyond the hard limit, also
+        then: its owner is told that they are gone."""
+        log, settings = self._core.log, self._retention
+        if log is None:
+            return
+        never = 1 << 62
+        oldest = out.wall - settings.age if settings.age else -1
+        soft = min(log.expendable(settings.bytes or never, oldest), self._core.cursors.floor())
+        keep = max(soft, log.expendable(settings.bytes_hard or never, -1))
+        if keep > log.tail:
+            self._sequencer.submit(commands.KeepLog("", keep), out)
+        staged = self._core.staging.oldest()
+        if staged is not None and staged < out.wall - settings.stage_age:
+            self._sequencer.submit(commands.ExpireStages("", out.wall - settings.stage_age), out)
+
+    def measure(self) -> dict[str, int]:
+        log, cursors = self._core.log, self._core.cursors.cursors.values()
+        if log is None:
+            return {}
+        hard = self._retention.bytes_hard
+        return {
+            "log_head": log.head,
+            "log_tail": log.tail,
+            "log_bytes": log.kept_bytes,
+            "log_alarm": int(bool(hard) and 10 * log.kept_bytes > 8 * hard),
+            "named_subscriptions": len(cursors),
+            "named_lag_events": max((log.head - cursor.acknowledged for cursor in cursors), default=0),
+            "named_sent_total": self._deliveries.sent_total,
+            "named_read_total": self._deliveries.read_total,
+            "staged_bytes": self._core.staging.bytes,
+        }
+
+    def check_invariants(self) -> None:
+        self._deliveries.check_invariants()
+        if self._core.log is not None:
+            self._log.check_invariants(self._core.log.head)

@@ -1,0 +1,100 @@
+"""What comes of commands: for the node, which tells clients and keeps the log."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from holdfast.kernel.messages import Message
+from holdfast.model.event import EventBytes
+from holdfast.protocols.cursors.cursor import Cursor
+from holdfast.protocols.sessions import messages
+from holdfast.protocols.sessions.subscriptions import Subscription
+
+
+class Reply(msgspec.Struct, frozen=True, gc=False):
+    """A message for the client of a session, if it is there; not for another life of the client."""
+
+    client: str
+    epoch: int
+    message: Message
+
+
+class Opened(msgspec.Struct, frozen=True, gc=False):
+    """A client has a session."""
+
+    client: str
+    instance: int
+    epoch: int
+
+
+class NotOpened(msgspec.Struct, frozen=True, gc=False):
+    """A client gets no session."""
+
+    client: str
+    instance: int
+    refusal: messages.SessionRefused
+
+
+class Answered(msgspec.Struct, frozen=True, gc=False):
+    """What a session has published was taken in or refused: its client is to be told how far it is."""
+
+    client: str
+
+
+class Woken(msgspec.Struct, frozen=True, gc=False):
+    """These subscriptions have events that they did not have before."""
+
+    subscriptions: list[Subscription]
+
+
+class Removed(msgspec.Struct, frozen=True, gc=False):
+    """A subscription is gone. What it had before is still in it."""
+
+    subscription: Subscription
+
+
+class Freed(msgspec.Struct, frozen=True, gc=False):
+    """Subscriptions have room again, or ended: publishers that wait may try."""
+
+
+class Logged(msgspec.Struct, frozen=True, gc=False):
+    """Events that were accepted, from position `first` on: they belong into the log."""
+
+    first: int
+    wall: int
+    events: list[EventBytes]
+
+
+class CursorTaken(msgspec.Struct, frozen=True, gc=False):
+    """A client has a cursor, and wants its events from behind a position."""
+
+    cursor: Cursor
+    window: int
+    after: int
+
+
+class CursorLeft(msgspec.Struct, frozen=True, gc=False):
+    """A client has a cursor no more."""
+
+    owner: tuple[str, int, int]
+
+
+class CursorFed(msgspec.Struct, frozen=True, gc=False):
+    """Events that a cursor is to have, and that were just accepted, at these positions."""
+
+    cursor: Cursor
+    positions: list[int]
+    events: list[EventBytes]
+
+
+class Kept(msgspec.Struct, frozen=True, gc=False):
+    """The log is not needed before this position any more."""
+
+    tail: int
+
+
+SessionOutput: TypeAlias = Reply | Opened | NotOpened | Answered | Woken | Removed | Freed
+LogOutput: TypeAlias = Logged | CursorTaken | CursorLeft | CursorFed | Kept
+Output: TypeAlias = SessionOutput | LogOutput
