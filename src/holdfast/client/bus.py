@@ -206,7 +206,10 @@ class Bus:
         batch: list[requests.NewEvent] = []
         try:
             for event in islice(events, min(BATCH_EVENTS, UNANSWERED_MAX - self._unanswered)):
-                batch.append(_from_publication(event))
+                if type(event) is tuple:
+                    batch.append(requests.NewEvent(event[0], event[1]))
+                else:
+                    batch.append(_from_publication(event))
         finally:
             if batch:
                 self._collect(batch, True)

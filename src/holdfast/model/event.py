@@ -10,7 +10,8 @@ publisher (D0-A7).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -42,6 +43,22 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def id(self) -> str:
         """The id as text, as traces show it."""
         return f"{self.publisher}/{self.incarnation}/{self.sequence}"
+
+
+class Contents(Protocol):
+    """What a publisher says of an event; the rest is known of the publisher."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def attributes(self) -> Mapping[str, Value]: ...
+
+    @property
+    def payload(self) -> bytes: ...
+
+    @property
+    def lifetime(self) -> int: ...
 
 
 # An event's immutable bytes; embedded in a message as they are.
@@ -76,14 +93,16 @@ def encode_many(
     publisher: str,
     incarnation: int,
     first: int,
-    contents: Iterable[tuple[str, dict[str, Value], bytes, int]],
+    contents: Iterable[Contents],
     published_at: int,
 ) -> list[EventBytes]:
-    """`encode_fields` for the publisher's events from sequence `first` on: topic, attributes, payload, lifetime."""
+    """`encode_fields` for what a publisher says from sequence `first` on."""
     encode, raw = _encode, msgspec.Raw
     return [
-        raw(encode((publisher, incarnation, sequence, topic, attributes, payload, published_at, lifetime)))
-        for sequence, (topic, attributes, payload, lifetime) in enumerate(contents, first)
+        raw(
+            encode((publisher, incarnation, number, new.topic, new.attributes, new.payload, published_at, new.lifetime))
+        )
+        for number, new in enumerate(contents, first)
     ]
 
 
@@ -143,6 +162,10 @@ def check_limits(event: Event, size: int) -> None:
     What its attributes hold is checked where they are matched: the index looks at every value anyway.
     """
     if size <= SMALL_BYTES:
+        return
+    # A character has at most four bytes; so most events need no look at single names and values.
+    longest = max(map(len, event.attributes), default=0)
+    if size <= STRING_BYTES_MAX and len(event.attributes) <= ATTRIBUTES_MAX and 4 * longest <= NAME_BYTES_MAX:
         return
     if len(event.attributes) > ATTRIBUTES_MAX:
         raise EventError(f"an event has at most {ATTRIBUTES_MAX} attributes, not {len(event.attributes)}")

@@ -92,12 +92,12 @@ class Publisher:
     def _publish_sound(self, request: int, command: requests.PublishEvents, out: Outbox) -> bool:
         """All of the request's events in one go, as they usually are. False, and nothing is done, if one is bad."""
         conversation, first, events = self._conversation, self._sequence + 1, command.events
-        contents = [(new.topic, cast("dict[str, Value]", new.attributes), new.payload, new.lifetime) for new in events]
         try:
-            encoded = encode_many(conversation.name, conversation.incarnation, first, contents, out.wall)
-            for place, data in enumerate(encoded):
+            encoded = encode_many(conversation.name, conversation.incarnation, first, events, out.wall)
+            for new, data in zip(events, encoded, strict=True):
                 if len(data) > SMALL_BYTES:
-                    check_limits(Event(conversation.name, conversation.incarnation, 0, *contents[place][:3]), len(data))
+                    attributes = cast("dict[str, Value]", new.attributes)  # they look sound, so it is one
+                    check_limits(Event("", 0, 0, new.topic, attributes, new.payload), len(data))
         except UNENCODABLE:
             return False
         self._sequence += len(encoded)

@@ -181,7 +181,8 @@ class Subscriber:
         while start < end:
             # A broker sends the events of a subscription together.
             number = message.subscriptions[start]
-            following = start + 1
+            alone = start == 0 and message.subscriptions.count(number) == end
+            following = end if alone else start + 1
             while following < end and message.subscriptions[following] == number:
                 following += 1
             subscription = self._subscriptions.get(number)
