@@ -21,6 +21,16 @@
     │   ├── Superseded          another client has taken the name
     │   ├── LimitReached        more than the broker allows
     │   └── SubscriptionEnded   a subscription that the broker ended
+    ├── LogError
+    │   ├── LogCorrupt          a log with damage in what was acknowledged
+    │   ├── LogPoisoned         a log that takes no more in this process, since a write or a sync failed
+    │   ├── LogLocked           a log that another process has open
+    │   ├── LogClosed           a log that was closed
+    │   ├── NotALog             a folder that holds something, but no log
+    │   ├── LogFormatUnknown    a log in a format of another version
+    │   ├── RecordsGone         records that retention has removed
+    │   ├── RecordsLost         records that a repair could not save
+    │   └── RecordRefused       a record or a stream beyond a limit                (a ValueError)
     ├── UrlError            text that names no broker                              (a ValueError)
     └── ProtocolError       a peer said what the protocol does not allow
         └── HandshakeRefused    a peer that is not wanted, and why
@@ -30,7 +40,7 @@ A caller's mistake gets a precise exception with its fields; nothing here is rai
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 CARET_CONTEXT_CHARACTERS = 60
@@ -186,6 +196,133 @@ class UnknownChecker(TraceError):  # noqa: N818
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.checker, self.problem)
+
+
+class LogError(HoldfastError):
+    """Something about a log on a disk."""
+
+
+class LogCorrupt(LogError):  # noqa: N818
+    """A log with damage in what was acknowledged: nothing is read past it, and nothing is added until it is repaired.
+
+    `start` and `end` are the damaged bytes of the file. `streams` holds, as far as they are known, the numbers that
+    may be lost, by stream: (first, one past the last or None).
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        file: str,
+        start: int = 0,
+        end: int = 0,
+        streams: Mapping[str, tuple[int, int | None]] | None = None,
+    ) -> None:
+        super().__init__(problem, file, start, end, streams)
+        self.problem = problem
+        self.file = file
+        self.start = start
+        self.end = end
+        self.streams = dict(streams or {})
+
+    def __str__(self) -> str:
+        where = f"{self.file}, bytes {self.start} to {self.end}" if self.end else self.file
+        lines = [f"{where}: {self.problem}"]
+        for name, (first, end) in self.streams.items():
+            lines.append(f"  stream {name!r}: numbers from {first}" + (f" to {end - 1}" if end is not None else " on"))
+        lines.append(
+            "  'holdfast log verify FOLDER' lists all damage. Restore the folder from a copy or a peer, or let "
+            "'holdfast log repair FOLDER' give up what is damaged."
+        )
+        return "\n".join(lines)
+
+
+class LogPoisoned(LogError):  # noqa: N818
+    """A write or a sync failed. What the disk holds is unknown, so that nothing more is taken until a restart."""
+
+    def __init__(self, folder: str, cause: str) -> None:
+        super().__init__(folder, cause)
+        self.folder = folder
+        self.cause = cause
+
+    def __str__(self) -> str:
+        return f"{self.folder}: the log takes no more until the process is restarted: {self.cause}"
+
+
+class LogLocked(LogError):  # noqa: N818
+    """Another process has the log open."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(folder)
+        self.folder = folder
+
+    def __str__(self) -> str:
+        return f"{self.folder}: another process has the log open"
+
+
+class LogClosed(LogError):  # noqa: N818
+    """The log was closed."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(folder)
+        self.folder = folder
+
+    def __str__(self) -> str:
+        return f"{self.folder}: the log is closed"
+
+
+class NotALog(LogError):  # noqa: N818
+    """A folder that holds something, but no log; a new one is made only in an empty folder."""
+
+    def __init__(self, folder: str, problem: str) -> None:
+        super().__init__(folder, problem)
+        self.folder = folder
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.folder}: {self.problem}"
+
+
+class LogFormatUnknown(LogError):  # noqa: N818
+    """The log is in a format of another version than this program knows."""
+
+    def __init__(self, file: str, version: int, known: int) -> None:
+        super().__init__(file, version, known)
+        self.file = file
+        self.version = version
+        self.known = known
+
+    def __str__(self) -> str:
+        return f"{self.file}: the format's version is {self.version}, and this program knows {self.known}"
+
+
+class RecordsGone(LogError):  # noqa: N818
+    """Records below `first` are not kept any more."""
+
+    def __init__(self, stream: str, start: int, first: int) -> None:
+        super().__init__(stream, start, first)
+        self.stream = stream
+        self.start = start
+        self.first = first
+
+    def __str__(self) -> str:
+        return f"stream {self.stream!r} begins at {self.first}; what was before, and so {self.start}, is gone"
+
+
+class RecordsLost(LogError):  # noqa: N818
+    """A repair could not save the numbers from `first` to below `next`. Reading may go on at `next`."""
+
+    def __init__(self, stream: str, first: int, next: int) -> None:
+        super().__init__(stream, first, next)
+        self.stream = stream
+        self.first = first
+        self.next = next
+
+    def __str__(self) -> str:
+        return f"stream {self.stream!r} lost the numbers {self.first} to {self.next - 1} to damage"
+
+
+class RecordRefused(LogError, ValueError):  # noqa: N818
+    """A record or a stream that the format has no room for."""
 
 
 class UrlError(HoldfastError, ValueError):

@@ -17,6 +17,7 @@ ROWS = [
     {"matching", "topology"},
     {"protocols"},
     {"broker", "wire", "trace"},
+    {"storage"},
     {"sim", "runtime", "testing"},
     {"client", "qos", "spark"},
     {"apps", "cli"},

@@ -1,0 +1,152 @@
+"""The bytes of a log: blocks of records. Segment headers are in `header`; docs/log.md has both as tables.
+
+A **block** holds records; its checksum is a CRC32C that goes on from the checksum of the block before it, so that one
+chain runs through all records of the log and is written down once per block. A **group** is what one commit wrote: one
+block or several, the last of them flagged END. Groups are numbered and are whole or void.
+
+A group is written only when the one before it is on the disk. Any valid block of a later group thus proves that an
+earlier group was durable: that is how damage is told from a tail that was torn by a power cut.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from struct import Struct
+from typing import Final
+
+with warnings.catch_warnings():
+    # Without its C part the package warns at import and goes on in Python, a hundred times slower; `inspect` says so.
+    warnings.simplefilter("ignore", RuntimeWarning)
+    import google_crc32c
+
+VERSION: Final = 1
+PAGE: Final = 4096  # what a disk may lose or keep as a whole, and what closing marks keep away from
+
+# crc, previous, magic, length, log, offset, segment, group, time, records, part, flags, reserved
+BLOCK: Final = Struct("<IIIIIIQQqIHBB")
+BLOCK_BYTES: Final = BLOCK.size
+_CHAIN: Final = Struct("<II")
+_REST: Final = Struct("<IIIIQQqIHBB")
+# The checksum covers what follows the first two fields. The magic must be the first thing covered: a CRC that goes on
+# from `previous` can't tell damage to it from the same damage to the next four bytes, and a wrong magic is seen anyway.
+COVERED_FROM: Final = _CHAIN.size
+BLOCK_MAGIC: Final = int.from_bytes(b"\x9eHb\xd1", "little")
+BLOCK_MAGIC_BYTES: Final = BLOCK_MAGIC.to_bytes(4, "little")
+
+END: Final = 1  # the last block of its group
+MARK: Final = 2  # a closing mark: says that all before it is durable, and where every stream ends
+SEAL: Final = 4  # a closing mark, and the segment's last block: a next segment exists
+
+# length, stream, kind, flags, count, number
+RECORD: Final = Struct("<IHBBIQ")
+RECORD_BYTES: Final = RECORD.size
+LOST: Final = 1  # no record, but the place of records that a repair could not save
+
+# Records of stream 0 are the log's own. Their kinds:
+OWN_STREAM: Final = 0
+DECLARE: Final = 1  # a stream's id and name
+TRUNCATE: Final = 2  # a stream's id and its first kept number
+ENDS: Final = 3  # in marks: every stream's id and next number
+REPAIRED: Final = 4  # what a repair did, as JSON
+DECLARATION: Final = Struct("<H")
+TRUNCATION: Final = Struct("<HQ")
+
+BlockFields = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]
+Read = Callable[[int, int], bytes]  # (count, offset) → bytes
+
+extend: Callable[[int, bytes], int] = google_crc32c.extend
+IMPLEMENTATION: str = google_crc32c.implementation
+
+READ_AHEAD: Final = 256 * 1024
+
+
+def salt_of(log_id: bytes) -> int:
+    """What marks a log's blocks as its own: the checksum of its id, which is also where its chain begins."""
+    return extend(0, log_id)
+
+
+def align(offset: int) -> int:
+    """The next page's beginning, at or after the offset."""
+    return -(-offset // PAGE) * PAGE
+
+
+def encode_block(
+    chain: int, salt: int, offset: int, segment: int, group: int, time: int, records: int, part: int, flags: int,
+    payload: bytes,
+) -> tuple[bytes, bytes, int]:  # fmt: skip
+    """The block's bytes in two pieces, and the chain's value after it."""
+    length = BLOCK_BYTES + len(payload)
+    rest = _REST.pack(BLOCK_MAGIC, length, salt, offset, segment, group, time, records, part, flags, 0) + payload
+    crc = extend(chain, rest)
+    return _CHAIN.pack(crc, chain), rest, crc
+
+
+def encode_record(stream: int, kind: int, flags: int, count: int, number: int, body: bytes) -> bytes:
+    return RECORD.pack(RECORD_BYTES + len(body), stream, kind, flags, count, number) + body
+
+
+def walk(read: Read, start: int, end: int, salt: int, segment: int) -> Iterator[tuple[int, BlockFields, bytes, int]]:
+    """The valid blocks that follow each other from `start` on: (offset, fields, buffer, place in the buffer).
+
+    Ends where no valid block follows; whether that is the end or damage is for the caller to find out. A block follows
+    directly, or, after nothing but zeros, at the beginning of the next page.
+    """
+    at, base, data = start, start, b""
+    unpack, size = BLOCK.unpack_from, BLOCK_BYTES
+    while at + size <= end:
+        place = at - base
+        if place + size > len(data):
+            base, data, place = at, read(min(READ_AHEAD, end - at), at), 0
+            if len(data) < size:
+                return
+        fields = unpack(data, place)
+        length = fields[3]
+        if fields[2] != BLOCK_MAGIC or fields[5] != at or fields[6] != segment or fields[4] != salt:
+            following = align(at)
+            if following == at or following + size > end or any(read(following - at, at)):
+                return
+            at = following
+            continue
+        if length < size or at + length > end:
+            return
+        if place + length > len(data):
+            base, data, place = at, read(min(max(READ_AHEAD, length), end - at), at), 0
+            if len(data) < length:
+                return
+        if extend(fields[1], data[place + COVERED_FROM : place + length]) != fields[0]:
+            return
+        yield at, fields, data, place
+        at += length
+
+
+def search(read: Read, start: int, end: int, salt: int, segment: int) -> Iterator[tuple[int, BlockFields]]:
+    """All valid blocks that begin at or after `start`, found by their magic, wherever they are: (offset, fields).
+
+    A block says where it lies, in which segment of which log: a copy of one in a record's body is not taken for one.
+    """
+    step, overlap = 4 * 1024 * 1024, len(BLOCK_MAGIC_BYTES) - 1
+    base = start
+    while base < end:
+        data = read(min(step + overlap, end - base), base)
+        found = data.find(BLOCK_MAGIC_BYTES)
+        while found >= 0:
+            offset = base + found - COVERED_FROM
+            if offset >= start:
+                for at, fields, _, _ in walk(read, offset, end, salt, segment):
+                    if at == offset:
+                        yield at, fields
+                    break
+            found = data.find(BLOCK_MAGIC_BYTES, found + 1)
+        base += step
+
+
+def last_nonzero(read: Read, start: int, end: int) -> int:
+    """Where the last byte that is not zero ends, or `start` if there is none."""
+    step = 4 * 1024 * 1024
+    last = start
+    for base in range(start, end, step):
+        data = read(min(step, end - base), base).rstrip(b"\0")
+        if data:
+            last = base + len(data)
+    return last

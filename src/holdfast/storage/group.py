@@ -1,0 +1,118 @@
+"""What has been appended and not yet written: records packed into blocks, with what the index will need to know."""
+
+from __future__ import annotations
+
+from holdfast.errors import RecordRefused
+from holdfast.storage.format import (
+    DECLARATION,
+    DECLARE,
+    OWN_STREAM,
+    RECORD,
+    RECORD_BYTES,
+    TRUNCATE,
+    TRUNCATION,
+)
+from holdfast.storage.settings import COUNT_MAX, RECORD_BYTES_MAX
+
+
+class Stream:
+    """A stream: what was appended, by the appending thread; what is durable, under the log's lock."""
+
+    __slots__ = ("block", "bytes", "durable", "first", "id", "name", "next", "records", "truncated")
+
+    def __init__(self, id: int, name: str, next: int, first: int) -> None:
+        self.id = id
+        self.name = name
+        self.next = next  # the number that the next record gets
+        self.durable = next  # one past the last durable number
+        self.first = first  # the first kept one, durably
+        self.truncated = first  # what `first` becomes once all that was appended is durable
+        # Of the block that is being filled:
+        self.block = -1
+        self.records = 0
+        self.bytes = 0
+
+
+class Block:
+    """A block's records, and per stream: the stream, its first number, its next number, records, bytes."""
+
+    __slots__ = ("entries", "payload", "records", "truncations")
+
+    def __init__(
+        self,
+        payload: bytes,
+        records: int,
+        entries: list[tuple[Stream, int, int, int, int]],
+        truncations: list[tuple[Stream, int]],
+    ) -> None:
+        self.payload = payload
+        self.records = records
+        self.entries = entries
+        self.truncations = truncations
+
+
+class Group:
+    """Collects records; used by the thread that appends."""
+
+    def __init__(self, block_bytes: int) -> None:
+        self._block_bytes = block_bytes
+        self._blocks: list[Block] = []
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._records = 0
+        self._block = 0
+        self._touched: list[tuple[Stream, int]] = []  # with the first number in this block
+        self._truncations: list[tuple[Stream, int]] = []
+
+    def add(self, stream: Stream, kind: int, body: bytes, count: int = 1, flags: int = 0) -> int:
+        """Adds a record, and gives its number."""
+        length = RECORD_BYTES + len(body)
+        if length > RECORD_BYTES_MAX or not 0 < count <= COUNT_MAX:
+            raise RecordRefused(f"a record of {len(body)} bytes and {count} numbers is beyond the format's limits")
+        number = stream.next
+        self._parts += (RECORD.pack(length, stream.id, kind, flags, count, number), body)
+        stream.next = number + count
+        if stream.block == self._block:
+            stream.records += 1
+            stream.bytes += length
+        else:
+            stream.block = self._block
+            stream.records = 1
+            stream.bytes = length
+            self._touched.append((stream, number))
+        self._records += 1
+        self._size += length
+        if self._size >= self._block_bytes:
+            self._close_block()
+        return number
+
+    def add_own(self, kind: int, body: bytes) -> None:
+        """Adds one of the log's own records."""
+        self._parts += (RECORD.pack(RECORD_BYTES + len(body), OWN_STREAM, kind, 0, 0, 0), body)
+        self._records += 1
+        self._size += RECORD_BYTES + len(body)
+
+    def declare(self, stream: Stream) -> None:
+        self.add_own(DECLARE, DECLARATION.pack(stream.id) + stream.name.encode())
+
+    def truncate(self, stream: Stream, before: int) -> None:
+        """The stream begins at `before`, once the group is durable."""
+        stream.truncated = before
+        self.add_own(TRUNCATE, TRUNCATION.pack(stream.id, before))
+        self._truncations.append((stream, before))
+
+    def take(self) -> list[Block]:
+        """The blocks so far; the group is empty again."""
+        if self._records:
+            self._close_block()
+        blocks, self._blocks = self._blocks, []
+        return blocks
+
+    def _close_block(self) -> None:
+        entries = [(s, number, s.next, s.records, s.bytes) for s, number in self._touched]
+        self._blocks.append(Block(b"".join(self._parts), self._records, entries, self._truncations))
+        self._parts = []
+        self._size = self._records = 0
+        self._block += 1
+        self._touched = []
+        self._truncations = []
