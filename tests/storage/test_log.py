@@ -358,7 +358,7 @@ def test_settings_may_change_between_openings(log: Log, disk: MemoryDisk) -> Non
 
 def test_the_next_segment_is_prepared_before_it_is_needed(tmp_path: Path) -> None:
     log = open_log(str(tmp_path / "log"), LogSettings(segment_bytes=65536), SystemFiles())
-    log._preparation._wait()
+    log._tail._preparation._wait()
     assert (tmp_path / "log" / "prepared").stat().st_size == 65536
     fill(log, "a", 100)
     log.close()

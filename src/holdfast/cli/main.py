@@ -34,6 +34,7 @@ SUBCOMMANDS = {
     "status": "show the live network: brokers, links, roles, rates, backlog",
     "bench": "measure a broker: events a second, and latency",
     "sim": "break a site under the simulator, by seed; replay a seed",
+    "log": "look into a broker's log: inspect, verify, repair",
     "trace": "look into the trace of a run: the story of an event, checks, a summary",
     "version": "show what is installed",
 }

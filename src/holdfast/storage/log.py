@@ -7,33 +7,18 @@ that nothing more is acknowledged until the process is restarted and the log has
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 
-from holdfast.errors import LogClosed, LogCorrupt, LogPoisoned, RecordRefused, RecordsGone
-from holdfast.storage.files import Files, SystemFiles, write_whole
-from holdfast.storage.format import (
-    BLOCK_BYTES,
-    END,
-    ENDS,
-    MARK,
-    OWN_STREAM,
-    SEAL,
-    TRUNCATION,
-    align,
-    encode_block,
-    encode_record,
-    salt_of,
-)
+from holdfast.errors import LogClosed, LogCorrupt, LogPoisoned, RecordRefused, RecordsGone, RecordsLost
+from holdfast.storage.files import Files, SystemFiles
+from holdfast.storage.format import salt_of
 from holdfast.storage.group import Block, Group, Stream
-from holdfast.storage.header import Header, StreamEntry
-from holdfast.storage.index import StreamIndex
-from holdfast.storage.opening import Opened, make_segment, open_folder
-from holdfast.storage.preparation import Preparation
+from holdfast.storage.opening import Opened, open_folder
 from holdfast.storage.reading import LogRecord, read_segment
 from holdfast.storage.retention import Retention, beyond_bytes
-from holdfast.storage.segment import Segment
 from holdfast.storage.settings import STREAM_NAME_BYTES_MAX, STREAMS_MAX, LogSettings
+from holdfast.storage.shelf import Shelf
+from holdfast.storage.tail import Tail
 
 
 def open_log(folder: str, settings: LogSettings | None = None, files: Files | None = None) -> Log:
@@ -55,21 +40,12 @@ class Log:
         self.poisoned: LogPoisoned | None = None
         self._files = files
         self._identity = opened.identity
-        self._log_id = opened.log_id
         self._salt = salt_of(opened.log_id)
-        self._repairs = [repair.encode() for repair in opened.opening.repairs]
-        self._streams: dict[str, Stream] = opened.streams
-        self._segments: list[Segment] = opened.segments
-        self._file = opened.file  # of the newest segment, for writing
-        self._chain = opened.chain
-        self._group = opened.group
-        self._time = opened.time
-        self._marked = opened.marked  # whether the last group is a mark
+        self._streams = opened.streams
+        self._shelf = Shelf(opened.streams, opened.segments)
+        self._tail = Tail(files, folder, settings, self._shelf, opened)
         self._open = Group(settings.block_bytes)
-        self._lock = threading.Lock()  # of what readers see: segments, their ends and indexes, what is durable
         self._closed = False
-        self._preparation = Preparation(files, folder, settings.prepare_ahead)
-        self._preparation.start(settings.segment_bytes)
 
     # ------------------------------------------------------------------------------------------------------ appending
     def append(self, stream: str, kind: int, body: bytes, count: int = 1) -> int:
@@ -111,17 +87,17 @@ class Log:
         if not blocks:
             return
         try:
-            self._write(blocks)
+            self._tail.write(blocks, self.settings.clock())
         except Exception as failure:
             raise self._poison(failure) from failure
 
     def mark(self) -> None:
         """Writes a closing mark, unless the log ends in one: from now on, damage to the last commit will be noticed."""
         self._check()
-        if self._marked:
+        if self._tail.marked:
             return
         try:
-            self._write_mark()
+            self._tail.mark()
         except Exception as failure:
             raise self._poison(failure) from failure
 
@@ -134,19 +110,18 @@ class Log:
                 self.mark()
         finally:
             self._closed = True
-            self._preparation.close()
-            self._files.close(self._file)
+            self._tail.close()
             self._files.close(self._identity)
 
     # -------------------------------------------------------------------------------------------------------- reading
     @property
     def log_id(self) -> str:
-        return self._log_id.hex()
+        return self.opening.log_id
 
     @property
     def ends_in_mark(self) -> bool:
         """Whether all that is durable is also said to be: damage to any of it would be noticed."""
-        return self._marked
+        return self._tail.marked
 
     def streams(self) -> list[str]:
         return list(self._streams)
@@ -167,15 +142,22 @@ class Log:
         return known.durable if known is not None else 1
 
     def read(self, stream: str, start: int, max_records: int = 1000, max_bytes: int = 1024 * 1024) -> list[LogRecord]:
-        """Durable records from the one that holds `start` on: at least one, if there is one. Raises `RecordsGone`."""
+        """Durable records from the one that holds `start` on: at least one, if there is one.
+
+        Raises `RecordsGone` below the first kept number, `RecordsLost` where a repair could not save it.
+        """
         found: list[LogRecord] = []
         size = 0
-        for records in self.scan(stream, start):
-            for record in records:
-                size += len(record[4])
-                if found and (size > max_bytes or len(found) >= max_records):
-                    return found
-                found.append(record)
+        try:
+            for records in self.scan(stream, start):
+                for record in records:
+                    size += len(record[4])
+                    if found and (size > max_bytes or len(found) >= max_records):
+                        return found
+                    found.append(record)
+        except (RecordsLost, LogCorrupt):
+            if not found:
+                raise  # Otherwise, whoever goes on from here will meet it.
         return found
 
     def scan(self, stream: str, start: int = 0) -> Iterator[list[LogRecord]]:
@@ -189,13 +171,13 @@ class Log:
             return
         start = start or known.first
         while True:
-            with self._lock:
+            with self._shelf.lock:
                 self._check_open()
                 if start < known.first:
                     raise RecordsGone(stream, start, known.first)
                 if start >= known.durable:
                     return
-                segment = self._segment_of(known.id, start)
+                segment = self._shelf.segment_of(known, start)
                 end = segment.end
                 segment.open()
             begun = start
@@ -213,14 +195,12 @@ class Log:
         known = self._streams.get(stream)
         if known is None:
             return 1
-        with self._lock:
+        with self._shelf.lock:
             first, end = known.first, known.durable
             start = first
-            for segment in self._segments:
-                index = segment.index.get(known.id)
-                if index is None or index.times[0] >= time:
-                    continue
-                start = max(first, index.before_time(time))
+            for index in self._shelf.indexes_of(known):
+                if index.times[0] < time:
+                    start = max(first, index.before_time(time))
         for records in self.scan(stream, start) if start < end else ():
             for number, _, appended, _, _ in records:
                 if appended >= time:
@@ -232,18 +212,13 @@ class Log:
         known = self._streams.get(stream)
         if known is None:
             return 0
-        with self._lock:
-            return sum(
-                index.bytes - index.size_before(known.first)
-                for segment, following in zip(self._segments, [*self._segments[1:], None], strict=True)
-                if (index := segment.index.get(known.id)) is not None
-                and (following is None or following.header.streams[known.id].next > known.first)
-            )
+        with self._shelf.lock:
+            return self._shelf.bytes_of(known)
 
     def bytes_on_disk(self) -> int:
         """What the segments take, the part of the newest one that is still empty included."""
-        with self._lock:
-            return sum(segment.header.size for segment in self._segments)
+        with self._shelf.lock:
+            return sum(segment.header.size for segment in self._shelf.segments)
 
     def retain(self, stream: str, retention: Retention, floor: int) -> int:
         """Truncates the stream as far as its retention and the floor allow, with the next commit; gives the number."""
@@ -254,11 +229,11 @@ class Log:
         if retention.bytes_max is not None or retention.age_ns_max is not None:
             before = 1
             if retention.bytes_max is not None:
-                with self._lock:
-                    indexes = [s.index[known.id] for s in self._segments if known.id in s.index]
+                with self._shelf.lock:
+                    indexes = self._shelf.indexes_of(known)
                 before = beyond_bytes(indexes, retention.bytes_max)
             if retention.age_ns_max is not None:
-                oldest = max(self._time, self.settings.clock()) - retention.age_ns_max
+                oldest = max(self._tail.time, self.settings.clock()) - retention.age_ns_max
                 before = max(before, self.number_at(stream, oldest))
         before = min(before, floor, known.durable)
         self.truncate(stream, before)
@@ -266,129 +241,10 @@ class Log:
 
     def holders(self) -> list[str]:
         """The streams that keep the oldest segment from being removed."""
-        with self._lock:
-            return [stream.name for stream in self._streams.values() if self._is_held(stream)]
-
-    # -------------------------------------------------------------------------------------------------------- writing
-    def _write(self, blocks: list[Block]) -> None:
-        total = sum([len(block.payload) for block in blocks]) + BLOCK_BYTES * len(blocks)
-        if self._segments[-1].end + total + BLOCK_BYTES > self._segments[-1].header.size:
-            self._roll(total)
-        segment = self._segments[-1]
-        sequence, offset, chain = segment.header.segment, segment.end, self._chain
-        group = self._group + 1
-        time = self._time = max(self._time, self.settings.clock())
-        parts: list[bytes] = []
-        places: list[int] = []
-        last = len(blocks) - 1
-        for part, block in enumerate(blocks):
-            flags = END if part == last else 0
-            start, rest, chain = encode_block(
-                chain, self._salt, offset, sequence, group, time, block.records, part, flags, block.payload
-            )
-            parts += (start, rest)
-            places.append(offset)
-            offset += BLOCK_BYTES + len(block.payload)
-        write_whole(self._files, self._file, b"".join(parts), segment.end)
-        self._files.sync(self._file)
-        self._chain, self._group, self._marked = chain, group, False
-        self._publish(segment, blocks, places, time, offset)
-
-    def _publish(self, segment: Segment, blocks: list[Block], places: list[int], time: int, end: int) -> None:
-        """The group is durable: readers may see it."""
-        truncated = False
-        with self._lock:
-            for block, offset in zip(blocks, places, strict=True):
-                for stream, number, next, records, size in block.entries:
-                    index = segment.index.get(stream.id)
-                    if index is None:
-                        index = segment.index[stream.id] = StreamIndex(self.settings.index_bytes)
-                    index.add(number, offset, time, records, size)
-                    stream.durable = next
-                for stream, before in block.truncations:
-                    stream.first = before
-                    truncated = True
-            segment.end = end
-        if truncated:
-            self._drop()
-
-    def _write_mark(self) -> None:
-        segment = self._segments[-1]
-        if self._group < segment.header.first_group:
-            return  # The segment's header says as much.
-        ends = b"".join([TRUNCATION.pack(s.id, s.durable) for s in self._streams.values() if s.durable > 1])
-        payload = encode_record(OWN_STREAM, ENDS, 0, 0, 0, ends)
-        # On a page of its own, so that whatever befalls the page of the last group leaves it.
-        offset = align(segment.end)
-        if offset + 2 * BLOCK_BYTES + len(payload) > segment.header.size:
-            self._roll(0)
-            return
-        start, rest, chain = encode_block(
-            self._chain,
-            self._salt,
-            offset,
-            segment.header.segment,
-            self._group + 1,
-            self._time,
-            1,
-            0,
-            END | MARK,
-            payload,
-        )
-        write_whole(self._files, self._file, start + rest, offset)
-        self._files.sync(self._file)
-        self._chain, self._group, self._marked = chain, self._group + 1, True
-        with self._lock:
-            segment.end = offset + len(start) + len(rest)
-
-    def _roll(self, need: int) -> None:
-        """Goes on in a new segment. It is there, by its name and with its header, before the old one is sealed."""
-        old = self._segments[-1]
-        header = Header(
-            self._log_id, old.header.segment + 1, self.settings.segment_bytes, old.end, self._group, self._group + 2,
-            self._chain, self._time,
-            {s.id: StreamEntry(s.name, s.durable, s.first) for s in self._streams.values()}, old.index, self._repairs,
-        )  # fmt: skip
-        header.size = max(header.size, len(header.encode()) + need + 2 * BLOCK_BYTES)
-        path, file = make_segment(self._files, self.folder, self._preparation, header)
-        start, rest, _ = encode_block(
-            self._chain, self._salt, old.end, old.header.segment, self._group + 1, self._time, 0, 0, END | SEAL, b""
-        )
-        write_whole(self._files, self._file, start + rest, old.end)
-        self._files.sync(self._file)
-        self._files.close(self._file)
-        self._file = file
-        self._group += 1
-        self._marked = True
-        with self._lock:
-            self._segments.append(Segment(self._files, path, header, {}, header.length))
-        self._preparation.start(self.settings.segment_bytes)
-        self._drop()
-
-    def _drop(self) -> None:
-        """Removes segments of which no stream needs anything, from the oldest on."""
-        while len(self._segments) > 1 and not any(self._is_held(stream) for stream in self._streams.values()):
-            with self._lock:
-                path = self._segments.pop(0).path
-            # One at a time: if several names were to vanish at a power cut, a hole could be left between two files.
-            self._files.remove(path)
-            self._files.sync_folder(self.folder)
-
-    def _is_held(self, stream: Stream) -> bool:
-        if len(self._segments) == 1:
-            return False
-        after = self._segments[1].header.streams.get(stream.id)
-        return stream.id in self._segments[0].index and after is not None and stream.first < after.next
+        with self._shelf.lock:
+            return [stream.name for stream in self._shelf.holders()]
 
     # ---------------------------------------------------------------------------------------------------------- other
-    def _segment_of(self, id: int, number: int) -> Segment:
-        """The segment that holds the number, or the last one before it that holds anything of the stream."""
-        for segment in reversed(self._segments):
-            index = segment.index.get(id)
-            if index is not None and index.numbers[0] <= number:
-                return segment
-        raise LogCorrupt("no segment holds the number", self.folder, 0, 0, {str(id): (number, None)})
-
     def _declare(self, name: str) -> Stream:
         self._check()
         known = self._streams.get(name)
@@ -398,7 +254,7 @@ class Log:
             raise RecordRefused(
                 f"stream {name!r}: a log has up to {STREAMS_MAX}, with names of 1 to {STREAM_NAME_BYTES_MAX} bytes"
             )
-        stream = Stream(len(self._streams) + 1, name, 1, 1)
+        stream = Stream(max((s.id for s in self._streams.values()), default=0) + 1, name, 1, 1)
         self._streams[name] = stream
         self._open.declare(stream)
         return stream

@@ -16,6 +16,7 @@ from holdfast.storage.header import Header
 from holdfast.storage.preparation import Preparation
 from holdfast.storage.recovery import (
     IDENTITY,
+    PLAN,
     PREPARED,
     Cut,
     Examination,
@@ -65,8 +66,11 @@ def open_folder(files: Files, folder: str, settings: LogSettings) -> Opened:
 
 def _open_locked(files: Files, folder: str, settings: LogSettings, identity: int) -> Opened:
     known = read_identity(files, identity)
-    created = not sequences(files.names(folder))
+    names = files.names(folder)
+    created = not sequences(names)
     with_log = os.path.join(folder, IDENTITY)
+    if PLAN in names:
+        raise LogCorrupt("a repair was interrupted; begin it again", os.path.join(folder, PLAN))
     if created:
         if known is not None:
             raise LogCorrupt("the log has lost all of its segments", with_log)

@@ -21,6 +21,7 @@ from holdfast.storage.scan import Damage, SegmentScan, Sink, StreamState, note_l
 
 IDENTITY: Final = "log"  # the log's id, and the file that is locked
 PREPARED: Final = "prepared"  # the next segment, before it is one
+PLAN: Final = "repair.plan"  # what a repair will rename; it is to be finished
 SUFFIX: Final = ".segment"
 _IDENTITY_TEXT: Final = re.compile(rb"holdfast log ([0-9a-f]{32})\n")
 

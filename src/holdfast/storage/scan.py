@@ -82,7 +82,7 @@ class SegmentScan:
         self._sink = sink
         self._pending: list[tuple[int, BlockFields, bytes]] = []  # blocks of a group that is not whole yet
         self._running = self.chain  # the chain's value after the last block
-        self._astray = False  # just behind damage: the next block need not follow from what is known
+        self.astray = False  # just behind damage: the next block need not follow from what is known
 
     def run(self, read: Read, stop: int = 0) -> None:
         """Reads up to `stop`, or all of the newest segment, where a tail that nothing follows is torn."""
@@ -97,7 +97,7 @@ class SegmentScan:
                 break
             self.damages.append(Damage(self.file, at, resume, "no valid block, but valid ones of later commits follow"))
             at = resume
-            self._astray = True
+            self.astray = True
         if not stop:
             last = last_nonzero(read, self.end, size)
             self.torn = (self.end, last) if last > self.end else None
@@ -112,10 +112,10 @@ class SegmentScan:
         for offset, fields, data, place in walk(read, at, size, self._salt, self.header.segment):
             _, previous, _, length, _, _, _, group, _, _, part, flags, _ = fields
             pending = self._pending
-            if self._astray:
+            if self.astray:
                 if pending and pending[-1][1][7] != group:
                     self._flush()  # damaged, but later blocks prove that it was durable: what is valid of it counts
-                self._astray = False
+                self.astray = False
             elif previous != self._running or (
                 (group != pending[-1][1][7] or part != pending[-1][1][10] + 1)
                 if pending
@@ -200,7 +200,7 @@ class SegmentScan:
                 if state.next != next:
                     self._jump(state, next, self.end, self.end)
                     state.next = next
-        elif kind == REPAIRED:
+        elif kind == REPAIRED and body not in self.repairs:
             self.repairs.append(body)
 
     def _jump(self, state: StreamState, number: int, offset: int, length: int) -> None:

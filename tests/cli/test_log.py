@@ -1,0 +1,143 @@
+"""`holdfast log`: inspect, verify and repair, on good folders and bad ones."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.main import main
+from holdfast.errors import RecordsLost
+from holdfast.storage import Log, LogSettings, open_log
+
+Call = Callable[..., tuple[int, str, str]]
+SETTINGS = LogSettings(segment_bytes=32 * 1024, prepare_ahead=False)
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    """`holdfast log …`: its exit code, standard output and standard error."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(["log", *arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def write(folder: Path) -> Log:
+    log = open_log(str(folder), SETTINGS)
+    for number in range(100):
+        log.append("events", 1, b"<%d>" % number * 100, count=10)
+        log.commit()
+    return log
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write(tmp_path / "log").close()
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def damaged(folder: Path) -> Path:
+    path = folder / "0000000001.segment"
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"<7>", b"<8>", 1))
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_inspect_tells_what_is_there_and_changes_nothing(call: Call, folder: Path) -> None:
+    before = contents(folder)
+    code, out, _ = call("inspect", str(folder))
+    assert code == 0
+    assert out.splitlines()[0].endswith("format 1, checksums in c: clean")
+    assert "stream events: first 1, next 1001; 100 records" in out
+    assert contents(folder) == before
+
+
+def test_inspect_may_look_while_the_log_is_open(call: Call, tmp_path: Path) -> None:
+    log = write(tmp_path / "log")
+    code, out, _ = call("inspect", str(tmp_path / "log"), "--json")
+    report = json.loads(out)
+    assert (code, report["verdict"], report["log_id"]) == (0, "clean", log.log_id)
+    assert report["streams"][0]["next"] == 1001
+    log.append("events", 1, b"still open")
+    log.commit()
+    log.close()
+
+
+def test_verify_is_content_with_a_whole_log(call: Call, folder: Path) -> None:
+    assert call("verify", str(folder))[0] == 0
+
+
+def test_verify_fails_and_names_every_damaged_range(call: Call, damaged: Path) -> None:
+    path = damaged / "0000000002.segment"
+    path.write_bytes(path.read_bytes().replace(b"<90>", b"<91>", 1))
+    code, out, _ = call("verify", str(damaged), "--json")
+    report = json.loads(out)
+    assert (code, report["verdict"]) == (1, "corrupt")
+    assert [Path(damage["file"]).name for damage in report["damages"]] == ["0000000001.segment", "0000000002.segment"]
+    assert [damage["streams"] for damage in report["damages"]] == [{"events": [71, 81]}, {"events": [901, 911]}]
+    assert "DAMAGED" in call("verify", str(damaged))[1]
+
+
+def test_repair_asks_before_it_gives_anything_up(call: Call, damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = contents(damaged)
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    code, _, err = call("repair", str(damaged))
+    assert code == 2
+    assert "--yes" in err
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal("no\n"))
+    assert call("repair", str(damaged))[0] == 2
+    assert contents(damaged) == before
+    monkeypatch.setattr("sys.stdin", Terminal("yes\n"))
+    assert call("repair", str(damaged))[0] == 0
+
+
+def test_repair_says_what_is_lost_and_keeps_the_damaged_file(call: Call, damaged: Path) -> None:
+    before = contents(damaged)["0000000001.segment"]
+    code, out, _ = call("repair", str(damaged), "--yes")
+    assert code == 0
+    assert "lost: stream 'events', numbers 71 to 80" in out
+    assert (damaged / "0000000001.damaged-1").read_bytes() == before
+    assert call("verify", str(damaged))[0] == 0
+    assert "repaired:" in call("inspect", str(damaged))[1]
+    log = open_log(str(damaged), SETTINGS)
+    with pytest.raises(RecordsLost):
+        log.read("events", 75)
+    assert log.read("events", 81, 1)[0][4].startswith(b"<8>")
+    log.close()
+
+
+def test_repair_of_a_whole_log_does_nothing(call: Call, folder: Path) -> None:
+    before = contents(folder)
+    assert call("repair", str(folder), "--yes")[:2] == (0, "nothing is damaged; nothing was done\n")
+    assert json.loads(call("repair", str(folder), "--json")[1])["needed"] is False
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("action", ["inspect", "verify", "repair"])
+def test_a_folder_without_a_log_is_bad_input(call: Call, tmp_path: Path, action: str) -> None:
+    assert call(action, str(tmp_path))[0] == 2
+    assert call(action, str(tmp_path / "absent"))[0] == 2
+
+
+def test_an_open_log_is_not_repaired(call: Call, damaged: Path) -> None:
+    log = open_log(str(damaged), SETTINGS)
+    code, _, err = call("repair", str(damaged), "--yes")
+    assert (code, "another process" in err) == (2, True)
+    log.close()
