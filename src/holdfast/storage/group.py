@@ -14,11 +14,13 @@ from holdfast.storage.format import (
 )
 from holdfast.storage.settings import COUNT_MAX, RECORD_BYTES_MAX
 
+_pack = RECORD.pack
+
 
 class Stream:
     """A stream: what was appended, by the appending thread; what is durable, under the log's lock."""
 
-    __slots__ = ("block", "bytes", "durable", "first", "id", "name", "next", "records", "truncated")
+    __slots__ = ("block", "durable", "first", "id", "name", "next", "truncated")
 
     def __init__(self, id: int, name: str, next: int, first: int) -> None:
         self.id = id
@@ -27,10 +29,7 @@ class Stream:
         self.durable = next  # one past the last durable number
         self.first = first  # the first kept one, durably
         self.truncated = first  # what `first` becomes once all that was appended is durable
-        # Of the block that is being filled:
-        self.block = -1
-        self.records = 0
-        self.bytes = 0
+        self.block = -1  # the last one that holds any of it
 
 
 class Block:
@@ -54,12 +53,14 @@ class Block:
 class Group:
     """Collects records; used by the thread that appends."""
 
+    __slots__ = ("_block", "_block_bytes", "_blocks", "_own", "_parts", "_size", "_touched", "_truncations")
+
     def __init__(self, block_bytes: int) -> None:
         self._block_bytes = block_bytes
         self._blocks: list[Block] = []
-        self._parts: list[bytes] = []
+        self._parts: list[bytes] = []  # of the block that is being filled: head and body in turn
         self._size = 0
-        self._records = 0
+        self._own = False  # whether records of the log's own are among them
         self._block = 0
         self._touched: list[tuple[Stream, int]] = []  # with the first number in this block
         self._truncations: list[tuple[Stream, int]] = []
@@ -70,17 +71,11 @@ class Group:
         if length > RECORD_BYTES_MAX or not 0 < count <= COUNT_MAX:
             raise RecordRefused(f"a record of {len(body)} bytes and {count} numbers is beyond the format's limits")
         number = stream.next
-        self._parts += (RECORD.pack(length, stream.id, kind, flags, count, number), body)
+        self._parts += (_pack(length, stream.id, kind, flags, count, number), body)
         stream.next = number + count
-        if stream.block == self._block:
-            stream.records += 1
-            stream.bytes += length
-        else:
+        if stream.block != self._block:
             stream.block = self._block
-            stream.records = 1
-            stream.bytes = length
             self._touched.append((stream, number))
-        self._records += 1
         self._size += length
         if self._size >= self._block_bytes:
             self._close_block()
@@ -89,8 +84,8 @@ class Group:
     def add_own(self, kind: int, body: bytes) -> None:
         """Adds one of the log's own records."""
         self._parts += (RECORD.pack(RECORD_BYTES + len(body), OWN_STREAM, kind, 0, 0, 0), body)
-        self._records += 1
         self._size += RECORD_BYTES + len(body)
+        self._own = True
 
     def declare(self, stream: Stream) -> None:
         self.add_own(DECLARE, DECLARATION.pack(stream.id) + stream.name.encode())
@@ -103,16 +98,30 @@ class Group:
 
     def take(self) -> list[Block]:
         """The blocks so far; the group is empty again."""
-        if self._records:
+        if self._parts:
             self._close_block()
         blocks, self._blocks = self._blocks, []
         return blocks
 
     def _close_block(self) -> None:
-        entries = [(s, number, s.next, s.records, s.bytes) for s, number in self._touched]
-        self._blocks.append(Block(b"".join(self._parts), self._records, entries, self._truncations))
+        parts = self._parts
+        self._blocks.append(Block(b"".join(parts), len(parts) // 2, self._entries(), self._truncations))
         self._parts = []
-        self._size = self._records = 0
+        self._size = 0
+        self._own = False
         self._block += 1
         self._touched = []
         self._truncations = []
+
+    def _entries(self) -> list[tuple[Stream, int, int, int, int]]:
+        touched = self._touched
+        if len(touched) == 1 and not self._own:
+            ((stream, number),) = touched
+            return [(stream, number, stream.next, len(self._parts) // 2, self._size)]
+        counted = {stream.id: [0, 0] for stream, _ in touched}
+        for head in self._parts[::2]:
+            length, id, _, _, _, _ = RECORD.unpack(head)
+            if id != OWN_STREAM:
+                counted[id][0] += 1
+                counted[id][1] += length
+        return [(s, number, s.next, counted[s.id][0], counted[s.id][1]) for s, number in touched]

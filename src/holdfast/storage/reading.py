@@ -33,7 +33,10 @@ def read_segment(segment: Segment, end: int, salt: int, id: int, name: str, star
             found: list[LogRecord] = []
             while record < last:
                 length, stream, kind, flags, count, number = unpack(data, record)
-                if stream == id and number + count > start:
+                if number == start and stream == id and not flags:
+                    found.append((number, count, time, kind, data[record + head : record + length]))
+                    start += count
+                elif stream == id and number + count > start:
                     if number > start:
                         lost = {name: (start, number)}
                         raise LogCorrupt("numbers are missing", segment.path, offset, offset + fields[3], lost)
