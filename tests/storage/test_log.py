@@ -314,7 +314,13 @@ def test_a_closed_log_takes_and_gives_nothing(log: Log) -> None:
     fill(log, "a", 1)
     log.close()
     log.close()
-    for call in (lambda: log.append("b", 1, b""), log.commit, log.mark, lambda: log.read("a", 1)):
+    for call in (
+        lambda: log.append("a", 1, b""),
+        lambda: log.append("b", 1, b""),
+        log.commit,
+        log.mark,
+        lambda: log.read("a", 1),
+    ):
         with pytest.raises(LogClosed):
             call()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.errors import LogClosed, LogCorrupt, LogPoisoned, RecordRefused, RecordsGone, RecordsLost
+from holdfast.errors import LogClosed, LogCorrupt, LogError, LogPoisoned, RecordRefused, RecordsGone, RecordsLost
 from holdfast.storage.files import Files, SystemFiles
 from holdfast.storage.format import salt_of
 from holdfast.storage.group import Block, Group, Stream
@@ -26,7 +26,11 @@ def open_log(folder: str, settings: LogSettings | None = None, files: Files | No
     settings = settings or LogSettings()
     files = files or SystemFiles()
     log = Log(files, folder, settings, open_folder(files, folder, settings))
-    log.mark()  # What was found is durable now, and a later opening can know that it was.
+    try:
+        log.mark()  # What was found is durable now, and a later opening can know that it was.
+    except BaseException:
+        log.close()
+        raise
     return log
 
 
@@ -45,13 +49,14 @@ class Log:
         self._shelf = Shelf(opened.streams, opened.segments)
         self._tail = Tail(files, folder, settings, self._shelf, opened)
         self._open = Group(settings.block_bytes)
+        self._stopped: LogError | None = None  # why nothing more is taken
         self._closed = False
 
     # ------------------------------------------------------------------------------------------------------ appending
     def append(self, stream: str, kind: int, body: bytes, count: int = 1) -> int:
         """Adds a record to what the next commit writes, and gives its number."""
         known = self._streams.get(stream)
-        if known is None or self.poisoned is not None:
+        if known is None or self._stopped is not None:
             known = self._declare(stream)
         return self._open.add(known, kind, body, count)
 
@@ -110,6 +115,7 @@ class Log:
                 self.mark()
         finally:
             self._closed = True
+            self._stopped = LogClosed(self.folder)
             self._tail.close()
             self._files.close(self._identity)
 
@@ -260,14 +266,13 @@ class Log:
         return stream
 
     def _check(self) -> None:
-        self._check_open()
-        if self.poisoned is not None:
-            raise self.poisoned
+        if self._stopped is not None:
+            raise self._stopped
 
     def _check_open(self) -> None:
         if self._closed:
             raise LogClosed(self.folder)
 
     def _poison(self, failure: Exception) -> LogPoisoned:
-        self.poisoned = LogPoisoned(self.folder, f"{type(failure).__name__}: {failure}")
+        self._stopped = self.poisoned = LogPoisoned(self.folder, f"{type(failure).__name__}: {failure}")
         return self.poisoned

@@ -29,7 +29,9 @@ class Preparation:
     def start(self, size: int) -> None:
         """Begins to make a file, in the background if that is wanted."""
         if self._ahead:
-            self._thread = threading.Thread(target=self._prepare, args=(size,), name="holdfast log: next segment")
+            self._thread = threading.Thread(
+                target=self._prepare, args=(size,), name="holdfast log: next segment", daemon=True
+            )
             self._thread.start()
 
     def take(self, size: int) -> str:

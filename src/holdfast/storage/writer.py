@@ -28,7 +28,7 @@ class LogWriter:
         self._waiting: list[Block] = []
         self._token = 0
         self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="holdfast log: writer")
+        self._thread = threading.Thread(target=self._run, name="holdfast log: writer", daemon=True)
         self._thread.start()
 
     def submit(self, token: int) -> None:
