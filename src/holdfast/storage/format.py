@@ -59,6 +59,7 @@ extend: Callable[[int, bytes], int] = google_crc32c.extend
 IMPLEMENTATION: str = google_crc32c.implementation
 
 READ_AHEAD: Final = 256 * 1024
+_ZEROS: Final = bytes(1024 * 1024)
 
 
 def salt_of(log_id: bytes) -> int:
@@ -120,15 +121,14 @@ def walk(read: Read, start: int, end: int, salt: int, segment: int) -> Iterator[
         at += length
 
 
-def search(read: Read, start: int, end: int, salt: int, segment: int) -> Iterator[tuple[int, BlockFields]]:
-    """All valid blocks that begin at or after `start`, found by their magic, wherever they are: (offset, fields).
+def search(read: Read, start: int, stop: int, end: int, salt: int, segment: int) -> Iterator[tuple[int, BlockFields]]:
+    """All valid blocks that begin in [start, stop), found by their magic, wherever they are: (offset, fields).
 
     A block says where it lies, in which segment of which log: a copy of one in a record's body is not taken for one.
     """
-    step, overlap = 4 * 1024 * 1024, len(BLOCK_MAGIC_BYTES) - 1
-    base = start
-    while base < end:
-        data = read(min(step + overlap, end - base), base)
+    overlap = len(BLOCK_MAGIC_BYTES) - 1
+    for base in range(start, stop, len(_ZEROS)):
+        data = read(min(len(_ZEROS) + overlap, end - base), base)
         found = data.find(BLOCK_MAGIC_BYTES)
         while found >= 0:
             offset = base + found - COVERED_FROM
@@ -138,15 +138,13 @@ def search(read: Read, start: int, end: int, salt: int, segment: int) -> Iterato
                         yield at, fields
                     break
             found = data.find(BLOCK_MAGIC_BYTES, found + 1)
-        base += step
 
 
 def last_nonzero(read: Read, start: int, end: int) -> int:
     """Where the last byte that is not zero ends, or `start` if there is none."""
-    step = 4 * 1024 * 1024
     last = start
-    for base in range(start, end, step):
-        data = read(min(step, end - base), base).rstrip(b"\0")
-        if data:
+    for base in range(start, end, len(_ZEROS)):
+        data = read(min(len(_ZEROS), end - base), base)
+        if data != _ZEROS and (data := data.rstrip(b"\0")):
             last = base + len(data)
     return last

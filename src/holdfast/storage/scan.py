@@ -88,19 +88,20 @@ class SegmentScan:
         """Reads up to `stop`, or all of the newest segment, where a tail that nothing follows is torn."""
         size = stop or self.header.size
         at = self.end
+        used = 0  # where zeros begin
         while True:
             at = self._follow(read, at, size)
             if at >= size:
                 break
-            resume = self._after_damage(read, at, size)
+            used = used or last_nonzero(read, at, size)
+            resume = self._after_damage(read, at, used, size)
             if resume is None:
                 break
             self.damages.append(Damage(self.file, at, resume, "no valid block, but valid ones of later commits follow"))
             at = resume
             self.astray = True
         if not stop:
-            last = last_nonzero(read, self.end, size)
-            self.torn = (self.end, last) if last > self.end else None
+            self.torn = (self.end, used) if used > self.end else None
         elif self.end != stop or self._pending:
             # What follows the segment proves that it was whole up to here.
             start = at if self._pending else self.end
@@ -129,11 +130,11 @@ class SegmentScan:
                 self._flush()
         return at
 
-    def _after_damage(self, read: Read, at: int, size: int) -> int | None:
+    def _after_damage(self, read: Read, at: int, used: int, size: int) -> int | None:
         """Where to go on behind `at`, if a block of a later group proves that what is missing was durable."""
         begun = self._pending[-1][1][7] if self._pending else self.group + 1
         resume = None
-        for offset, fields in search(read, at, size, self._salt, self.header.segment):
+        for offset, fields in search(read, at, used, size, self._salt, self.header.segment):
             resume = offset if resume is None else resume
             if fields[7] > begun:
                 return resume
