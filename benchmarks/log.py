@@ -6,8 +6,9 @@ Beside sqlite3 (write-ahead log, synchronous=FULL), lmdb and rocksdict, which ar
 (`.venv/bin/pip install lmdb rocksdict`). Records have 100 bytes. Disks are noisy, so that the stores take turns: a
 slice of 0.2 s each, again and again, each round begun by another store, and the median of the slices counts. A virtual
 disk that is throttled after a burst makes all of them wait alike: the best slices, which are printed too, show what
-the stores do between its stops. Every store makes each group durable before the next one begins. `holdfast` commits in
-the caller's thread, as the others do; with `--thread` the hand-over to the writer's thread is measured too.
+the stores do between its stops, and so does the second table, in which they take turns commit by commit. Every store
+makes each group durable before the next one begins, and gets it by its call for many records, if it has one. `holdfast`
+commits in the caller's thread, as the others do; with `--thread` the hand-over to the writer's thread is measured too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,9 +50,7 @@ class HoldfastStore:
         self._log = open_log(str(folder / "holdfast"))
 
     def commit(self, records: int) -> None:
-        append = self._log.append
-        for _ in range(records):
-            append("events", 1, BODY)
+        self._log.append_all("events", 1, [BODY] * records)
         self._log.commit()
 
     def close(self) -> None:
@@ -67,9 +67,7 @@ class ThreadStore:
         self._writer = LogWriter(self._log, lambda token: self._durable.set(), lambda failure: None)
 
     def commit(self, records: int) -> None:
-        append = self._log.append
-        for _ in range(records):
-            append("events", 1, BODY)
+        self._log.append_all("events", 1, [BODY] * records)
         self._durable.clear()
         self._token += 1
         self._writer.submit(self._token)
@@ -104,9 +102,8 @@ class LmdbStore:
 
     def commit(self, records: int) -> None:
         with self._environment.begin(write=True) as transaction:
-            put = transaction.put
-            for number in range(self._number, self._number + records):
-                put(number.to_bytes(8, "big"), BODY, append=True)
+            numbers = range(self._number, self._number + records)
+            transaction.cursor().putmulti([(number.to_bytes(8, "big"), BODY) for number in numbers], append=True)
         self._number += records
 
     def close(self) -> None:
@@ -176,6 +173,31 @@ def measure(
     return rates, missing
 
 
+def measure_turns(folder: Path, seconds: float) -> dict[str, dict[int, tuple[float, float]]]:
+    """Stores commit in turns, one group each: the 10th percentile and the median of a commit, in milliseconds."""
+    folder.mkdir()
+    stores: dict[str, Store] = {}
+    for name, make in STORES.items():
+        if make is not ThreadStore:
+            with suppress(ImportError):
+                stores[name] = make(folder)
+    taken: dict[str, dict[int, tuple[float, float]]] = {name: {} for name in stores}
+    for group in GROUPS:
+        times: dict[str, list[float]] = {name: [] for name in stores}
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            for name, store in stores.items():
+                began = time.perf_counter()
+                store.commit(group)
+                times[name].append((time.perf_counter() - began) * 1e3)
+        for name, all_times in times.items():
+            cuts = statistics.quantiles(all_times, n=10)
+            taken[name][group] = (cuts[0], cuts[4])
+    for store in stores.values():
+        store.close()
+    return taken
+
+
 def measure_scan(folder: Path, group: int) -> dict[str, float]:
     """Verified records a second: read in order, and opened."""
     path = str(folder / f"scan-{group}")
@@ -213,6 +235,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="holdfast-log-", dir=arguments.folder))
     try:
         rates, missing = measure(folder, arguments.slices, arguments.seconds, arguments.thread)
+        turns = measure_turns(folder / "turns", arguments.slices * arguments.seconds)
         scans = {group: measure_scan(folder, group) for group in (1000, 100)}
     finally:
         shutil.rmtree(folder)
@@ -222,7 +245,7 @@ def main() -> None:
     if arguments.json:
         result = {
             "machine": description(), "medians": medians, "ratios": ratios, "best": best, "best ratios": best_ratios,
-            "scans": scans, "missing": missing,
+            "turns": turns, "scans": scans, "missing": missing,
         }  # fmt: skip
         print(json.dumps(result, indent=2))
         return
@@ -233,6 +256,11 @@ def main() -> None:
         print(f"{name:18}" + "".join(f"{f'{by[g]:,.0f} ({best[name][g]:,.0f})':>20}" for g in GROUPS))
     print(f"{'ratio to the best':18}" + "".join(f"{f'{ratios[g]:.2f}× ({best_ratios[g]:.2f}×)':>20}" for g in GROUPS))
     print(f"{'target':18}" + "".join(f"{f'{TARGETS[g]:.2f}×':>20}" for g in GROUPS))
+    print("one commit each in turns, ms: 10th percentile / median")
+    for name, by_group in turns.items():
+        print(f"{name:18}" + "".join(f"{f'{by_group[g][0]:.2f} / {by_group[g][1]:.2f}':>20}" for g in GROUPS))
+    speed = {name: {g: 1 / median for g, (_, median) in by_group.items()} for name, by_group in turns.items()}
+    print(f"{'ratio of medians':18}" + "".join(f"{f'{ratio:.2f}×':>20}" for ratio in _ratios(speed).values()))
     for name in missing:
         print(f"{name} is not installed; the docstring says how to install it")
     for group, rate in scans.items():

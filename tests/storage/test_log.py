@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import LogClosed, LogCorrupt, LogLocked, NotALog, RecordRefused, RecordsGone
 from holdfast.storage import Log, LogRecord, LogSettings, Retention, SystemFiles, open_log
-from holdfast.storage.format import IMPLEMENTATION
+from holdfast.storage.format import IMPLEMENTATION, extend
 from tests.storage.disk import MemoryDisk
 from tests.storage.model import FOLDER, small, ticking
 
@@ -44,8 +44,8 @@ def fill(log: Log, stream: str, records: int, size: int = 1000) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- appending, reading
-def test_the_checksum_is_computed_in_c() -> None:
-    assert IMPLEMENTATION == "c"
+def test_the_checksum_is_crc32c_and_computed_in_c() -> None:
+    assert (extend(0, b"123456789"), IMPLEMENTATION) == (0xE3069283, "c")
 
 
 def test_records_come_back_with_their_numbers_times_and_kinds(log: Log) -> None:
@@ -55,6 +55,27 @@ def test_records_come_back_with_their_numbers_times_and_kinds(log: Log) -> None:
     log.commit()
     assert log.read("a", 1) == [(1, 1, 1001, 7, b"one"), (2, 1, 1001, 9, b"three")]
     assert log.read("b", 1) == [(1, 5, 1001, 8, b"two"), (6, 1, 1002, 1, b"four")]
+
+
+def test_many_records_at_once_are_as_one_by_one() -> None:
+    sizes = [0, 10, 650, 3, 3000, 100, 100, 699, 700, 1, 1, 1] * 3
+    given = [b"%d" % n * size for n, size in enumerate(sizes)]
+    found = []
+    for at_once in (True, False):
+        log = open_log(FOLDER, small(), MemoryDisk())
+        log.append("b", 1, b"before")
+        if at_once:
+            assert log.append_all("a", 7, given) == 1
+        else:
+            assert [log.append("a", 7, body) for body in given] == list(range(1, len(given) + 1))
+        assert log.append("a", 8, b"after") == len(given) + 1
+        log.commit()
+        assert log.append_all("a", 7, []) == len(given) + 2
+        found.append((log.read("a", 1), log.read("a", 20), log.read("b", 1), log.bytes("a"), log.bytes("b")))
+        with pytest.raises(RecordRefused):
+            log.append_all("a", 256, [b""])
+    assert found[0] == found[1]
+    assert bodies(found[0][0]) == [*given, b"after"]
 
 
 def test_streams_are_numbered_on_after_a_restart(log: Log, disk: MemoryDisk) -> None:
@@ -155,6 +176,9 @@ def test_a_record_beyond_the_limits_is_refused(log: Log) -> None:
     for count in (0, -1, 2**32):
         with pytest.raises(RecordRefused):
             log.append("a", 1, b"", count=count)
+    for kind in (-1, 256):
+        with pytest.raises(RecordRefused):
+            log.append("a", kind, b"")
     for name in ("", "é" * 128):
         with pytest.raises(RecordRefused):
             log.append(name, 1, b"")

@@ -10,15 +10,11 @@ earlier group was durable: that is how damage is told from a tail that was torn 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from struct import Struct
 from typing import Final
 
-with warnings.catch_warnings():
-    # Without its C part the package warns at import and goes on in Python, a hundred times slower; `inspect` says so.
-    warnings.simplefilter("ignore", RuntimeWarning)
-    import google_crc32c
+import google_crc32c  # Without its C part it warns and goes on in Python, a thousand times slower; `inspect` says so.
 
 VERSION: Final = 1
 PAGE: Final = 4096  # what a disk may lose or keep as a whole, and what closing marks keep away from
@@ -90,10 +86,11 @@ def encode_record(stream: int, kind: int, flags: int, count: int, number: int, b
 def walk(read: Read, start: int, end: int, salt: int, segment: int) -> Iterator[tuple[int, BlockFields, bytes, int]]:
     """The valid blocks that follow each other from `start` on: (offset, fields, buffer, place in the buffer).
 
-    Ends where no valid block follows; whether that is the end or damage is for the caller to find out. A block follows
-    directly, or, after nothing but zeros, at the beginning of the next page.
+    Each goes on from the checksum of the one before. Ends where no such block follows; whether that is the end or
+    damage is for the caller to find out. A block follows directly, or, after nothing but zeros, at the beginning of the
+    next page.
     """
-    at, base, data = start, start, b""
+    at, base, data, chain = start, start, b"", -1
     unpack, size = BLOCK.unpack_from, BLOCK_BYTES
     while at + size <= end:
         place = at - base
@@ -115,9 +112,11 @@ def walk(read: Read, start: int, end: int, salt: int, segment: int) -> Iterator[
             base, data, place = at, read(min(max(READ_AHEAD, length), end - at), at), 0
             if len(data) < length:
                 return
-        if extend(fields[1], data[place + COVERED_FROM : place + length]) != fields[0]:
+        crc, previous = fields[0], fields[1]
+        if extend(previous, data[place + COVERED_FROM : place + length]) != crc or (previous != chain and at != start):
             return
         yield at, fields, data, place
+        chain = crc
         at += length
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
+from struct import error
+
 from holdfast.errors import RecordRefused
 from holdfast.storage.format import (
     DECLARATION,
@@ -71,7 +75,10 @@ class Group:
         if length > RECORD_BYTES_MAX or not 0 < count <= COUNT_MAX:
             raise RecordRefused(f"a record of {len(body)} bytes and {count} numbers is beyond the format's limits")
         number = stream.next
-        self._parts += (_pack(length, stream.id, kind, flags, count, number), body)
+        try:
+            self._parts += (_pack(length, stream.id, kind, flags, count, number), body)
+        except error:
+            raise RecordRefused(f"a record's kind is 0 to 255, not {kind!r}") from None
         stream.next = number + count
         if stream.block != self._block:
             stream.block = self._block
@@ -80,6 +87,34 @@ class Group:
         if self._size >= self._block_bytes:
             self._close_block()
         return number
+
+    def add_all(self, stream: Stream, kind: int, bodies: Sequence[bytes]) -> int:
+        """Adds a record for each body, as `add` would, at half the cost; gives the first number."""
+        first = stream.next
+        # As many at a time as would fill a block if all were as long as the first of them.
+        at = 0
+        while at < len(bodies):
+            room = max(1, (self._block_bytes - self._size) // (RECORD_BYTES + len(bodies[at])))
+            some = bodies[at : at + room]
+            number = stream.next
+            lengths = [RECORD_BYTES + len(body) for body in some]
+            if max(lengths) > RECORD_BYTES_MAX:
+                raise RecordRefused(f"a record of {max(lengths) - RECORD_BYTES} bytes is beyond the format's limits")
+            id = stream.id
+            try:
+                heads = [_pack(length, id, kind, 0, 1, n) for n, length in enumerate(lengths, number)]
+            except error:
+                raise RecordRefused(f"a record's kind is 0 to 255, not {kind!r}") from None
+            self._parts += chain.from_iterable(zip(heads, some, strict=True))
+            stream.next = number + len(some)
+            if stream.block != self._block:
+                stream.block = self._block
+                self._touched.append((stream, number))
+            self._size += sum(lengths)
+            if self._size >= self._block_bytes:
+                self._close_block()
+            at += len(some)
+        return first
 
     def add_own(self, kind: int, body: bytes) -> None:
         """Adds one of the log's own records."""

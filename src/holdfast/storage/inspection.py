@@ -12,7 +12,7 @@ from holdfast.storage.index import StreamIndex
 from holdfast.storage.recovery import PLAN, Examination, examine, sequences
 from holdfast.storage.scan import Damage
 
-LOOKS: Final = 3
+LOOKS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,8 @@ def inspect(files: Files, folder: str, every: bool) -> LogReport:
 
 def _look(files: Files, folder: str, every: bool) -> Examination:
     """What is written while it is read may look damaged: damage counts if it is there at a second look."""
-    seen: list[Damage] | None = None
+    found: Examination | None = None
+    seen: list[Damage] = []
     for _ in range(LOOKS):
         names = files.names(folder)
         if not sequences(names):
@@ -83,9 +84,13 @@ def _look(files: Files, folder: str, every: bool) -> Examination:
             continue  # The broker has just removed a segment.
         if PLAN in names:
             found.damages.append(Damage(PLAN, 0, 0, "a repair was interrupted; begin it again"))
-        if not found.damages or found.damages == seen:
+        lasting = [damage for damage in found.damages if damage in seen]
+        if lasting or not found.damages:
+            found.damages = lasting
             return found
-        seen = found.damages
+        seen, found.damages = found.damages, lasting
+    if found is None:
+        raise NotALog(folder, "the log changes faster than it can be looked at")
     return found
 
 

@@ -7,7 +7,7 @@ that nothing more is acknowledged until the process is restarted and the log has
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from holdfast.errors import LogClosed, LogCorrupt, LogError, LogPoisoned, RecordRefused, RecordsGone, RecordsLost
 from holdfast.storage.files import Files, SystemFiles
@@ -59,6 +59,13 @@ class Log:
         if known is None or self._stopped is not None:
             known = self._declare(stream)
         return self._open.add(known, kind, body, count)
+
+    def append_all(self, stream: str, kind: int, bodies: Sequence[bytes]) -> int:
+        """Appends several records of one number each, faster than one by one; gives the first number."""
+        known = self._streams.get(stream)
+        if known is None or self._stopped is not None:
+            known = self._declare(stream)
+        return self._open.add_all(known, kind, bodies)
 
     def snapshot(self, stream: str, kind: int, body: bytes, count: int = 1) -> int:
         """Adds a record that stands for all earlier ones of its stream: they go when it is durable."""
