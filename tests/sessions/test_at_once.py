@@ -7,8 +7,8 @@ from holdfast.kernel.inputs import Requested
 from holdfast.kernel.outbox import Send
 from holdfast.model import Filter
 from holdfast.model.event import Event
-from holdfast.protocols.sessions.core import CoreLimits
 from holdfast.protocols.sessions.incoming import IncomingSubscription, SubscriptionPhase
+from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import Overflow, Publish, Subscribe, SubscriptionEnded
 from holdfast.protocols.sessions.outgoing import Outgoing
 from holdfast.protocols.sessions.requests import NewEvent, PublishEvents
@@ -52,11 +52,11 @@ def test_after_the_broker_forgot_events_are_looked_at_one_by_one() -> None:
 def test_a_subscription_keeps_all_of_a_batch_or_none() -> None:
     together, singly = (Subscription("c", 1, Filter(""), Overflow.DISCONNECT, 1) for _ in range(2))
     events = [event(n) for n in range(1, 4)]
-    assert together.add_all(events, 5, 1_000)
-    assert all(singly.add(one, 5, 1_000) for one in events)
+    assert together.add_all(events, [7, 8, 9], 5, 1_000)
+    assert all(singly.add(one, 7 + place, 5, 1_000) for place, one in enumerate(events))
     assert together.get_state() == singly.get_state()
-    assert not together.add_all(events, 5, 1_000)
-    assert not together.add_all(events, 9, together.bytes + 1)
+    assert not together.add_all(events, [7, 8, 9], 5, 1_000)
+    assert not together.add_all(events, [7, 8, 9], 9, together.bytes + 1)
     assert together.get_state() == singly.get_state()
 
 
