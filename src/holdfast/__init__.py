@@ -3,18 +3,24 @@
 This module is the public interface, and nothing else.
 """
 
-from holdfast.client import Bus, State, Subscription, blocking, connect
+from holdfast.client import Bus, NamedSubscription, State, Subscription, blocking, connect
+from holdfast.client.log_calls import CommitResult, LogRange, StageReceipt
 from holdfast.errors import (
     BusClosed,
     BusError,
     DuplicateId,
+    EpochCommitted,
     EventError,
     FilterError,
     HoldfastError,
     LimitReached,
+    NoLog,
     NotAdvertised,
     NotConnected,
     OutcomeUnknown,
+    PositionAhead,
+    PositionGone,
+    StageLost,
     SubscriptionEnded,
     Superseded,
     UnknownId,
@@ -24,6 +30,8 @@ from holdfast.matching import Explanation, FilterIndex, Reason
 from holdfast.model import DEFAULT_LIMITS, Filter, FilterLimits
 from holdfast.model.event import Event
 from holdfast.model.padres import attributes_from_padres
+from holdfast.model.position import Position
+from holdfast.model.received import ReceivedEvent
 
 __version__ = "0.1.0"
 
@@ -32,7 +40,9 @@ __all__ = [
     "Bus",
     "BusClosed",
     "BusError",
+    "CommitResult",
     "DuplicateId",
+    "EpochCommitted",
     "Event",
     "EventError",
     "Explanation",
@@ -42,10 +52,19 @@ __all__ = [
     "FilterLimits",
     "HoldfastError",
     "LimitReached",
+    "LogRange",
+    "NamedSubscription",
+    "NoLog",
     "NotAdvertised",
     "NotConnected",
     "OutcomeUnknown",
+    "Position",
+    "PositionAhead",
+    "PositionGone",
     "Reason",
+    "ReceivedEvent",
+    "StageLost",
+    "StageReceipt",
     "State",
     "Subscription",
     "SubscriptionEnded",

@@ -20,6 +20,11 @@
     │   ├── OutcomeUnknown      an event that may or may not have been accepted
     │   ├── Superseded          another client has taken the name
     │   ├── LimitReached        more than the broker allows
+    │   ├── NoLog               the broker keeps no log of events
+    │   ├── PositionGone        a position that the log does not hold any more, or of another log
+    │   ├── PositionAhead       a position that the log has not reached
+    │   ├── StageLost           staged events that are not known any more
+    │   ├── EpochCommitted      events staged for an epoch that is committed, or under an id of another
     │   └── SubscriptionEnded   a subscription that the broker ended
     ├── LogError
     │   ├── LogCorrupt          a log with damage in what was acknowledged
@@ -359,6 +364,34 @@ class Superseded(BusError):  # noqa: N818
 
 class LimitReached(BusError):  # noqa: N818
     """More than the broker allows."""
+
+
+class NoLog(BusError):  # noqa: N818
+    """The broker keeps no log of events: without `data` there are no positions and no named subscriptions."""
+
+
+class PositionGone(BusError):  # noqa: N818
+    """Events from this position on are not kept any more; the log begins at `tail`. Nothing was skipped in silence."""
+
+    def __init__(self, problem: str, tail: int) -> None:
+        super().__init__(problem, tail)
+        self.problem = problem
+        self.tail = tail
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+class PositionAhead(BusError):  # noqa: N818
+    """The log has not reached this position."""
+
+
+class StageLost(BusError):  # noqa: N818
+    """Staged events that the broker does not know any more: they were not committed in time. Stage them again."""
+
+
+class EpochCommitted(BusError):  # noqa: N818
+    """The epoch is committed already, or the stage belongs to another one; nothing was staged."""
 
 
 class SubscriptionEnded(BusError):  # noqa: N818

@@ -91,7 +91,6 @@ def test_mistakes_are_explained(broker: BrokerProcess, capsys: pytest.CaptureFix
     assert "'tcp://x' does not begin with holdfast://" in capsys.readouterr().err
     site = tmp_path / "site.toml"
     for text, problem in (
-        ('[[broker]]\nid = "b1"\ndata = "x"\n', "broker 'b1' has 'data', and there is no durable log yet"),
         ('[[broker]]\nid = "b1"\naddress = "0.0.0.0:7411"\n', "would listen on 0.0.0.0:7411 without TLS"),
     ):
         site.write_text(text)

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
@@ -31,6 +32,9 @@ class MemoryStorage:
         self._life += 1
         self._durable = durable
         return self._disk.start()
+
+    def next_incarnation(self) -> int:
+        return time.time_ns()
 
     def bounds(self) -> dict[str, LogBounds]:
         return self._disk.bounds()

@@ -43,7 +43,9 @@ def test_an_operator_is_told_who_is_there_and_what_is_measured() -> None:
     node.handle([Received(1, "client:p", said)], out)
     answer = inspected(node, out)
     assert (answer.request, answer.broker, answer.incarnation, answer.uptime) == (9, "b1", 77, 3 * SECOND)
-    assert set(answer.measures) == set(NODE_MEASURES)
+    assert set(answer.measures) == {
+        name for name in NODE_MEASURES if not name.startswith(("log_", "named_", "staged_"))
+    }
     wanted = {"sessions": 1, "clients_connected": 1, "subscriptions": 1, "events_accepted_total": 3}
     wanted |= {"events_sent_total": 2, "backlog_events": 2, "backlog_events_longest": 2, "advertisements": 0}
     assert {name: answer.measures[name] for name in wanted} == wanted

@@ -242,7 +242,7 @@ def _clients(part: type[Subscriber]) -> Factories:
         conversation = Conversation(settings)
         advertiser, subscriber = Advertiser(conversation), part(conversation)
         publisher = Publisher(conversation, advertiser)
-        session = ClientSession(conversation, advertiser, publisher, subscriber, rng)
+        session = ClientSession(conversation, publisher, subscriber, (advertiser,), rng)
         return Assembly([session, advertiser, publisher, subscriber])
 
     return Factories(broker=make_broker, client=make)

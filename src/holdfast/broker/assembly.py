@@ -8,6 +8,8 @@ import msgspec
 
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.cursors.asker import LogAsker
+from holdfast.protocols.cursors.consumer import Consumer
 from holdfast.protocols.cursors.deliveries import DeliverySettings
 from holdfast.protocols.cursors.host import LogHost, RetentionSettings
 from holdfast.protocols.operating.desk import OperatorDesk
@@ -65,5 +67,6 @@ def make_client(settings: ClientSettings, rng: Random, streams: StoredStreams) -
     conversation = Conversation(settings)
     advertiser, subscriber = Advertiser(conversation), Subscriber(conversation)
     publisher = Publisher(conversation, advertiser)
-    session = ClientSession(conversation, advertiser, publisher, subscriber, rng)
-    return Assembly([session, advertiser, publisher, subscriber])
+    consumer, asker = Consumer(conversation), LogAsker(conversation)
+    session = ClientSession(conversation, publisher, subscriber, (advertiser, consumer, asker), rng)
+    return Assembly([session, advertiser, publisher, subscriber, consumer, asker])

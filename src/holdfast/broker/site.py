@@ -10,6 +10,8 @@
     data = "var/b1"                   # absent: the broker keeps nothing over a restart
     [limits]                          # all optional
     backlog_events = 10000
+    [retention]                       # of events in the log
+    bytes = 1073741824
     [security]
     plaintext = "I accept"            # without TLS, addresses other than loopback are refused unless this is said
 
@@ -26,6 +28,8 @@ from typing import Any, NoReturn
 import msgspec
 
 from holdfast.errors import SiteError
+from holdfast.kernel.time import SECOND
+from holdfast.protocols.cursors.host import RetentionSettings
 from holdfast.protocols.sessions.limits import CoreLimits
 
 SCHEMES = ("tree",)
@@ -56,6 +60,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     brokers: tuple[BrokerEntry, ...]
     limits: CoreLimits = CoreLimits()
     plaintext: bool = False  # public addresses without TLS are accepted
+    retention: RetentionSettings = RetentionSettings()
 
 
 def site_from_toml(text: str, where: str) -> Site:
@@ -67,7 +72,9 @@ def site_from_toml(text: str, where: str) -> Site:
         problem = re.sub(r" \(at .*\)$", "", str(error))
         raise SiteError(f"this is no TOML: {problem}", where, int(found[1]) if found else 0) from error
     reader = _Reader(text, where)
-    reader.allow(document, "", {"name": str, "scheme": dict, "broker": list, "limits": dict, "security": dict})
+    reader.allow(
+        document, "", {"name": str, "scheme": dict, "broker": list, "limits": dict, "security": dict, "retention": dict}
+    )
     name = document.get("name", "site")
     reader.check_name("name", name)
     scheme = reader.scheme(document.get("scheme", {}))
@@ -78,6 +85,7 @@ def site_from_toml(text: str, where: str) -> Site:
         brokers=brokers,
         limits=reader.limits(document.get("limits", {})),
         plaintext=reader.plaintext(document.get("security", {})),
+        retention=reader.retention(document.get("retention", {})),
     )
 
 
@@ -163,6 +171,23 @@ class _Reader:
             if value < 1:
                 self.refuse(f"{key!r} is {value}, and has to be 1 or more", key)
         return CoreLimits(**table)
+
+    def retention(self, table: dict[str, Any]) -> RetentionSettings:
+        """0 is for ever, in each of them."""
+        self.allow(table, "retention", dict.fromkeys(("bytes", "age_s", "bytes_hard", "stage_s"), int))
+        for key, value in table.items():
+            if value < (1 if key == "stage_s" else 0):
+                self.refuse(f"{key!r} is {value}, and has to be 0 or more", key)
+        defaults = RetentionSettings()
+        kept, hard = table.get("bytes", defaults.bytes), table.get("bytes_hard", defaults.bytes_hard)
+        if hard and (hard < kept or not kept):
+            self.refuse(f"'bytes_hard' is {hard}, less than 'bytes', {kept or 'for ever'}", "bytes_hard")
+        return RetentionSettings(
+            bytes=kept,
+            age=table.get("age_s", 0) * SECOND,
+            bytes_hard=hard,
+            stage_age=table.get("stage_s", defaults.stage_age // SECOND) * SECOND,
+        )
 
     def plaintext(self, table: dict[str, Any]) -> bool:
         self.allow(table, "security", {"plaintext": str})

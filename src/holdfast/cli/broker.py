@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from pathlib import Path
 
 from holdfast.broker.site import BrokerEntry, Site, is_address
 from holdfast.cli.logs import add_log_arguments, start_logging
-from holdfast.cli.main import BROKER_FAILED, OK
+from holdfast.cli.main import BROKER_FAILED, OK, STORAGE_FAILED
 from holdfast.cli.site_file import read_site
-from holdfast.errors import SiteError
+from holdfast.errors import LogError, SiteError
 from holdfast.runtime import loop
 from holdfast.runtime.serving import check_servable, serve
 
@@ -21,18 +23,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_serving_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("site", metavar="SITE", nargs="?", help="a site file (default: one broker at 127.0.0.1:7411)")
+    parser.add_argument(
+        "site", metavar="SITE", nargs="?", help="a site file, or - (default: one broker at 127.0.0.1:7411)"
+    )
     add_log_arguments(parser)
     parser.add_argument(
         "--metrics", metavar="HOST:PORT", default="", help="serve /metrics and /healthz there, over HTTP"
     )
 
 
-DEFAULT_SITE = Site(name="default", scheme="tree", brokers=(BrokerEntry(id="b1"),))
+def default_site() -> Site:
+    """One broker at the default address, with its data where the user's programs keep their state."""
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    data = str(Path(state) / "holdfast" / "b1")
+    return Site(name="default", scheme="tree", brokers=(BrokerEntry(id="b1", data=data),))
 
 
 def run(arguments: argparse.Namespace) -> int:
-    site = DEFAULT_SITE if arguments.site is None else read_site(arguments.site)
+    site = default_site() if arguments.site is None else read_site(arguments.site)
     where = arguments.site or "the default site"
     entries = [entry for entry in site.brokers if arguments.id in (None, entry.id)]
     if not entries:
@@ -46,11 +54,18 @@ def run(arguments: argparse.Namespace) -> int:
     def ready(entry: BrokerEntry, port: int) -> None:
         host = entry.address.rpartition(":")[0]
         print(f"broker {entry.id} serves holdfast://{host}:{port}", flush=True)
-        print("it keeps nothing over a restart", flush=True)
+        kept = (
+            f"it keeps its state and its events in {entry.data}" if entry.durable else "it keeps nothing over a restart"
+        )
+        print(kept, flush=True)
 
-    failure = loop.run(serve(site, entries, ready, arguments.metrics))
-    if failure:
-        print(f"holdfast: {failure}", file=sys.stderr)
-        return BROKER_FAILED
+    try:
+        failure = loop.run(serve(site, entries, ready, arguments.metrics))
+    except LogError as error:
+        print(f"holdfast: {error}", file=sys.stderr)
+        return STORAGE_FAILED
+    if failure is not None:
+        print(f"holdfast: {failure.reason}", file=sys.stderr)
+        return STORAGE_FAILED if failure.storage else BROKER_FAILED
     print("stopped")
     return OK

@@ -5,7 +5,8 @@ function from the arguments to an exit code. Only the module of the subcommand t
 looking at a trace does not wait for what a simulation needs. To add one, write its module and its line in SUBCOMMANDS.
 
 Exit codes: 0 all is well; 1 a check failed; 2 wrong usage or bad input, with a message on standard error; 3 a
-broker stopped by itself; 130 interrupted from the keyboard; 141 whoever read our output has closed it.
+broker stopped by itself; 4 a broker's storage failed, or can't be used; 130 interrupted from the keyboard; 141 whoever
+read our output has closed it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ OK = 0
 CHECK_FAILED = 1
 BAD_INPUT = 2
 BROKER_FAILED = 3
+STORAGE_FAILED = 4
 INTERRUPTED = 130
 OUTPUT_CLOSED = 141
 
@@ -65,7 +67,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="holdfast",
         description="Content-based publish/subscribe that keeps its promises while brokers and links fail.",
-        epilog="exit codes: 0 all is well, 1 a check failed, 2 wrong usage or bad input, 3 a broker stopped by itself",
+        epilog="exit codes: 0 all is well, 1 a check failed, 2 wrong usage or bad input, 3 a broker stopped by itself, "
+        "4 its storage failed",
     )
     parser.add_argument("--version", action="version", version=f"holdfast {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)

@@ -3,6 +3,7 @@
 from holdfast.client import blocking
 from holdfast.client.advertisement import Advertisement
 from holdfast.client.bus import Bus, State, connect
+from holdfast.client.named import NamedSubscription
 from holdfast.client.subscription import Subscription
 
-__all__ = ["Advertisement", "Bus", "State", "Subscription", "blocking", "connect"]
+__all__ = ["Advertisement", "Bus", "NamedSubscription", "State", "Subscription", "blocking", "connect"]

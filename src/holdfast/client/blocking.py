@@ -9,15 +9,18 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from holdfast.client.advertisement import Advertisement
 from holdfast.client.bus import Bus, OnState, Publication
+from holdfast.client.log_calls import CommitResult, StageReceipt, Start
+from holdfast.client.named import NamedSubscription
 from holdfast.client.subscription import Subscription
 from holdfast.errors import BusClosed
-from holdfast.model.event import Event
+from holdfast.model.position import Position
+from holdfast.model.received import ReceivedEvent
 from holdfast.model.values import Value
 
 _T = TypeVar("_T")
@@ -127,9 +130,68 @@ class BlockingBus:
         self._run(advertisement._make())
         return BlockingAdvertisement(self, advertisement)
 
-    def subscribe(self, filter: str = "", *, overflow: str = "disconnect", window: int = 1024) -> BlockingSubscription:
-        """A subscription, to be entered with `with`."""
-        return BlockingSubscription(self, self._bus.subscribe(filter, overflow=overflow, window=window))
+    @overload
+    def subscribe(
+        self, filter: str = "", *, overflow: str = "disconnect", window: int = 1024
+    ) -> BlockingSubscription: ...
+
+    @overload
+    def subscribe(
+        self,
+        filter: str = "",
+        *,
+        name: str,
+        from_: Start | None = None,
+        window: int = 1024,
+        auto_ack: bool = True,
+    ) -> BlockingNamedSubscription: ...
+
+    def subscribe(self, filter: str = "", **options: Any) -> BlockingSubscription | BlockingNamedSubscription:
+        """A subscription, to be entered with `with`; the options are those of `Bus.subscribe`."""
+        made = self._bus.subscribe(filter, **options)
+        if isinstance(made, NamedSubscription):
+            return BlockingNamedSubscription(self, made)
+        return BlockingSubscription(self, made)
+
+    # ---------------------------------------------------------------------------------------------------------- log
+    def head(self, *, at_least: int | Position = 0) -> Position:
+        """The position of the last event in the broker's log; with `at_least`, when it has come that far."""
+        return self._run(self._bus.head(at_least=at_least))
+
+    def tail(self) -> Position:
+        """The first position that can be read."""
+        return self._run(self._bus.tail())
+
+    def read(
+        self, filter: str = "", start: Start | None = None, end: Start | None = None, *, at_least: int = 0
+    ) -> Iterator[ReceivedEvent]:
+        """The events of a closed range of positions that match."""
+        for batch in self.read_batches(filter, start, end, at_least=at_least):
+            yield from batch
+
+    def read_batches(
+        self, filter: str = "", start: Start | None = None, end: Start | None = None, *, at_least: int = 0
+    ) -> Iterator[list[ReceivedEvent]]:
+        """The same, in lists, never an empty one."""
+        batches = self._bus.read(filter, start, end, at_least=at_least).batches()
+        while batch := self._run(_next_or_nothing(batches)):
+            yield batch
+
+    def forget(self, name: str) -> bool:
+        """Gives a named subscription up for good. Whether there was one."""
+        return self._run(self._bus.forget(name))
+
+    def stage(self, query: str, epoch: int, task: int, events: Iterable[Publication]) -> StageReceipt:
+        """Hands events to the broker that nobody sees before they are committed."""
+        return self._run(self._bus.stage(query, epoch, task, events))
+
+    def commit(self, query: str, epoch: int, stages: Iterable[StageReceipt | str]) -> CommitResult:
+        """Publishes staged events all at once, and once."""
+        return self._run(self._bus.commit(query, epoch, stages))
+
+
+async def _next_or_nothing(batches: AsyncIterator[list[ReceivedEvent]]) -> list[ReceivedEvent]:
+    return await anext(batches, [])
 
 
 class BlockingAdvertisement:
@@ -154,6 +216,52 @@ class BlockingAdvertisement:
     def close(self) -> None:
         """Takes it back."""
         self._bus._run(self._advertisement.close())
+
+
+class BlockingNamedSubscription:
+    """Made by `bus.subscribe` with a name; use it with `with`, and iterate over it with `for`."""
+
+    def __init__(self, bus: BlockingBus, subscription: NamedSubscription) -> None:
+        self._bus = bus
+        self._subscription = subscription
+
+    @property
+    def name(self) -> str:
+        return self._subscription.name
+
+    def __enter__(self) -> BlockingNamedSubscription:
+        self._bus._run(self._subscription.__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stops reading; the broker keeps the cursor."""
+        self._bus._run(self._subscription.close())
+
+    def ack(self, event: ReceivedEvent) -> None:
+        """Acknowledges the event and all before it; returns when the broker has that safe."""
+        self._bus._run(self._subscription.ack(event))
+
+    def next(self, timeout_s: float | None = None) -> ReceivedEvent:
+        """The next event; TimeoutError if none comes in time."""
+        return self._bus._run(self._subscription.next(), timeout_s)
+
+    def __iter__(self) -> Iterator[ReceivedEvent]:
+        # One at a time, or the broker would take those for dealt with that are still waiting here.
+        while True:
+            try:
+                yield self.next()
+            except BusClosed:
+                return
+
+    def batches(self) -> Iterator[list[ReceivedEvent]]:
+        """Lists of events, as they come; asking for the next acknowledges the one before."""
+        while batch := self._bus._run(self._subscription.take()):
+            yield batch
 
 
 class BlockingSubscription:
@@ -186,15 +294,15 @@ class BlockingSubscription:
         """Ends the subscription."""
         self._bus._run(self._subscription.close())
 
-    def next(self, timeout_s: float | None = None) -> Event:
+    def next(self, timeout_s: float | None = None) -> ReceivedEvent:
         """The next event; TimeoutError if none comes in time."""
         return self._bus._run(self._subscription.next(), timeout_s)
 
-    def __iter__(self) -> Iterator[Event]:
+    def __iter__(self) -> Iterator[ReceivedEvent]:
         for batch in self.batches():
             yield from batch
 
-    def batches(self) -> Iterator[list[Event]]:
+    def batches(self) -> Iterator[list[ReceivedEvent]]:
         """Lists of events, as they come; never an empty one."""
         while batch := self._bus._run(self._subscription.take()):
             yield batch

@@ -14,10 +14,12 @@ import secrets
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 from holdfast.broker.assembly import make_client
 from holdfast.client.advertisement import Advertisement
+from holdfast.client.log_calls import CommitResult, LogCalls, LogRange, StageReceipt, Start, refused
+from holdfast.client.named import NamedSubscription
 from holdfast.client.subscription import Subscription
 from holdfast.client.url import addresses_of
 from holdfast.errors import (
@@ -34,8 +36,10 @@ from holdfast.errors import (
 )
 from holdfast.kernel.links import Role
 from holdfast.kernel.time import MILLISECOND
-from holdfast.model.event import Event
+from holdfast.model.position import Position
+from holdfast.model.received import ReceivedEvent
 from holdfast.model.values import Value, check_mapping
+from holdfast.protocols.cursors import requests as log_requests
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.messages import Overflow, Refusal
@@ -94,8 +98,10 @@ class Bus:
         self._idle: list[asyncio.Future[None]] = []
         self._opened: asyncio.Future[None] | None = None
         self._reason = ""
-        self._subscriptions: dict[int, Subscription] = {}
-        self._making: dict[int, Subscription] = {}
+        # Under their numbers; named ones under theirs with the sign changed.
+        self._subscriptions: dict[int, Subscription | NamedSubscription] = {}
+        self._making: dict[int, Subscription | NamedSubscription] = {}
+        self._log = LogCalls(self._ask)
 
     # --------------------------------------------------------------------------------------------------------- life
     async def __aenter__(self) -> Bus:
@@ -259,15 +265,49 @@ class Bus:
             await idle
 
     # -------------------------------------------------------------------------------------------------- subscribing
-    def subscribe(self, filter: str = "", *, overflow: str = "disconnect", window: int = 1024) -> Subscription:
-        """A subscription, to be entered with `async with`. `window` events may wait here; docs explain `overflow`."""
+    @overload
+    def subscribe(self, filter: str = "", *, overflow: str = "disconnect", window: int = 1024) -> Subscription: ...
+
+    @overload
+    def subscribe(
+        self,
+        filter: str = "",
+        *,
+        name: str,
+        from_: Start | None = None,
+        window: int = 1024,
+        auto_ack: bool = True,
+    ) -> NamedSubscription: ...
+
+    def subscribe(
+        self,
+        filter: str = "",
+        *,
+        overflow: str = "disconnect",
+        window: int = 1024,
+        name: str | None = None,
+        from_: Start | None = None,
+        auto_ack: bool = True,
+    ) -> Subscription | NamedSubscription:
+        """A subscription, to be entered with `async with`. `window` events may wait here; docs explain `overflow`.
+
+        With a `name` the broker keeps what is not acknowledged, also while nobody is there. `from_` says where a new
+        name begins: "new" (the default), "earliest", a position, or a datetime; given for a name that exists, it
+        moves the name there.
+        """
+        if not 1 <= window <= 65_536:
+            raise ValueError(f"window is 1 to 65536, not {window}")
+        if name is not None:
+            if not 0 < len(name.encode()) <= 128:
+                raise ValueError("a subscription's name has 1 to 128 bytes")
+            return NamedSubscription(self, filter, name, from_, window, auto_ack)
+        if from_ is not None:
+            raise ValueError("from_ is for named subscriptions: say name=…, or use bus.read")
         try:
             Overflow(overflow)
         except ValueError:
             allowed = ", ".join(member.value for member in Overflow)
             raise ValueError(f"overflow is one of {allowed}, not {overflow!r}") from None
-        if not 1 <= window <= 65_536:
-            raise ValueError(f"window is 1 to 65536, not {window}")
         return Subscription(self, filter, overflow, window)
 
     async def _make_subscription(self, subscription: Subscription) -> int:
@@ -293,6 +333,86 @@ class Bus:
     def _consumed(self, number: int, count: int) -> None:
         if self._runner is not None and self.state is not State.CLOSED:
             self._runner.request(0, requests.Consume(number, count))
+
+    # ---------------------------------------------------------------------------------------------------------- log
+    async def head(self, *, at_least: int | Position = 0) -> Position:
+        """The position of the last event in the broker's log (number 0: there is none). Never goes backwards.
+
+        With `at_least` it waits until the log has reached that position.
+        """
+        bounds = await self._log.bounds(at_least=await self._number(at_least))
+        return Position(bounds.log_id, bounds.head)
+
+    async def tail(self) -> Position:
+        """The first position that can be read; one more than the head if there is none."""
+        bounds = await self._log.bounds()
+        return Position(bounds.log_id, bounds.tail)
+
+    def read(
+        self,
+        filter: str = "",
+        start: Start | None = None,
+        end: Start | None = None,
+        *,
+        at_least: int = 0,
+    ) -> LogRange:
+        """The events from `start` to `end`, both included, that match; without subscribing.
+
+        Without `start`, from the first one that is there; without `end`, to the last one that is there now. Reading a
+        range twice gives the same events; PositionGone if a part of it is not kept any more. `at_least` waits until
+        the log has reached that position.
+        """
+        return LogRange(self._log, filter, start, end, at_least)
+
+    async def forget(self, name: str) -> bool:
+        """Gives a named subscription up for good. Whether there was one."""
+        forgotten: log_requests.CursorForgotten = await self._log.ask(log_requests.ForgetCursor(name))
+        return forgotten.existed
+
+    async def stage(self, query: str, epoch: int, task: int, events: Iterable[Publication]) -> StageReceipt:
+        """Hands events to the broker that nobody sees before they are committed. What is not committed expires."""
+        return await self._log.stage(query, epoch, task, map(_from_publication, events))
+
+    async def commit(self, query: str, epoch: int, stages: Iterable[StageReceipt | str]) -> CommitResult:
+        """Publishes staged events all at once, at positions without gaps, and once: a repetition changes nothing.
+
+        Epochs of a query go up; one that is committed, and all before it, count as done.
+        """
+        return await self._log.commit(query, epoch, stages)
+
+    async def _number(self, position: int | Position) -> int:
+        return position if isinstance(position, int) else await self._log.number_of(position)
+
+    async def _make_cursor(self, subscription: NamedSubscription, from_: Start | None) -> int:
+        start = await self._log.start_of(from_)
+        request = self._next_request()
+        self._making[request] = subscription
+        command = log_requests.MakeCursor(
+            subscription.name, subscription.filter, start, from_ is not None, subscription.window
+        )
+        try:
+            result = await self._ask(command, request)
+        finally:
+            self._making.pop(request, None)
+        if isinstance(result, log_requests.CursorMade):
+            return result.cursor
+        raise refused(result, subscription.filter)
+
+    async def _end_cursor(self, number: int) -> None:
+        self._subscriptions.pop(-number, None)
+        if self.state is not State.CLOSED:
+            await self._ask(log_requests.EndCursor(number))
+
+    def _consumed_cursor(self, number: int, count: int) -> None:
+        if self._runner is not None and self.state is not State.CLOSED:
+            self._runner.request(0, log_requests.ConsumeCursor(number, count))
+
+    def _acknowledge_soon(self, number: int, position: int) -> None:
+        if self._runner is not None and self.state is not State.CLOSED:
+            self._runner.request(0, log_requests.AcknowledgeUpTo(number, position))
+
+    async def _acknowledge(self, number: int, position: Position) -> None:
+        await self._log.ask(log_requests.AcknowledgeUpTo(number, position.number))
 
     # -------------------------------------------------------------------------------------------------- advertising
     def advertise(self, filter: str) -> Advertisement:
@@ -336,7 +456,7 @@ class Bus:
             self._futures.pop(request, None)
 
     # --------------------------------------------------------------------------------------- called by the runner
-    def on_deliver(self, subscription: int, events: list[Event]) -> None:
+    def on_deliver(self, subscription: int, events: list[ReceivedEvent]) -> None:
         found = self._subscriptions.get(subscription)
         if found is not None:
             found._deliver(events)
@@ -352,6 +472,8 @@ class Bus:
         if isinstance(result, requests.SubscriptionMade) and request in self._making:
             # Here and not when the maker goes on: events may come with the same turn.
             self._subscriptions[result.subscription] = self._making[request]
+        elif isinstance(result, log_requests.CursorMade) and request in self._making:
+            self._subscriptions[-result.cursor] = self._making[request]
         future = self._futures.get(request)
         if future is not None and not future.done():
             future.set_result(result)
@@ -389,9 +511,13 @@ class Bus:
                 self._end_everything(Superseded(report.problem))
             case requests.EventsMissed():
                 missed = self._subscriptions.get(report.subscription)
-                if missed is not None:
+                if isinstance(missed, Subscription):
                     missed.missed += report.count or 0
                     missed.gaps += report.count is None
+            case log_requests.CursorLost():
+                gone = self._subscriptions.pop(-report.cursor, None)
+                if gone is not None:
+                    gone._end(refused(report))
             case requests.AdvertisementLost():
                 log.warning("%s: an advertisement is not known any more: %s", self.name, report.problem)
             case requests.SubscriptionLost():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from holdfast.client.feed import EventFeed
 from holdfast.errors import BusClosed, HoldfastError
-from holdfast.model.event import Event
+from holdfast.model.received import ReceivedEvent
 
 if TYPE_CHECKING:
     from holdfast.client.bus import Bus
@@ -30,11 +29,8 @@ class Subscription:
         self.gaps = 0
         self._bus = bus
         self._number = 0
-        self._events: deque[Event] = deque()
+        self._feed = EventFeed()
         self._taken = 0  # by the application, and not reported to the node yet
-        self._waiter: asyncio.Future[None] | None = None
-        self._problem: HoldfastError | None = None
-        self._over = False
 
     async def __aenter__(self) -> Subscription:
         self._number = await self._bus._make_subscription(self)
@@ -47,14 +43,14 @@ class Subscription:
 
     async def close(self) -> None:
         """Ends the subscription; what was not taken is gone."""
-        if self._number and not self._over:
+        if self._number and not self._feed.over:
             self._end(None)
-            self._events.clear()
+            self._feed.events.clear()
             await self._bus._end_subscription(self._number)
 
-    async def __aiter__(self) -> AsyncIterator[Event]:
-        events, quarter = self._events, max(1, self.window // 4)
-        while await self._more():
+    async def __aiter__(self) -> AsyncIterator[ReceivedEvent]:
+        events, quarter = self._feed.events, max(1, self.window // 4)
+        while await self._feed.more():
             while events:
                 # Before it is handed out: whoever leaves the loop has taken it.
                 self._taken += 1
@@ -63,43 +59,29 @@ class Subscription:
                     self._report()
                 yield event
 
-    async def batches(self) -> AsyncIterator[list[Event]]:
+    async def batches(self) -> AsyncIterator[list[ReceivedEvent]]:
         """Lists of events, as they come; never an empty one."""
         while batch := await self.take():
             yield batch
 
-    async def take(self) -> list[Event]:
+    async def take(self) -> list[ReceivedEvent]:
         """All events that are there, at least one; an empty list when the subscription was closed here."""
-        if not await self._more():
+        if not await self._feed.more():
             return []
-        batch = list(self._events)
-        self._events.clear()
+        batch = list(self._feed.events)
+        self._feed.events.clear()
         self._taken += len(batch)
         self._report()
         return batch
 
-    async def next(self) -> Event:
+    async def next(self) -> ReceivedEvent:
         """The next event."""
-        if not await self._more():
+        if not await self._feed.more():
             raise BusClosed("the subscription is closed")
         self._taken += 1
-        event = self._events.popleft()
+        event = self._feed.events.popleft()
         self._report()
         return event
-
-    async def _more(self) -> bool:
-        """Waits until there is an event. False when the subscription was closed here; raises what ended it else."""
-        while not self._events:
-            if self._problem is not None:
-                raise self._problem
-            if self._over:
-                return False
-            self._waiter = asyncio.get_running_loop().create_future()
-            try:
-                await self._waiter
-            finally:
-                self._waiter = None
-        return True
 
     def _report(self) -> None:
         """Tells the node what the application has taken, which makes room for more."""
@@ -108,15 +90,8 @@ class Subscription:
             self._bus._consumed(self._number, taken)
 
     # ------------------------------------------------------------------------------------------------ called by the bus
-    def _deliver(self, events: list[Event]) -> None:
-        self._events.extend(events)
-        self._wake()
+    def _deliver(self, events: list[ReceivedEvent]) -> None:
+        self._feed.add(events)
 
     def _end(self, problem: HoldfastError | None) -> None:
-        self._over = True
-        self._problem = problem
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._feed.end(problem)

@@ -27,7 +27,7 @@ PAYLOAD_BYTES_MAX = 512 * 1024
 SMALL_BYTES = 128
 
 
-class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Event(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
     """One event. `lifetime` and `published_at` are nanoseconds, the latter by the publisher's clock; 0 is for ever."""
 
     publisher: str

@@ -79,12 +79,13 @@ class NodeRunner:
         self.name = name
         self.role = role
         self.failure: str = ""  # why the node stopped, if it did by itself
+        self.storage_failed = False  # and it did because of its disk
         self.stopped = asyncio.Event()
         self._make = make
         self._application = application
         self._storage = storage
         self._limits = limits or WireLimits()
-        # Larger at each start, as long as the clock does not go back; brokers with a disk will count.
+        # Larger at each start, as long as the clock does not go back; a disk knows better.
         self._incarnation = incarnation or time.time_ns()
         self._out = Outbox()
         self._node: Node | None = None
@@ -115,6 +116,7 @@ class NodeRunner:
         streams: StoredStreams = {}
         if self._storage is not None:
             streams = self._storage.start(self._on_durable, self._on_storage_failed)
+            self._incarnation = self._storage.next_incarnation()
         self._node = self._make(Random(), streams)
         if self._storage is None:
             self._hand(Started(self._incarnation))
@@ -287,6 +289,7 @@ class NodeRunner:
         self._hand(Durable(token))
 
     def _on_storage_failed(self, reason: str) -> None:
+        self.storage_failed = True
         self._hand(StorageFailed(reason))
 
     # ----------------------------------------------------------------------------------------------------- sending

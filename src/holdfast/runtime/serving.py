@@ -7,6 +7,7 @@ import contextlib
 import logging
 import signal
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from holdfast.broker.assembly import BrokerSettings, make_broker
 from holdfast.broker.site import PLAINTEXT_ACCEPTED, BrokerEntry, Site
@@ -14,6 +15,7 @@ from holdfast.errors import SiteError
 from holdfast.kernel.links import Role
 from holdfast.runtime.metrics import MetricsServer
 from holdfast.runtime.runner import NodeRunner
+from holdfast.runtime.segment_storage import SegmentStorage
 from holdfast.wire.addresses import is_loopback, split_address
 
 log = logging.getLogger("holdfast")
@@ -23,10 +25,6 @@ Ready = Callable[[BrokerEntry, int], None]
 
 def check_servable(site: Site, where: str, metrics: str = "") -> None:
     """Refuses what the runtime can't keep a promise about, before anything is started."""
-    for entry in site.brokers:
-        if entry.durable:
-            problem = f"broker {entry.id!r} has 'data', and there is no durable log yet: leave 'data' out to run it"
-            raise SiteError(problem, where)
     for owner, address in _addresses(site, metrics):
         if not is_loopback(split_address(address)[0]) and not site.plaintext:
             problem = (
@@ -42,8 +40,15 @@ def _addresses(site: Site, metrics: str) -> list[tuple[str, str]]:
     return [*listed, ("/metrics", metrics)] if metrics else listed
 
 
-async def serve(site: Site, entries: Sequence[BrokerEntry], ready: Ready, metrics: str = "") -> str:
-    """Serves until SIGTERM or SIGINT, or until a broker fails. Gives the failure, or nothing."""
+class Failure(NamedTuple):
+    """Why a broker stopped by itself; `storage`: it was its disk."""
+
+    reason: str
+    storage: bool
+
+
+async def serve(site: Site, entries: Sequence[BrokerEntry], ready: Ready, metrics: str = "") -> Failure | None:
+    """Serves until SIGTERM or SIGINT, or until a broker fails. LogError if a broker's log can't be used."""
     for owner, address in _addresses(site, metrics):
         if not is_loopback(split_address(address)[0]):
             log.warning("%s listens on %s WITHOUT TLS: anyone who reaches it can read and publish", owner, address)
@@ -68,14 +73,18 @@ async def serve(site: Site, entries: Sequence[BrokerEntry], ready: Ready, metric
         for runner in runners:
             await runner.stop("the broker is stopping")
         await exporter.close()
-    return next((f"{runner.name}: {runner.failure}" for runner in runners if runner.failure), "")
+    failed = next((runner for runner in runners if runner.failure), None)
+    return None if failed is None else Failure(f"{failed.name}: {failed.failure}", failed.storage_failed)
 
 
 async def _start(site: Site, entry: BrokerEntry, ready: Ready) -> NodeRunner:
-    settings = BrokerSettings(entry.id, limits=site.limits)
-    runner = NodeRunner(entry.id, Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams))
-    runner.start()
+    settings = BrokerSettings(entry.id, entry.durable, limits=site.limits, retention=site.retention)
+    storage = SegmentStorage(entry.data) if entry.durable else None
+    runner = NodeRunner(
+        entry.id, Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), storage=storage
+    )
     try:
+        runner.start()
         port = await runner.listen((Role.CLIENT, Role.OPERATOR), *split_address(entry.address))
         if entry.peer_address:
             await runner.listen((Role.BROKER,), *split_address(entry.peer_address))

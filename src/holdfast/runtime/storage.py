@@ -23,6 +23,10 @@ class Storage(Protocol):
         """The state streams. From now on `durable` is called, in the loop's thread, with the token that is safe."""
         ...
 
+    def next_incarnation(self) -> int:
+        """Larger than at any start before."""
+        ...
+
     def bounds(self) -> dict[str, LogBounds]:
         """Where the logs begin and end."""
         ...

@@ -1,8 +1,8 @@
 """The client: connects, keeps its session over broken links, and says goodbye.
 
 A client is a node like a broker's, and the library that users call and the simulator both drive this very machine. It
-has four parts: this one, which talks to one broker at a time and changes brokers, an `Advertiser`, a `Publisher` and a
-`Subscriber`.
+has several parts: this one, which talks to one broker at a time and changes brokers, a `Publisher` and a `Subscriber`,
+and companions, which say their things again to every broker.
 
 - It knows one or more addresses and tries them in turn, with a pause that grows; a broker may send it elsewhere, and
   may tell it of others that serve too.
@@ -16,7 +16,7 @@ has four parts: this one, which talks to one broker at a time and changes broker
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.errors import ProtocolError
@@ -26,10 +26,10 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.time import SECOND
+from holdfast.protocols.cursors.requests import LOG_COMMANDS
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.addresses import Addresses
-from holdfast.protocols.sessions.advertiser import Advertiser
-from holdfast.protocols.sessions.conversation import Conversation, Phase
+from holdfast.protocols.sessions.conversation import Companion, Conversation, Phase
 from holdfast.protocols.sessions.messages import (
     CloseSession,
     Ping,
@@ -58,17 +58,16 @@ class ClientSession:
     def __init__(
         self,
         conversation: Conversation,
-        advertiser: Advertiser,
         publisher: Publisher,
         subscriber: Subscriber,
+        companions: Sequence[Companion],
         rng: Random,
     ) -> None:
         settings = conversation.settings
         self._conversation = conversation
-        self._advertiser = advertiser
         self._publisher = publisher
         self._subscriber = subscriber
-        self._parts = (advertiser, publisher, subscriber)
+        self._companions = tuple(companions)
         self._settings = settings
         self._addresses = Addresses(settings.addresses, settings.pause_min, settings.pause_max, rng)
         self._instance = rng.getrandbits(63)
@@ -162,7 +161,9 @@ class ClientSession:
         out.cancel_timer((self.name, "opening"))
         out.set_timer((self.name, "ping"), self._settings.ping_every)
         self.epoch = opened.epoch
-        self._advertiser.on_opened(out)
+        self._conversation.log_id = opened.log_id
+        for companion in self._companions:
+            companion.on_opened(out)
         self._publisher.on_opened(opened, resumed, out)
         out.complete(requests.UNSOLICITED, requests.Connected(self._address, peer, resumed))
         self._subscriber.on_opened(opened.forgotten, resumed, out)
@@ -187,7 +188,8 @@ class ClientSession:
 
     # ------------------------------------------------------------------------------------------------------ closing
     def on_requested(self, requested: Requested, out: Outbox) -> None:
-        require(isinstance(requested.command, requests.COMMANDS), "a client knows what it is asked")
+        known = isinstance(requested.command, requests.COMMANDS + LOG_COMMANDS)
+        require(known, "a client knows what it is asked")
         if isinstance(requested.command, requests.Close):
             self._close(requested.request, out)
 
@@ -211,7 +213,8 @@ class ClientSession:
         for timer in ("opening", "pause", "ping", "repeat"):
             out.cancel_timer((self.name, timer))
         why = reason or "the client was closed"
-        self._advertiser.end_all(why, out)
+        for companion in self._companions:
+            companion.end_all(why, out)
         self._publisher.give_up(refusal, why, out)
         self._subscriber.end_all(why, out)
         for request in self._closing:
@@ -249,14 +252,20 @@ class ClientSession:
             self._conversation.send(Ping(), out, after=NOW)
             out.set_timer((self.name, "ping"), self._settings.ping_every)
 
+    @property
+    def _is_waiting(self) -> bool:
+        own = self._publisher.is_waiting or self._subscriber.is_waiting
+        return own or any(companion.is_waiting for companion in self._companions)
+
     def _repeat(self, out: Outbox) -> None:
         """Says again what has not been answered for a while. Over TCP that is rare, and harmless."""
         if self.phase is Phase.OPENING:
             self._open(out)
             self._conversation.expect_answers(out)
-        elif self.phase is Phase.OPEN and (self._closing or any(part.is_waiting for part in self._parts)):
+        elif self.phase is Phase.OPEN and (self._closing or self._is_waiting):
             if self._conversation.is_overdue(out):
-                self._advertiser.repeat(out)
+                for companion in self._companions:
+                    companion.repeat(out)
                 self._publisher.repeat()
                 self._subscriber.repeat(out)
                 if self._closing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import Protocol
 
 import msgspec
 
@@ -55,6 +56,27 @@ TRANSITIONS: dict[Phase, frozenset[Phase]] = {
 }
 
 
+class Companion(Protocol):
+    """A part of a client that says its things again to every broker that the client comes to."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether answers are missing."""
+        ...
+
+    def on_opened(self, out: Outbox) -> None:
+        """A session is open."""
+        ...
+
+    def repeat(self, out: Outbox) -> None:
+        """Says again what was not answered."""
+        ...
+
+    def end_all(self, reason: str, out: Outbox) -> None:
+        """The client is closed for good."""
+        ...
+
+
 class Conversation:
     """The client's talk with the broker of the moment."""
 
@@ -64,6 +86,7 @@ class Conversation:
         self.incarnation = 0
         self.phase = Phase.PAUSING
         self.broker = ""
+        self.log_id = ""  # of the broker's log, if it keeps one
         self._progress_at = 0
         self._repeat_after = settings.repeat_after
         self._waiting = False  # the timer is set

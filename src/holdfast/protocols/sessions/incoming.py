@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections import deque
+from collections.abc import Sequence
 
 from holdfast.kernel.node import require
 from holdfast.model.event import Event
@@ -69,7 +70,7 @@ class IncomingSubscription:
             del self._seen[next(iter(self._seen))]
         return True
 
-    def take_all(self, events: list[Event]) -> bool:
+    def take_all(self, events: Sequence[Event]) -> bool:
         """`take` for several events that are next. False, and nothing is done, if they have to be looked at singly."""
         seen = self._seen
         if self._seen_before or len(seen) + len(events) > PUBLISHERS_MAX:

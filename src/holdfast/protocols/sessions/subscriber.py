@@ -11,7 +11,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
-from holdfast.model.event import Event, decode_events
+from holdfast.model.received import ReceivedEvent, received_events
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import Conversation, Phase
 from holdfast.protocols.sessions.incoming import IncomingSubscription, SubscriptionPhase
@@ -167,15 +167,16 @@ class Subscriber:
 
     # ------------------------------------------------------------------------------------------------------- events
     def on_deliver(self, peer: str, message: Deliver, out: Outbox) -> None:
-        if not len(message.subscriptions) == len(message.numbers) == len(message.events):
+        count = len(message.events)
+        if not len(message.subscriptions) == len(message.numbers) == count or len(message.positions) not in (0, count):
             raise ProtocolError("Deliver names subscriptions, numbers and events in different counts")
         if not self._conversation.is_open_with(peer):
             return
         try:
-            events = decode_events(message.events)
+            events = received_events(message.events, message.positions, self._conversation.log_id)
         except EventError as error:
             raise ProtocolError(f"in Deliver, {error}") from error
-        batches: dict[IncomingSubscription, list[Event]] = {}
+        batches: dict[IncomingSubscription, list[ReceivedEvent]] = {}
         strangers: dict[int, None] = {}
         start, end = 0, len(events)
         while start < end:
@@ -201,7 +202,9 @@ class Subscriber:
                 self._note_delivered(subscription, batch, peer, out)
             out.deliver(subscription.number, batch)
 
-    def _take(self, subscription: IncomingSubscription, numbers: list[int], events: list[Event]) -> list[Event]:
+    def _take(
+        self, subscription: IncomingSubscription, numbers: list[int], events: list[ReceivedEvent]
+    ) -> list[ReceivedEvent]:
         """What the application gets of some events of one subscription."""
         following = subscription.received + 1
         room_for = subscription.consumed + subscription.window
@@ -209,7 +212,7 @@ class Subscriber:
         if is_next and numbers[-1] <= room_for and subscription.take_all(events):
             self._changed(subscription)
             return events
-        taken: list[Event] = []
+        taken: list[ReceivedEvent] = []
         for place, event in zip(numbers, events, strict=True):
             if place != subscription.received + 1:
                 if place > subscription.received:
@@ -223,7 +226,9 @@ class Subscriber:
         self._changed(subscription)
         return taken
 
-    def _note_delivered(self, subscription: IncomingSubscription, events: list[Event], via: str, out: Outbox) -> None:
+    def _note_delivered(
+        self, subscription: IncomingSubscription, events: list[ReceivedEvent], via: str, out: Outbox
+    ) -> None:
         text, name = self._text(subscription), self._conversation.name
         for event in events:
             out.note("delivered", event=event.id, subscription=text, subscriber=name, via=via)

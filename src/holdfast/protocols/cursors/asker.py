@@ -1,0 +1,146 @@
+"""The part of a client that asks a broker's log: where it begins and ends, events by position, stages.
+
+Every request is one message and one answer, and may be asked again: it is, after a lost link, until it is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from holdfast.errors import EventError, ProtocolError
+from holdfast.kernel.inputs import Requested
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.outbox import Outbox
+from holdfast.model.event import Event, check_event, encode_batch, encode_event
+from holdfast.model.received import received_events
+from holdfast.protocols.cursors import messages as said
+from holdfast.protocols.cursors import requests
+from holdfast.protocols.sessions.conversation import Conversation, Phase
+from holdfast.protocols.sessions.messages import Refusal
+
+_UNENCODABLE: Final = (EventError, TypeError, ValueError, OverflowError, RecursionError)
+
+
+class LogAsker:
+    """A part of a client's node."""
+
+    name: ClassVar[str] = "asker"
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
+        (said.LogTold, said.RangeRead, said.NameForgotten, said.Staged, said.StagesCommitted, said.LogRefused),
+        frozenset({Role.BROKER}),
+    )
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._asked: dict[int, Message] = {}  # request → what was asked and not answered
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether answers are missing that should have come. Who waits for a position is not in a hurry."""
+        return any(not getattr(message, "at_least", 0) for message in self._asked.values())
+
+    def on_requested(self, requested: Requested, out: Outbox) -> None:
+        request = requested.request
+        match requested.command:
+            case requests.AskBounds(since=since, at_least=at_least):
+                self._ask(request, said.AskLog(request, since, at_least), out)
+            case requests.ReadEvents() as read:
+                message = said.ReadRange(request, read.filter, read.start, read.end, read.at_least, read.bytes_max)
+                self._ask(request, message, out)
+            case requests.ForgetCursor(name=name):
+                self._ask(request, said.ForgetName(request, name), out)
+            case requests.CommitParts() as commit:
+                self._ask(request, said.CommitStages(request, commit.query, commit.epoch, commit.stages), out)
+            case requests.StagePart() as part:
+                self._stage(request, part, out)
+
+    def _stage(self, request: int, part: requests.StagePart, out: Outbox) -> None:
+        events = []
+        name = self._conversation.name
+        for place, new in enumerate(part.events):
+            try:
+                event = Event(
+                    name,
+                    part.incarnation,
+                    part.first + place,
+                    new.topic,
+                    dict(new.attributes),
+                    new.payload,
+                    out.wall,
+                    new.lifetime,
+                )
+                data = encode_event(event)
+                check_event(event, len(data))
+            except _UNENCODABLE as error:
+                problem = f"{error} (event {place} of the batch)"
+                out.complete(request, requests.RefusedByLog(Refusal.EVENT, problem))
+                return
+            events.append(data)
+        message = said.StageEvents(
+            request, part.query, part.epoch, part.task, part.stage, part.part, encode_batch(events)
+        )
+        self._ask(request, message, out)
+
+    def _ask(self, request: int, message: Message, out: Outbox) -> None:
+        if self._conversation.phase is Phase.CLOSED:
+            out.complete(request, requests.RefusedByLog(None, "the client is closed"))
+            return
+        self._asked[request] = message
+        if self._conversation.is_open:
+            self._conversation.ask(message, out)
+
+    # ------------------------------------------------------------------------------------------------------ answers
+    def _answer(self, peer: str, request: int, result: Any, out: Outbox, kind: type[Message] | None = None) -> None:
+        asked = self._asked.get(request) if self._conversation.is_open_with(peer) else None
+        if asked is None:
+            return
+        if kind is not None and not isinstance(asked, kind):
+            raise ProtocolError(f"request {request} was {type(asked).__name__}, and is answered as if it were not")
+        del self._asked[request]
+        self._conversation.progressed(out)
+        out.complete(request, result)
+
+    def on_log_told(self, peer: str, told: said.LogTold, out: Outbox) -> None:
+        result = requests.Bounds(told.log_id, told.tail, told.head, told.found)
+        self._answer(peer, told.request, result, out, said.AskLog)
+
+    def on_range_read(self, peer: str, read: said.RangeRead, out: Outbox) -> None:
+        if len(read.positions) != len(read.events):
+            raise ProtocolError("RangeRead has positions and events in different counts")
+        if read.request not in self._asked:
+            return
+        try:
+            events = received_events(read.events, read.positions, read.log_id)
+        except EventError as error:
+            raise ProtocolError(f"in RangeRead, {error}") from error
+        result = requests.EventsRead(read.through, events, read.scanned)
+        self._answer(peer, read.request, result, out, said.ReadRange)
+
+    def on_name_forgotten(self, peer: str, forgotten: said.NameForgotten, out: Outbox) -> None:
+        self._answer(peer, forgotten.request, requests.CursorForgotten(forgotten.existed), out, said.ForgetName)
+
+    def on_staged(self, peer: str, staged: said.Staged, out: Outbox) -> None:
+        self._answer(peer, staged.request, requests.PartStaged(staged.count), out, said.StageEvents)
+
+    def on_stages_committed(self, peer: str, done: said.StagesCommitted, out: Outbox) -> None:
+        result = requests.PartsCommitted(done.first, done.last, done.already)
+        self._answer(peer, done.request, result, out, said.CommitStages)
+
+    def on_log_refused(self, peer: str, refused: said.LogRefused, out: Outbox) -> None:
+        result = requests.RefusedByLog(refused.reason, refused.problem, refused.offset, refused.expected, refused.tail)
+        self._answer(peer, refused.request, result, out)
+
+    # ----------------------------------------------------------------------------------------- called by the client
+    def on_opened(self, out: Outbox) -> None:
+        self.repeat(out)
+
+    def repeat(self, out: Outbox) -> None:
+        for message in self._asked.values():
+            self._conversation.ask(message, out)
+
+    def end_all(self, reason: str, out: Outbox) -> None:
+        for request in self._asked:
+            out.complete(request, requests.RefusedByLog(None, reason))
+        self._asked = {}

@@ -1,0 +1,369 @@
+"""The part of a client that reads named subscriptions: cursors into the broker's log."""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Mapping
+from typing import ClassVar
+
+from holdfast.errors import EventError, ProtocolError
+from holdfast.kernel.inputs import Requested, TimerKey
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.node import require
+from holdfast.kernel.outbox import Outbox
+from holdfast.model.received import ReceivedEvent, received_events
+from holdfast.protocols.cursors import requests
+from holdfast.protocols.cursors.messages import (
+    Acknowledge,
+    Acknowledged,
+    CloseCursor,
+    CursorClosed,
+    CursorEnded,
+    CursorEvents,
+    CursorOpened,
+    CursorProgress,
+    CursorRefused,
+    OpenCursor,
+)
+from holdfast.protocols.sessions.conversation import Conversation, Phase
+from holdfast.protocols.sessions.messages import Refusal
+from holdfast.protocols.sessions.requests import UNSOLICITED
+
+
+class CursorPhase(enum.Enum):
+    OPENING = "opening"
+    LIVE = "live"
+    CLOSING = "closing"  # nothing is handed over any more; the broker may not know yet
+
+
+class _Cursor:
+    __slots__ = (
+        "_positions", "acknowledged", "asked", "command", "consumed", "enders", "gap", "generation", "maker", "number",
+        "phase", "received", "reported", "unreported", "waiters", "wanted",
+    )  # fmt: skip
+
+    def __init__(self, number: int, maker: int, command: requests.MakeCursor) -> None:
+        self.number = number
+        self.command = command
+        self.phase = CursorPhase.OPENING
+        self.maker: int | None = maker
+        self.enders: list[int] = []
+        self.generation = 0
+        self.received = 0  # everything up to this position has arrived
+        self.consumed = 0
+        self.acknowledged = 0  # as the broker says
+        self.wanted = 0  # to be acknowledged
+        self.waiters: list[tuple[int, int]] = []  # (position, request)
+        self.gap = False
+        self.asked = False  # the broker does not seem to know how far we are
+        self.unreported = 0  # events consumed since the last report
+        self.reported = 0
+        self._positions: deque[int] = deque()  # handed over and not consumed
+
+    def opening(self) -> OpenCursor:
+        command = self.command
+        # In this life of the client the place is the broker's affair: it is not moved again.
+        move = command.move and not self.generation
+        return OpenCursor(
+            self.number,
+            command.name,
+            command.filter,
+            command.start,
+            move,
+            command.window,
+            self.generation,
+            self.received,
+        )
+
+    def opened(self, message: CursorOpened) -> None:
+        if not self.generation:
+            self.received = self.consumed = message.after
+        self.generation = message.generation
+        self.acknowledged = max(self.acknowledged, message.acknowledged)
+        self.phase = CursorPhase.LIVE
+
+    def hand_over(self, events: list[ReceivedEvent], positions: list[int], through: int) -> None:
+        self.received = through
+        self._positions.extend(positions)
+        if not self._positions:
+            self.consumed = through
+
+    def consume(self, count: int) -> None:
+        self.unreported += count
+        for _ in range(min(count, len(self._positions))):
+            self.consumed = self._positions.popleft()
+        if not self._positions:
+            self.consumed = self.received
+
+    @property
+    def urgent(self) -> bool:
+        quarter = max(1, self.command.window // 4)
+        return self.gap or self.asked or self.unreported >= quarter or self.received - self.reported >= quarter
+
+    def check_invariants(self) -> None:
+        require(self.consumed <= self.received, "what is consumed was received", name=self.command.name)
+
+
+class Consumer:
+    """A part of a client's node."""
+
+    name: ClassVar[str] = "consumer"
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
+        (CursorOpened, CursorRefused, CursorClosed, CursorEnded, CursorEvents, Acknowledged), frozenset({Role.BROKER})
+    )
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._cursors: dict[int, _Cursor] = {}
+        self._last_number = 0
+        self._unreported: dict[_Cursor, None] = {}
+        self._unacknowledged: dict[_Cursor, None] = {}  # to be said at the end of the turn
+        self._report_due = False
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether answers are missing."""
+        return any(
+            cursor.phase is not CursorPhase.LIVE or cursor.acknowledged < cursor.wanted
+            for cursor in self._cursors.values()
+        )
+
+    def _find(self, peer: str, number: int, phase: CursorPhase) -> _Cursor | None:
+        found = self._cursors.get(number) if self._conversation.is_open_with(peer) else None
+        return found if found is not None and found.phase is phase else None
+
+    # ----------------------------------------------------------------------------------------------------- requests
+    def on_requested(self, requested: Requested, out: Outbox) -> None:
+        match requested.command:
+            case requests.MakeCursor():
+                self._make(requested.request, requested.command, out)
+            case requests.EndCursor():
+                self._end(requested.request, requested.command.cursor, out)
+            case requests.ConsumeCursor():
+                self._consume(requested.command)
+            case requests.AcknowledgeUpTo():
+                self._acknowledge(requested.request, requested.command, out)
+
+    def _make(self, request: int, command: requests.MakeCursor, out: Outbox) -> None:
+        if self._conversation.phase is Phase.CLOSED:
+            out.complete(request, requests.RefusedByLog(None, "the client is closed"))
+            return
+        self._last_number += 1
+        cursor = self._cursors[self._last_number] = _Cursor(self._last_number, request, command)
+        if self._conversation.is_open:
+            self._conversation.ask(cursor.opening(), out)
+
+    def _end(self, request: int, number: int, out: Outbox) -> None:
+        cursor = self._cursors.get(number)
+        if cursor is None or self._conversation.phase is Phase.CLOSED:
+            out.complete(request, requests.CursorOver(number))
+            return
+        cursor.enders.append(request)
+        self._over(cursor, "ended before it was confirmed", out)
+        if self._conversation.is_open:
+            if cursor.acknowledged < cursor.wanted:
+                self._conversation.send(Acknowledge(number, cursor.wanted), out)
+            self._conversation.ask(CloseCursor(number), out)
+
+    def _over(self, cursor: _Cursor, problem: str, out: Outbox, refused: requests.RefusedByLog | None = None) -> None:
+        """No event of the cursor is handed over any more."""
+        if cursor.maker is not None:
+            out.complete(cursor.maker, refused or requests.RefusedByLog(None, problem))
+            cursor.maker = None
+        cursor.phase = CursorPhase.CLOSING
+        self._unreported.pop(cursor, None)
+        self._unacknowledged.pop(cursor, None)
+        for _, request in cursor.waiters:
+            out.complete(request, refused or requests.RefusedByLog(None, problem))
+        cursor.waiters = []
+
+    def _consume(self, command: requests.ConsumeCursor) -> None:
+        cursor = self._cursors.get(command.cursor)
+        if cursor is not None and cursor.phase is not CursorPhase.CLOSING:
+            cursor.consume(command.count)
+            self._unreported[cursor] = None
+
+    def _acknowledge(self, request: int, command: requests.AcknowledgeUpTo, out: Outbox) -> None:
+        cursor = self._cursors.get(command.cursor)
+        if cursor is None or cursor.phase is CursorPhase.CLOSING:
+            if request:
+                out.complete(request, requests.RefusedByLog(None, "the subscription is over"))
+            return
+        if command.position > cursor.received:
+            # Nobody has it: an event of another log, or a position made up.
+            problem = f"position {command.position} was not received; the last one is {cursor.received}"
+            if request:
+                out.complete(request, requests.RefusedByLog(Refusal.POSITION_AHEAD, problem))
+            return
+        if request and command.position <= cursor.acknowledged:
+            out.complete(request, requests.AcknowledgedUpTo(cursor.acknowledged))
+            return
+        cursor.wanted = max(cursor.wanted, command.position)
+        if request:
+            cursor.waiters.append((command.position, request))
+        self._unacknowledged[cursor] = None
+
+    # ------------------------------------------------------------------------------------------------------ answers
+    def on_cursor_opened(self, peer: str, message: CursorOpened, out: Outbox) -> None:
+        cursor = self._find(peer, message.cursor, CursorPhase.OPENING)
+        if cursor is None:
+            return
+        if message.after < message.acknowledged or message.acknowledged < 0:
+            raise ProtocolError("a cursor begins behind what is acknowledged")
+        cursor.opened(message)
+        self._conversation.progressed(out)
+        if cursor.maker is not None:
+            out.complete(cursor.maker, requests.CursorMade(cursor.number, message.acknowledged))
+            cursor.maker = None
+        if cursor.acknowledged < cursor.wanted:
+            self._unacknowledged[cursor] = None
+        self._unreported[cursor] = None
+
+    def on_cursor_refused(self, peer: str, refused: CursorRefused, out: Outbox) -> None:
+        cursor = self._find(peer, refused.cursor, CursorPhase.OPENING)
+        if cursor is None:
+            return
+        del self._cursors[refused.cursor]
+        result = requests.RefusedByLog(refused.reason, refused.problem, refused.offset, refused.expected, refused.tail)
+        if cursor.maker is None:
+            lost = requests.CursorLost(cursor.number, refused.reason, refused.problem, refused.tail)
+            out.complete(UNSOLICITED, lost)
+        self._over(cursor, refused.problem, out, result)
+
+    def on_cursor_closed(self, peer: str, message: CursorClosed, out: Outbox) -> None:
+        cursor = self._find(peer, message.cursor, CursorPhase.CLOSING)
+        if cursor is None:
+            return
+        del self._cursors[message.cursor]
+        self._conversation.progressed(out)
+        for request in cursor.enders:
+            out.complete(request, requests.CursorOver(cursor.number))
+
+    def on_cursor_ended(self, peer: str, ended: CursorEnded, out: Outbox) -> None:
+        if not self._conversation.is_open_with(peer):
+            return
+        cursor = self._cursors.get(ended.cursor)
+        if cursor is not None and cursor.phase is not CursorPhase.CLOSING:
+            lost = requests.CursorLost(cursor.number, ended.reason, ended.problem, ended.tail)
+            out.complete(UNSOLICITED, lost)
+            self._over(cursor, ended.problem, out, requests.RefusedByLog(ended.reason, ended.problem, tail=ended.tail))
+        self._conversation.ask(CloseCursor(ended.cursor), out)
+
+    def on_acknowledged(self, peer: str, message: Acknowledged, out: Outbox) -> None:
+        cursor = self._find(peer, message.cursor, CursorPhase.LIVE)
+        if cursor is None or message.position <= cursor.acknowledged:
+            return
+        cursor.acknowledged = message.position
+        self._conversation.progressed(out)
+        for _, request in [waiter for waiter in cursor.waiters if waiter[0] <= message.position]:
+            out.complete(request, requests.AcknowledgedUpTo(message.position))
+        cursor.waiters = [waiter for waiter in cursor.waiters if waiter[0] > message.position]
+
+    def on_cursor_events(self, peer: str, message: CursorEvents, out: Outbox) -> None:
+        count = len(message.positions)
+        if count != len(message.events) or len(message.attempts) not in (0, count):
+            raise ProtocolError("CursorEvents has positions, events and attempts in different counts")
+        cursor = self._find(peer, message.cursor, CursorPhase.LIVE)
+        if cursor is None:
+            return
+        if list(message.positions) != sorted(set(message.positions)) or (
+            count and not message.after < message.positions[0] <= message.positions[-1] <= message.through
+        ):
+            raise ProtocolError("CursorEvents has positions out of order or out of its range")
+        self._unreported[cursor] = None
+        if message.after > cursor.received:
+            cursor.gap = True
+            return
+        if message.through <= cursor.received:
+            cursor.asked = True
+            return
+        known = sum(position <= cursor.received for position in message.positions)
+        try:
+            events = received_events(message.events, message.positions, self._conversation.log_id, message.attempts)[
+                known:
+            ]
+        except EventError as error:
+            raise ProtocolError(f"in CursorEvents, {error}") from error
+        cursor.gap = False
+        cursor.hand_over(events, message.positions[known:], message.through)
+        if events:
+            if out.tracing:
+                self._note_delivered(cursor, events, peer, out)
+            out.deliver(-cursor.number, events)
+
+    def _note_delivered(self, cursor: _Cursor, events: list[ReceivedEvent], via: str, out: Outbox) -> None:
+        for event in events:
+            out.note(
+                "control",
+                what="named-delivery",
+                detail={
+                    "name": cursor.command.name,
+                    "event": event.id,
+                    "position": 0 if event.position is None else event.position.number,
+                    "attempt": event.attempt,
+                    "subscriber": self._conversation.name,
+                    "via": via,
+                },
+            )
+
+    # ----------------------------------------------------------------------------------------------------- progress
+    def finish(self, out: Outbox) -> None:
+        if not self._conversation.is_open:
+            return
+        if self._unacknowledged:
+            cursors, self._unacknowledged = self._unacknowledged, {}
+            for cursor in cursors:
+                if cursor.phase is CursorPhase.LIVE:
+                    self._conversation.ask(Acknowledge(cursor.number, cursor.wanted), out)
+        if any(cursor.urgent for cursor in self._unreported):
+            self._report(out)
+        elif self._unreported and not self._report_due:
+            self._report_due = True
+            out.set_timer((self.name, "report"), self._conversation.settings.report_after)
+
+    def on_timer(self, key: TimerKey, out: Outbox) -> None:
+        self._report_due = False
+        if self._conversation.is_open and self._unreported:
+            self._report(out)
+
+    def _report(self, out: Outbox) -> None:
+        cursors, self._unreported = self._unreported, {}
+        for cursor in cursors:
+            if cursor.phase is CursorPhase.LIVE:
+                message = CursorProgress(cursor.number, cursor.received, cursor.consumed, cursor.gap)
+                self._conversation.send(message, out)
+                cursor.reported, cursor.unreported = cursor.received, 0
+                cursor.gap = cursor.asked = False
+
+    # ----------------------------------------------------------------------------------------- called by the client
+    def on_opened(self, out: Outbox) -> None:
+        """A session is open; the broker may have given our cursors up with an earlier one."""
+        for cursor in self._cursors.values():
+            if cursor.phase is CursorPhase.LIVE:
+                cursor.phase = CursorPhase.OPENING
+        self.repeat(out)
+
+    def repeat(self, out: Outbox) -> None:
+        """Says again what was not answered."""
+        for cursor in self._cursors.values():
+            if cursor.phase is CursorPhase.OPENING:
+                self._conversation.ask(cursor.opening(), out)
+            elif cursor.phase is CursorPhase.CLOSING:
+                self._conversation.ask(CloseCursor(cursor.number), out)
+            elif cursor.acknowledged < cursor.wanted:
+                self._conversation.ask(Acknowledge(cursor.number, cursor.wanted), out)
+
+    def end_all(self, reason: str, out: Outbox) -> None:
+        for cursor in self._cursors.values():
+            self._over(cursor, reason, out)
+            for request in cursor.enders:
+                out.complete(request, requests.CursorOver(cursor.number))
+        self._cursors = {}
+        out.cancel_timer((self.name, "report"))
+
+    def check_invariants(self) -> None:
+        for cursor in self._cursors.values():
+            cursor.check_invariants()
+        require(all(cursor.number in self._cursors for cursor in self._unreported), "what is reported exists")
