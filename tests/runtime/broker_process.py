@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -20,11 +21,18 @@ class BrokerProcess:
     """Started at once; killed at the end of a `with`."""
 
     def __init__(
-        self, folder: Path, port: int | None = None, entry: str = "", rest: str = "", options: Sequence[str] = ()
+        self,
+        folder: Path,
+        port: int | None = None,
+        entry: str = "",
+        rest: str = "",
+        options: Sequence[str] = (),
+        environment: dict[str, str] | None = None,
     ) -> None:
         """`entry` is more of the broker's table, `rest` more of the site file, `options` more of the command."""
         self.port = port or free_port()
         self._options = options
+        self._environment = {**os.environ, **environment} if environment else None
         self.url = f"holdfast://127.0.0.1:{self.port}"
         self._site = folder / f"site-{self.port}.toml"
         self._site.write_text(f'[[broker]]\nid = "b1"\naddress = "127.0.0.1:{self.port}"\n{entry}{rest}')
@@ -33,7 +41,9 @@ class BrokerProcess:
     def start(self) -> None:
         command = [sys.executable, "-m", "holdfast.cli", "broker", str(self._site), "--log-level", "quiet"]
         command += self._options
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=self._environment
+        )
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == f"broker b1 serves {self.url}\n"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from holdfast.errors import EventError
-from holdfast.model.event import Event
+from holdfast.model.received import ReceivedEvent
 from holdfast.model.values import Value
 
 
@@ -28,6 +30,8 @@ class ReceivedLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     attributes: dict[str, Value] = {}
     payload: bytes = b""
     published_at: int = 0
+    position: int = 0
+    attempt: int = 1
 
 
 _decode = msgspec.json.Decoder(EventLine).decode
@@ -41,13 +45,15 @@ def read_line(line: bytes | str, number: int) -> EventLine:
         raise EventError(f"line {number}: {error}") from error
 
 
-def write_line(event: Event) -> bytes:
+def write_line(event: ReceivedEvent) -> bytes:
     line = ReceivedLine(
         id=event.id,
         topic=event.topic,
         attributes=event.attributes,
         payload=event.payload,
         published_at=event.published_at,
+        position=0 if event.position is None else event.position.number,
+        attempt=event.attempt,
     )
     return _encode(line) + b"\n"
 
@@ -56,3 +62,16 @@ def as_builtins(line: EventLine) -> dict[str, Any]:
     """How `Bus.post` takes it."""
     lifetime = line.lifetime_ms / 1000 if line.lifetime_ms else None
     return {"topic": line.topic, "payload": line.payload, "lifetime": lifetime}
+
+
+def read_place(text: str) -> str | int | datetime:
+    """A place in a log, as a command line names it: `new`, `earliest`, a position, or a time in ISO 8601."""
+    if text in ("new", "earliest"):
+        return text
+    if text.isdigit() and int(text) > 0:
+        return int(text)
+    try:
+        place = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no position and no time") from None
+    return place if place.tzinfo is not None else place.astimezone()

@@ -33,6 +33,7 @@ SUBCOMMANDS = {
     "broker": "serve one broker of a site, or all of them",
     "publish": "publish events, from JSON lines or from the command line",
     "subscribe": "print events as JSON lines, as they come",
+    "read": "print events from a broker's log, by position",
     "status": "show the live network: brokers, links, roles, rates, backlog",
     "bench": "measure a broker: events a second, and latency",
     "sim": "break a site under the simulator, by seed; replay a seed",
@@ -40,6 +41,10 @@ SUBCOMMANDS = {
     "trace": "look into the trace of a run: the story of an event, checks, a summary",
     "version": "show what is installed",
 }
+
+
+class UsageError(HoldfastError):
+    """Options that do not go together."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.cli.main import CHECK_FAILED, OK
+from holdfast.cli.main import CHECK_FAILED, OK, UsageError
 from holdfast.cli.site_file import read_site
 from holdfast.cli.subscribe import DEFAULT_URL
 from holdfast.cli.terminal import CLEAR, duration, is_terminal, paint, table
 from holdfast.client.operator import BrokerDesk
 from holdfast.client.url import SCHEME, addresses_of
-from holdfast.errors import SiteError
 from holdfast.protocols.operating.messages import Inspected
 from holdfast.protocols.operating.operator import Unreachable
 from holdfast.runtime import loop
@@ -56,7 +55,7 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         brokers = [(entry.id, entry.address) for entry in read_site(arguments.where).brokers]
     if arguments.every < EVERY_S_MIN:
-        raise SiteError(f"--every is {arguments.every} s, and has to be {EVERY_S_MIN} or more", "status")
+        raise UsageError(f"--every is {arguments.every} s, and has to be {EVERY_S_MIN} or more")
     return loop.run(_show(brokers, arguments))
 
 

@@ -6,42 +6,70 @@ import argparse
 import sys
 
 from holdfast import client
-from holdfast.cli.lines import write_line
-from holdfast.cli.main import OK
+from holdfast.cli.lines import read_place, write_line
+from holdfast.cli.main import OK, UsageError
 from holdfast.runtime import loop
 
 DEFAULT_URL = "holdfast://127.0.0.1:7411"
 
 
+EXAMPLES = """\
+examples:
+  holdfast subscribe "topic = 'stock' AND price > 100"
+  holdfast subscribe "price > 100" --name risk          carries on where the last one under this name was
+  holdfast subscribe --name all --from earliest --count 10
+"""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLES
     parser.add_argument("filter", metavar="FILTER", nargs="?", default="", help="which events (default: all)")
     parser.add_argument("--url", default=DEFAULT_URL, help=f"where (default {DEFAULT_URL})")
     parser.add_argument("--count", type=int, metavar="N", help="stop after so many events")
     parser.add_argument(
         "--overflow", choices=("disconnect", "drop-oldest", "block"), default="disconnect", help="if we are too slow"
     )
+    parser.add_argument("--name", help="a named subscription: the broker keeps what was not printed")
+    parser.add_argument(
+        "--from", dest="from_", type=read_place, metavar="PLACE",
+        help="with --name: new, earliest, a position or a time; moves a name that exists",
+    )  # fmt: skip
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    loop.run(_subscribe(arguments.url, arguments.filter, arguments.overflow, arguments.count))
+    if arguments.from_ is not None and arguments.name is None:
+        raise UsageError("--from is for named subscriptions: say --name, or use holdfast read")
+    loop.run(_subscribe(arguments))
     return OK
 
 
-async def _subscribe(url: str, text: str, overflow: str, count: int | None) -> None:
+async def _subscribe(arguments: argparse.Namespace) -> None:
     def on_state(state: client.State, detail: str) -> None:
         print(f"{state.value}: {detail}", file=sys.stderr, flush=True)
 
-    left = count
-    async with client.connect(url, on_state=on_state) as bus, bus.subscribe(text, overflow=overflow) as events:
-        print("subscribed", file=sys.stderr, flush=True)
-        if left == 0:
-            return
-        async for batch in events.batches():
-            shown = batch if left is None else batch[:left]
-            sys.stdout.buffer.write(b"".join(map(write_line, shown)))
-            sys.stdout.buffer.flush()
-            if left is not None:
-                left -= len(shown)
-                if left == 0:
-                    return
+    async with client.connect(arguments.url, on_state=on_state) as bus:
+        made: client.Subscription | client.NamedSubscription
+        if arguments.name is None:
+            made = bus.subscribe(arguments.filter, overflow=arguments.overflow)
+        else:
+            made = bus.subscribe(arguments.filter, name=arguments.name, from_=arguments.from_, auto_ack=False)
+        async with made as events:
+            print("subscribed", file=sys.stderr, flush=True)
+            await _print(events, arguments.count)
+
+
+async def _print(events: client.Subscription | client.NamedSubscription, count: int | None) -> None:
+    if count == 0:
+        return
+    async for batch in events.batches():
+        shown = batch if count is None else batch[:count]
+        sys.stdout.buffer.write(b"".join(map(write_line, shown)))
+        sys.stdout.buffer.flush()
+        if isinstance(events, client.NamedSubscription):
+            await events.ack(shown[-1])  # what was printed, and nothing else
+        if count is not None:
+            count -= len(shown)
+            if count == 0:
+                return

@@ -80,6 +80,8 @@ class LogRange:
         bounds = await calls.bounds(at_least=self._at_least)
         start = bounds.tail if self._start is None else await calls.number_of(self._start, bounds)
         end = bounds.head if self._end is None else await calls.number_of(self._end, bounds)
+        if isinstance(self._end, datetime):
+            end -= 1  # the last one before that time
         if end > bounds.head:
             raise PositionAhead(f"the log ends at position {bounds.head}, before {end}")
         while start <= end:

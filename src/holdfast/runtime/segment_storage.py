@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from holdfast.errors import LogError, RecordsGone, RecordsLost
+from holdfast.errors import LogError, LogPoisoned, RecordsGone, RecordsLost
 from holdfast.kernel.outbox import Append, Snapshot, Truncate
 from holdfast.kernel.storage import LOGS, LogBounds, LogPart, StoredStreams
 from holdfast.protocols.catalogue import RECORDS
@@ -46,7 +46,10 @@ class SegmentStorage:
         return self._log
 
     def start(self, durable: Callable[[int], None], failed: Callable[[str], None]) -> StoredStreams:
-        opened = self._log = open_log(self._folder, self._settings)
+        try:
+            opened = self._log = open_log(self._folder, self._settings)
+        except OSError as error:
+            raise LogPoisoned(self._folder, f"{type(error).__name__}: {error}") from error
         if opened.opening.cut is not None:
             cut = opened.opening.cut
             log.warning(
