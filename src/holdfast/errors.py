@@ -89,13 +89,20 @@ class FilterError(HoldfastError, ValueError):
 
 
 class EventError(HoldfastError, ValueError):
-    """Attributes that no event can carry. `attribute` names the offender, `row` its place in a batch."""
+    """Attributes that no event can carry. `attribute` names the offender, `row` its place in a batch.
 
-    def __init__(self, problem: str, attribute: str = "", row: int | None = None) -> None:
-        super().__init__(problem, attribute, row)
+    `limit` is the name of the limit that was passed, if it was one, and `allowed` its value.
+    """
+
+    def __init__(
+        self, problem: str, attribute: str = "", row: int | None = None, limit: str = "", allowed: int = 0
+    ) -> None:
+        super().__init__(problem, attribute, row, limit, allowed)
         self.problem = problem
         self.attribute = attribute
         self.row = row
+        self.limit = limit
+        self.allowed = allowed
 
     def __str__(self) -> str:
         return self.problem if self.row is None else f"{self.problem} (event {self.row} of the batch)"
@@ -351,7 +358,20 @@ class BusClosed(BusError):  # noqa: N818
 
 
 class NotConnected(BusError):  # noqa: N818
-    """No broker answers, and the caller did not want to wait for one."""
+    """No broker answers, and the caller did not want to wait for one.
+
+    `reason` is what came of the last attempt; `refusal` the broker's own reason in a word, if it answered and refused
+    (one of `holdfast.wire.handshake.Reason`, or of a session's refusals).
+    """
+
+    def __init__(self, problem: str, reason: str = "", refusal: str = "") -> None:
+        super().__init__(problem, reason, refusal)
+        self.problem = problem
+        self.reason = reason
+        self.refusal = refusal
+
+    def __str__(self) -> str:
+        return f"{self.problem}: {self.reason}" if self.reason else self.problem
 
 
 class OutcomeUnknown(BusError):  # noqa: N818
@@ -363,7 +383,16 @@ class Superseded(BusError):  # noqa: N818
 
 
 class LimitReached(BusError):  # noqa: N818
-    """More than the broker allows."""
+    """More than the broker allows. `limit` is the limit's name, `allowed` its value."""
+
+    def __init__(self, problem: str, limit: str = "", allowed: int = 0) -> None:
+        super().__init__(problem, limit, allowed)
+        self.problem = problem
+        self.limit = limit
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return self.problem
 
 
 class NoLog(BusError):  # noqa: N818

@@ -141,7 +141,8 @@ def test_refusals_carry_their_reasons(driver: Driver) -> None:
     subscribe(driver, client, "s")
     driver.request("s", MakeSubscription("price > 1"))
     problem = "a session has at most 1 subscriptions"
-    driver.wait_until(lambda: SubscriptionRefused(Refusal.LIMIT, problem) in client.results)
+    refused = SubscriptionRefused(Refusal.LIMIT, problem, limit="subscriptions_per_session", allowed=1)
+    driver.wait_until(lambda: refused in client.results)
     driver.request("s", PublishEvents([NewEvent({"price": float("nan")}), NewEvent({"price": 1})]))
     driver.wait_until(lambda: any(isinstance(result, Published) for result in client.results))
     (published,) = [result for result in client.results if isinstance(result, Published)]

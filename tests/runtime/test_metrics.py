@@ -15,10 +15,13 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast.broker.measures import MEASURES
+from holdfast.broker.measures import MEASURES, MEASURES_BY_REASON
+from holdfast.kernel.links import Role
+from holdfast.wire.handshake import MAGIC, Reason
 from tests.runtime.broker_process import BrokerProcess, free_port
 
-SAMPLE = re.compile(r'holdfast_[a-z_]+(\{broker="b1"\})? [0-9.]+')
+REFUSAL = re.compile(r'^holdfast_refusals_total\{broker="b1",reason="([a-z]+)"\} ([0-9]+)$', re.MULTILINE)
+SAMPLE = re.compile(r'holdfast_[a-z_]+(\{broker="b1"(,reason="[a-z]+")?\})? [0-9.]+')
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +60,7 @@ def test_everything_that_is_measured_is_shown_with_its_kind_and_meaning(
     text = get(metrics_port, "/metrics")
     shown = samples(text)
     without_log = {name for name in MEASURES if not name.startswith(("log_", "named_", "staged_"))}
-    assert without_log <= set(shown)
+    assert without_log | set(MEASURES_BY_REASON) <= set(shown)
     for name in shown:
         kind = "counter" if name.endswith("_total") else "gauge"
         assert f"# TYPE holdfast_{name} {kind}\n" in text
@@ -82,6 +85,22 @@ def test_a_refused_connection_is_counted(broker: BrokerProcess, metrics_port: in
     before = samples(get(metrics_port, "/metrics"))["connections_refused_total"]
     assert b"this is no Holdfast handshake" in raw(broker.port, b"GET / HTTP/1.1\r\n\r\n")
     assert samples(get(metrics_port, "/metrics"))["connections_refused_total"] == before + 1
+
+
+def refusals(text: str) -> dict[str, int]:
+    return {reason: int(count) for reason, count in REFUSAL.findall(text)}
+
+
+def test_refusals_are_counted_by_reason(broker: BrokerProcess, metrics_port: int) -> None:
+    before = refusals(get(metrics_port, "/metrics"))
+    assert set(before) == {reason.value for reason in Reason} - {"closing"}
+    for said in (b"GET / HTTP/1.1\r\n\r\n", b"nonsense", MAGIC[Role.BROKER]):
+        raw(broker.port, said)
+    text = get(metrics_port, "/metrics")
+    after = refusals(text)
+    grown = {reason: count - before[reason] for reason, count in after.items() if count != before[reason]}
+    assert grown == {"protocol": 2, "role": 1}
+    assert samples(text)["connections_refused_total"] == sum(after.values())
 
 
 def test_a_living_broker_is_healthy(broker: BrokerProcess, metrics_port: int) -> None:

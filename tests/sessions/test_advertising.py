@@ -11,6 +11,7 @@ from holdfast.protocols.sessions.messages import (
     Advertised,
     AdvertiseRefused,
     OpenSession,
+    Overflow,
     Publish,
     Refusal,
     Subscribe,
@@ -80,8 +81,22 @@ def test_an_advertisement_said_again_is_the_same_and_with_another_filter_a_confl
     assert sent(bench.say("p", Advertise(1, "n = 1")), P) == [Advertised(1)]
     problem = "advertisement 1 exists already, with another filter"
     assert sent(bench.say("p", Advertise(1, "n = 2")), P) == [AdvertiseRefused(1, Refusal.CONFLICT, problem)]
-    limit = AdvertiseRefused(2, Refusal.LIMIT, "a session has at most 1 advertisements")
-    assert sent(bench.say("p", Advertise(2, "n = 2")), P) == [limit]
+    problem, limit = "a session has at most 1 advertisements", "advertisements_per_session"
+    refused = AdvertiseRefused(2, Refusal.LIMIT, problem, limit=limit, allowed=1)
+    assert sent(bench.say("p", Advertise(2, "n = 2")), P) == [refused]
+
+
+def test_filters_that_are_advertised_and_subscribed_to_share_their_room() -> None:
+    bench = BrokerBench(CoreLimits(filter_bytes_per_session=15))
+    bench.open("p", Advertise(1, "n = 1"), Subscribe(1, "n = 2", Overflow.DISCONNECT, 10))
+    assert sent(bench.say("p", Advertise(2, "n = 3")), P) == [Advertised(2)]
+    problem, limit = "the filters of a session have at most 15 bytes", "filter_bytes_per_session"
+    refused = AdvertiseRefused(3, Refusal.LIMIT, problem, limit=limit, allowed=15)
+    assert sent(bench.say("p", Advertise(3, "n = 4")), P) == [refused]
+    (answer,) = sent(bench.say("p", Subscribe(2, "n = 4", Overflow.DISCONNECT, 10)), P)
+    assert (answer.reason, answer.limit, answer.allowed) == (Refusal.LIMIT, limit, 15)
+    bench.say("p", Unadvertise(2))
+    assert sent(bench.say("p", Advertise(3, "n = 4")), P) == [Advertised(3)]
 
 
 def test_a_text_that_is_no_filter_is_refused_and_binds_nobody() -> None:

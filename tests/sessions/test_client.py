@@ -46,6 +46,7 @@ from holdfast.protocols.sessions.requests import (
     EventsMissed,
     MakeSubscription,
     NewEvent,
+    NotReached,
     Published,
     PublishEvents,
     SessionLost,
@@ -141,7 +142,7 @@ def test_a_very_long_outage_does_not_overflow_the_pause() -> None:
 def test_an_attempt_that_takes_too_long_is_given_up() -> None:
     bench = ClientBench("a:1", "a:2")
     bench.handle(Started(1))
-    assert shown(bench.advance(5 * SECOND)) == []
+    assert shown(bench.advance(5 * SECOND)) == [report(NotReached("a:1", "no answer in time"))]
     assert shown(bench.advance(SECOND)) == [Connect("", "a:2")]
     # The first one comes through after all, and is not wanted.
     assert shown(bench.handle(bench.up())) == [Disconnect(1, "not wanted any more")]
@@ -154,7 +155,7 @@ def test_a_link_without_a_session_is_given_up() -> None:
     bench.handle(Started(1))
     bench.handle(bench.up())
     assert shown(bench.advance(5 * SECOND)) == [Disconnect(1, "no session in time")]
-    assert shown(bench.handle(bench.down())) == []
+    assert shown(bench.handle(bench.down())) == [report(NotReached("a:1", "gone"))]
     assert bench.part.phase is Phase.PAUSING
 
 

@@ -169,7 +169,7 @@ def test_a_client_that_was_given_up_too_early_is_awake_again_at_its_next_command
 def test_the_oldest_dormant_session_makes_room_and_without_one_there_is_none() -> None:
     core = opened(A, B, limits=SMALL)
     problem = "the broker has 2 sessions, and takes no more"
-    refusal = NotOpened("client:c", 1, messages.SessionRefused(Refusal.LIMIT, problem))
+    refusal = NotOpened("client:c", 1, messages.SessionRefused(Refusal.LIMIT, problem, "sessions", 2))
     assert do(core, commands.OpenSession("client:c", 1, 0)) == [refusal]
     do(core, commands.DropSubscriptions(B, EPOCH), commands.DropSubscriptions(A, EPOCH))
     assert do(core, commands.OpenSession("client:c", 1, 0)) == [Opened("client:c", 1, EPOCH)]
@@ -224,7 +224,8 @@ def test_subscriptions_are_limited_and_those_that_ended_count_until_the_client_k
     core = opened(A, limits=SMALL)
     do(core, subscribe(A, 1), subscribe(A, 2), commands.EndSubscription(A, EPOCH, 1, "x"))
     problem = "a session has at most 2 subscriptions"
-    assert do(core, subscribe(A, 3)) == [Reply(A, EPOCH, messages.SubscribeRefused(3, Refusal.LIMIT, problem))]
+    refused = messages.SubscribeRefused(3, Refusal.LIMIT, problem, limit="subscriptions_per_session", allowed=2)
+    assert do(core, subscribe(A, 3)) == [Reply(A, EPOCH, refused)]
     do(core, commands.Unsubscribe(A, EPOCH, 1))
     assert do(core, subscribe(A, 3)) == [Reply(A, EPOCH, messages.Subscribed(3))]
 
@@ -500,9 +501,18 @@ def test_contradictions_in_the_state_are_found() -> None:
     def change_refused(core: BrokerCore) -> None:
         core.sessions[A].refused[1] = (Refusal.EVENT, "x")
 
+    def change_ledger(core: BrokerCore) -> None:
+        core.sessions[A].ledger.bytes += 1
+
+    def change_ledger_blocking(core: BrokerCore) -> None:
+        core.sessions[A].ledger.blocking = {}
+
+    def change_crowded_ledgers(core: BrokerCore) -> None:
+        core._crowded_ledgers[core.sessions[A].ledger] = None
+
     for change in (
         change_name, change_index, change_sessions, change_ended, change_blocking, change_dormant,
-        change_dormant_more, change_refused,
+        change_dormant_more, change_refused, change_ledger, change_ledger_blocking, change_crowded_ledgers,
     ):  # fmt: skip
         core = opened(A)
         do(core, subscribe(A, 1), subscribe(A, 2, Overflow.BLOCK))
@@ -510,3 +520,62 @@ def test_contradictions_in_the_state_are_found() -> None:
         change(core)
         with pytest.raises(InvariantBroken):
             core.check_invariants()
+
+
+def test_the_subscriptions_of_a_session_share_what_they_may_keep() -> None:
+    large: dict[str, Any] = {"payload": b"x" * 75}
+    room = 3 * len(event(1, **large)) + 10
+    core = opened(A, B, limits=CoreLimits(backlog_bytes_per_session=room))
+    do(
+        core,
+        subscribe(A, 1, text="n = 1"),
+        subscribe(A, 2, Overflow.DROP_OLDEST, "n = 2"),
+        subscribe(A, 3, text="n = 3"),
+    )
+    do(core, publish(B, 1, batch(1, 1, 2, **large)))
+    assert [len(core.sessions[A].subscriptions[n]) for n in (1, 2, 3)] == [2, 1, 0]
+    # The one that drops makes room from its own; the others end, for a reason that names the session.
+    do(core, publish(B, 4, batch(2, 2, **large)))
+    assert kept(core, A, 2) == [(3, 2)]
+    reason = f"overflow: more than {room} bytes wait for the session"
+    assert Reply(A, EPOCH, messages.SubscriptionEnded(3, reason)) in do(core, publish(B, 6, batch(3, **large)))
+    do(core, commands.Receive(A, EPOCH, (1,), (2,)))
+    do(core, subscribe(A, 4, text="n = 3"), publish(B, 7, batch(3, **large)))
+    assert kept(core, A, 4) == [(1, 3)]
+    core.check_invariants()
+    core.set_state(core.get_state())
+    core.check_invariants()
+    assert core.sessions[A].ledger.bytes > 0
+
+
+def test_a_blocking_subscription_may_be_full_for_what_others_of_its_session_keep() -> None:
+    large: dict[str, Any] = {"payload": b"x" * 75}
+    size = len(event(1, **large))
+    core = opened(A, B, limits=CoreLimits(backlog_bytes_per_session=4 * size))
+    do(core, subscribe(A, 1, text="n = 1"), subscribe(A, 2, Overflow.BLOCK, "n = 2"), subscribe(B, 1, Overflow.BLOCK))
+    blocking = core.sessions[A].subscriptions[2]
+    do(core, publish(B, 1, batch(1, 1, **large)))
+    assert list(core.possibly_full(1, size)) == []
+    do(core, publish(B, 3, batch(1, **large)))
+    assert list(core.possibly_full(1, size)) == [blocking, core.sessions[B].subscriptions[1]]
+    core.check_invariants()
+    core.set_state(core.get_state())
+    core.check_invariants()
+    assert Freed() in do(core, commands.Receive(A, EPOCH, (1,), (2,)))
+    assert core.sessions[A].subscriptions[2] not in core.possibly_full(1, size)
+    core.check_invariants()
+    do(core, publish(B, 4, batch(1, 1, **large)))
+    assert Freed() in do(core, commands.Unsubscribe(A, EPOCH, 1))
+    core.check_invariants()
+
+
+def test_a_batch_that_the_session_has_no_room_for_is_kept_event_by_event() -> None:
+    large: dict[str, Any] = {"payload": b"x" * 75}
+    size = len(event(1, **large))
+    core = opened(A, B, limits=CoreLimits(backlog_bytes_per_session=3 * size))
+    do(core, subscribe(A, 1, text="n = 1"), subscribe(A, 2, Overflow.DROP_OLDEST, "n = 2"))
+    do(core, publish(B, 1, batch(1, 2, 2, 2, 2, **large)))
+    assert (kept(core, A, 1), kept(core, A, 2)) == ([(1, 1)], [(3, 2), (4, 2)])
+    subscription = core.sessions[A].subscriptions[2]
+    assert (subscription.dropped_through, len(subscription.positions(0, 9))) == (2, 2)
+    core.check_invariants()

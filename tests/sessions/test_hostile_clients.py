@@ -33,7 +33,9 @@ from tests.sessions.bench import EPOCH, BrokerBench, batch, sent, shown
 from tests.sessions.command_strategies import FILTERS, batches, integers, raw, some
 
 S, P = "client:s", "client:p"
-LIMITS = CoreLimits(sessions=3, subscriptions_per_session=3, backlog_events=4, backlog_bytes=400)
+LIMITS = CoreLimits(
+    sessions=3, subscriptions_per_session=3, backlog_events=4, backlog_bytes=400, backlog_bytes_per_session=600
+)
 
 
 def closed(bench: BrokerBench, client: str, *said: Message) -> str:

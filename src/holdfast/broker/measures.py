@@ -34,10 +34,13 @@ NODE_MEASURES: Final = {
 DRIVER_MEASURES: Final = {
     "connections": "open connections",
     "connections_opened_total": "connections whose handshake succeeded",
-    "connections_refused_total": "connections that were refused or broke the protocol",
+    "connections_refused_total": "connections that were refused or broke the protocol, for any reason",
     "bytes_read_total": "bytes read from all connections",
     "bytes_written_total": "bytes handed to the operating system, or to be",
     "turns_total": "turns of the node",
 }
 
 MEASURES: Final = {**NODE_MEASURES, **DRIVER_MEASURES}
+
+# Those of which there is one for each reason: docs/limits.md has the reasons.
+MEASURES_BY_REASON: Final = {"refusals_total": "connections that were refused or broke the protocol, by reason"}

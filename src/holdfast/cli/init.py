@@ -30,8 +30,10 @@ address = "{DEFAULT_ADDRESS}"          # where clients connect
 sessions = {_LIMITS.sessions}                   # clients that the broker remembers
 subscriptions_per_session = {_LIMITS.subscriptions_per_session}
 advertisements_per_session = {_LIMITS.advertisements_per_session}
+filter_bytes_per_session = {_LIMITS.filter_bytes_per_session}   # text of all its filters
 backlog_events = {_LIMITS.backlog_events}              # that a subscription keeps at its broker …
 backlog_bytes = {_LIMITS.backlog_bytes}             # … and their size
+backlog_bytes_per_session = {_LIMITS.backlog_bytes_per_session} # of all subscriptions of a client
 
 # [security]
 # plaintext = "{PLAINTEXT_ACCEPTED}"            # serve addresses other than loopback, without TLS

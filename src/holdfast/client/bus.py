@@ -36,14 +36,17 @@ from holdfast.errors import (
 )
 from holdfast.kernel.links import Role
 from holdfast.kernel.time import MILLISECOND
+from holdfast.model import Filter
+from holdfast.model.event import Event, check_event, check_topic, encode_event
 from holdfast.model.position import Position
 from holdfast.model.received import ReceivedEvent
-from holdfast.model.values import Value, check_mapping
+from holdfast.model.values import INTEGER_MAX, Value, check_attributes, check_mapping
 from holdfast.protocols.cursors import requests as log_requests
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.messages import Overflow, Refusal
 from holdfast.runtime.runner import NodeRunner
+from holdfast.wire.handshake import check_name
 
 BATCH_EVENTS = 256
 UNANSWERED_MAX = 4_096  # events that may be on their way before a publisher waits
@@ -81,6 +84,7 @@ class Bus:
 
     def __init__(self, url: str, name: str = "", on_state: OnState | None = None, timeout_s: float = 10.0) -> None:
         self.name = name or f"anonymous-{secrets.token_hex(8)}"
+        check_name(self.name)
         self.state = State.DISCONNECTED
         self._addresses = addresses_of(url)
         self._url = url
@@ -98,6 +102,7 @@ class Bus:
         self._idle: list[asyncio.Future[None]] = []
         self._opened: asyncio.Future[None] | None = None
         self._reason = ""
+        self._refusal = ""  # the broker's word for it, if it was one that refused
         # Under their numbers; named ones under theirs with the sign changed.
         self._subscriptions: dict[int, Subscription | NamedSubscription] = {}
         self._making: dict[int, Subscription | NamedSubscription] = {}
@@ -127,8 +132,8 @@ class Bus:
             await asyncio.wait_for(asyncio.shield(self._opened), self._timeout_s)
         except TimeoutError:
             await self._runner.stop()
-            hint = f": {self._reason}" if self._reason else ""
-            raise NotConnected(f"no broker at {self._url} answered within {self._timeout_s:g} s{hint}") from None
+            problem = f"no broker at {self._url} answered within {self._timeout_s:g} s"
+            raise NotConnected(problem, self._reason, self._refusal) from None
         except BaseException:
             await self._runner.stop()
             raise
@@ -297,6 +302,7 @@ class Bus:
         """
         if not 1 <= window <= 65_536:
             raise ValueError(f"window is 1 to 65536, not {window}")
+        Filter(filter)  # what is none is refused here: a broker closes the link for a text that is far too long
         if name is not None:
             if not 0 < len(name.encode()) <= 128:
                 raise ValueError("a subscription's name has 1 to 128 bytes")
@@ -362,6 +368,7 @@ class Bus:
         range twice gives the same events; PositionGone if a part of it is not kept any more. `at_least` waits until
         the log has reached that position.
         """
+        Filter(filter)  # as `subscribe` does
         return LogRange(self._log, filter, start, end, at_least)
 
     async def forget(self, name: str) -> bool:
@@ -421,6 +428,7 @@ class Bus:
         From then on an event that matches none of the client's advertisements raises NotAdvertised. A client that has
         none may publish anything.
         """
+        Filter(filter)  # as `subscribe` does
         return Advertisement(self, filter)
 
     async def _make_advertisement(self, text: str) -> int:
@@ -481,7 +489,7 @@ class Bus:
     def _answered(self, batch: _Batch, result: requests.Published) -> None:
         self._unanswered -= len(batch.events)
         for place, reason, text in result.refused:
-            problem = _publish_problem(reason, text)
+            problem = self._problem(batch.events[place], reason, text)
             refused = batch.waiters.pop(place, None)
             if refused is None:
                 self._posted_problem = self._posted_problem or problem
@@ -495,6 +503,18 @@ class Bus:
         if self._idle and not self._unanswered:
             _wake(self._idle)
 
+    def _problem(self, event: requests.NewEvent, reason: Refusal | None, problem: str) -> HoldfastError:
+        if reason is Refusal.EVENT:
+            return _event_problem(self.name, event, problem)
+        if reason is Refusal.NOT_ADVERTISED:
+            return NotAdvertised(problem)
+        if reason is Refusal.SUPERSEDED:
+            return Superseded(problem)
+        if problem == requests.NOT_CONNECTED:
+            text = "there is no connection, and the event was not to be kept for one"
+            return NotConnected(text, self._reason, self._refusal)
+        return OutcomeUnknown(problem)
+
     def _report(self, report: Any) -> None:
         match report:
             case requests.Connected():
@@ -504,8 +524,10 @@ class Bus:
                 if self._opened is not None and not self._opened.done():
                     self._opened.set_result(None)
             case requests.Disconnected():
-                self._reason = report.reason
+                self._reason, self._refusal = report.reason, ""
                 self._change(State.DISCONNECTED, report.reason)
+            case requests.NotReached():
+                self._not_reached(report)
             case requests.SessionLost():
                 self._reason = report.problem
                 self._end_everything(Superseded(report.problem))
@@ -524,6 +546,17 @@ class Bus:
                 lost = self._subscriptions.pop(report.subscription, None)
                 if lost is not None:
                     lost._end(SubscriptionEnded(f"the broker ended the subscription: {report.reason}", lost.filter))
+
+    def _not_reached(self, report: requests.NotReached) -> None:
+        """An attempt came to nothing. Attempts go on, and say the same again and again: what is new is told, once."""
+        reason = f"{report.address}: {report.reason}"
+        if reason == self._reason:
+            return
+        self._reason, self._refusal = reason, report.refusal
+        if report.refusal:
+            self._change(State.DISCONNECTED, reason)  # someone may have to do something about it
+        else:
+            log.info("%s: not connected (%s)", self.name, reason)
 
     def _change(self, state: State, detail: str) -> None:
         self.state = state
@@ -581,16 +614,20 @@ def _from_publication(event: Publication) -> requests.NewEvent:
     return requests.NewEvent(event)
 
 
-def _publish_problem(reason: Refusal | None, problem: str) -> HoldfastError:
-    if reason is Refusal.EVENT:
-        return EventError(problem)
-    if reason is Refusal.NOT_ADVERTISED:
-        return NotAdvertised(problem)
-    if reason is Refusal.SUPERSEDED:
-        return Superseded(problem)
-    if problem == requests.NOT_CONNECTED:
-        return NotConnected("there is no connection, and the event was not to be kept for one")
-    return OutcomeUnknown(problem)
+def _event_problem(publisher: str, new: requests.NewEvent, problem: str) -> EventError:
+    """Why an event was refused, with all that is known of it. A refusal is a text; the same look gives the fields."""
+    try:
+        check_topic(new.topic)
+        check_attributes(new.attributes)
+        # With numbers as large as can be: how large they were is not known any more, and it was refused.
+        most = INTEGER_MAX
+        event = Event(publisher, most, most, new.topic, dict(new.attributes), new.payload, most, most)
+        check_event(event, len(encode_event(event)))
+    except EventError as error:
+        return error
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        pass
+    return EventError(problem)
 
 
 def _refusal(result: requests.SubscriptionRefused | requests.AdvertisementRefused, text: str) -> HoldfastError:
@@ -598,7 +635,7 @@ def _refusal(result: requests.SubscriptionRefused | requests.AdvertisementRefuse
         case Refusal.FILTER:
             return FilterError(result.problem, text, result.offset, result.expected)
         case Refusal.LIMIT:
-            return LimitReached(result.problem)
+            return LimitReached(result.problem, result.limit, result.allowed)
         case _ if isinstance(result, requests.SubscriptionRefused):
             return SubscriptionEnded(result.problem, text)
         case _:

@@ -58,11 +58,12 @@ class LinkDown(_Input, frozen=True):
 
 
 class ConnectFailed(_Input, frozen=True):
-    """No link came of a `connect`."""
+    """No link came of a `connect`. `refusal`: the other side's reason in a word, if it answered and did not want us."""
 
     peer: str
     address: str
     reason: str
+    refusal: str = ""
 
 
 class TimerFired(_Input, frozen=True):

@@ -47,6 +47,8 @@ from holdfast.kernel.outbox import Outbox
 _Handler = Callable[[str, Any, Outbox], None]
 _Table = Mapping[type, Sequence[_Handler]]
 
+BREACH = "protocol error: "  # begins the reason of a link that is closed for what its peer said
+
 _BROADCAST: dict[type, str] = {
     input_type: "on_" + re.sub(r"(?<!^)(?=[A-Z])", "_", input_type.__name__).lower()
     for input_type in (
@@ -127,7 +129,7 @@ class Assembly:
             # Our own state is sound, since a part checks before it changes anything; the peer's is not.
             del self._table_of_link[received.link]
             out.note("control", what="protocol-error", detail={"peer": peer, "problem": str(error)})
-            out.disconnect(received.link, f"protocol error: {error}")
+            out.disconnect(received.link, f"{BREACH}{error}")
 
     def measure(self) -> dict[str, int]:
         """What all parts measure, by name."""

@@ -10,8 +10,8 @@ publisher (D0-A7).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Protocol, TypeAlias
 
 import msgspec
 
@@ -23,6 +23,9 @@ ATTRIBUTES_MAX = 64
 NAME_BYTES_MAX = 128
 STRING_BYTES_MAX = 64 * 1024
 PAYLOAD_BYTES_MAX = 512 * 1024
+# All of an event's bytes. What carries one event, whichever way, has to fit into a frame of 1 MiB.
+EVENT_BYTES_MAX = 1024 * 1024 - 1024
+BATCH_EVENTS_MAX = 8_192  # that travel together
 # Shorter bytes than these can't break any of the limits above: a name and its value take three bytes or more.
 SMALL_BYTES = 128
 
@@ -66,7 +69,9 @@ EventBytes = msgspec.Raw
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_one = msgspec.msgpack.Decoder(Event).decode
-_decode_events = msgspec.msgpack.Decoder(list[Event]).decode
+# A batch that claims more is refused before any of it is decoded: a frame of 1 MiB can hold 100,000 events of nothing.
+_Batch: TypeAlias = Annotated[list[Event], msgspec.Meta(max_length=BATCH_EVENTS_MAX)]
+_decode_events: Callable[[EventBytes | bytes], list[Event]] = msgspec.msgpack.Decoder(_Batch).decode
 _decode_slices = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
@@ -168,22 +173,30 @@ def check_limits(event: Event, size: int) -> None:
     if size <= STRING_BYTES_MAX and len(event.attributes) <= ATTRIBUTES_MAX and 4 * longest <= NAME_BYTES_MAX:
         return
     if len(event.attributes) > ATTRIBUTES_MAX:
-        raise EventError(f"an event has at most {ATTRIBUTES_MAX} attributes, not {len(event.attributes)}")
-    _check_length("topic", event.topic)
+        raise _beyond("attributes_max", ATTRIBUTES_MAX, "an event's attributes", len(event.attributes), "")
+    _check_length("topic", event.topic, "topic")
     if len(event.payload) > PAYLOAD_BYTES_MAX:
-        raise EventError(f"a payload has at most {PAYLOAD_BYTES_MAX} bytes, not {len(event.payload)}")
+        raise _beyond("payload_bytes_max", PAYLOAD_BYTES_MAX, "a payload's bytes", len(event.payload))
     for name, value in event.attributes.items():
         length = len(name.encode())
         if length > NAME_BYTES_MAX:
-            shown = name[:20]
-            raise EventError(f"attribute names have at most {NAME_BYTES_MAX} bytes; {shown!r}… has {length}", name)
+            shown = f"{name[:20]}…"
+            raise _beyond("name_bytes_max", NAME_BYTES_MAX, f"the bytes of attribute name {shown!r}", length, name)
         if isinstance(value, str):
-            _check_length(f"attribute {name!r}", value)
+            _check_length(f"attribute {name!r}", value, name)
+    if size > EVENT_BYTES_MAX:
+        raise _beyond("event_bytes_max", EVENT_BYTES_MAX, "an event's bytes", size)
 
 
-def _check_length(what: str, text: str) -> None:
+def _check_length(what: str, text: str, attribute: str) -> None:
     if len(text) > STRING_BYTES_MAX // 4 and len(text.encode()) > STRING_BYTES_MAX:
-        raise EventError(f"{what} has at most {STRING_BYTES_MAX} bytes, not {len(text.encode())}")
+        raise _beyond("string_bytes_max", STRING_BYTES_MAX, f"the bytes of {what}", len(text.encode()), attribute)
+
+
+def _beyond(limit: str, allowed: int, what: str, count: int, attribute: str = "") -> EventError:
+    """`attribute` is cut short: an error is not to carry a name of a megabyte on."""
+    problem = f"{what} are {count}, beyond {limit}, {allowed}"
+    return EventError(problem, attribute[:NAME_BYTES_MAX], limit=limit, allowed=allowed)
 
 
 def check_event(event: Event, size: int) -> None:

@@ -9,7 +9,15 @@ from holdfast.kernel.messages import Message, Record
 from holdfast.protocols.cursors.messages import CURSOR_MESSAGES, LARGE_CURSOR_MESSAGES
 from holdfast.protocols.operating.messages import OPERATING_MESSAGES, Inspected
 from holdfast.protocols.sessions.commands import SESSION_RECORDS
-from holdfast.protocols.sessions.messages import SESSION_MESSAGES, Deliver, OpenSession, Progress, Publish
+from holdfast.protocols.sessions.messages import (
+    SESSION_MESSAGES,
+    Accepted,
+    Deliver,
+    OpenSession,
+    Progress,
+    Publish,
+    SessionOpened,
+)
 
 # What Hello offers, best first. A version is raised when messages change in a way that defaults can't bridge.
 PROTOCOL_VERSIONS: Final = (1,)
@@ -17,7 +25,17 @@ PROTOCOL_VERSIONS: Final = (1,)
 MESSAGES: Final = Registry[Message]({**SESSION_MESSAGES, **OPERATING_MESSAGES, **CURSOR_MESSAGES})
 RECORDS: Final = Registry[Record]({**SESSION_RECORDS})
 
-# Kinds whose size grows with events, subscriptions or links; all others are small.
+# Kinds whose size grows with events, subscriptions, links or with what was refused; all others are small.
 LARGE_KINDS: Final = frozenset(
-    MESSAGES.kinds[large] for large in (OpenSession, Publish, Progress, Deliver, Inspected, *LARGE_CURSOR_MESSAGES)
+    MESSAGES.kinds[large]
+    for large in (
+        OpenSession,
+        Publish,
+        Progress,
+        Deliver,
+        SessionOpened,
+        Accepted,
+        Inspected,
+        *LARGE_CURSOR_MESSAGES,
+    )
 )

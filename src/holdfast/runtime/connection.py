@@ -11,14 +11,18 @@ from holdfast.errors import HandshakeRefused, ProtocolError
 from holdfast.kernel.messages import Message
 from holdfast.protocols.catalogue import MESSAGES
 from holdfast.wire.addresses import is_loopback
-from holdfast.wire.framing import FrameReader
-from holdfast.wire.handshake import Dialling, Listening, Peer
+from holdfast.wire.framing import Frame, FrameReader, encode_frames
+from holdfast.wire.handshake import HANDSHAKE, Dialling, HelloRefused, LinkClosed, Listening, Peer, Reason
 from holdfast.wire.limits import WireLimits
 
 SECONDS = 1e-9
 # What the operating system and asyncio hold for a slow reader before the node's queue fills up.
 WRITE_BUFFER_BYTES = 256 * 1024
+# What is read from one connection before the node has dealt with it. The event loop may read many times in a row, and
+# small messages take up a hundred times their bytes.
+READ_BYTES_MAX = 256 * 1024
 CLOSE_WITHIN_S = 2.0
+PROBLEM_CHARACTERS_MAX = 400  # that the other side is told
 
 
 class Owner(Protocol):
@@ -26,6 +30,10 @@ class Owner(Protocol):
 
     def on_open(self, connection: Connection, peer: Peer) -> bool:
         """It is known who is there. False if the connection is not wanted, and was closed with a reason."""
+        ...
+
+    def on_refused(self, connection: Connection, reason: Reason, problem: str) -> None:
+        """The other side did what it may not; the connection is being closed for that."""
         ...
 
     def on_messages(self, connection: Connection, messages: list[Message]) -> None: ...
@@ -53,15 +61,19 @@ class Connection(asyncio.Protocol):
         self.expected = expected  # who should be there; empty for anyone
         self.writable = True
         self.known = False  # to the owner's node
-        self.is_refused = False  # by us, or for a breach of protocol
+        self.refusal = ""  # the other side's reason, if it did not want us
+        self.origin = ""  # the other side's address, for the log
         self.bytes_read = 0
         self.bytes_written = 0
         self._owner = owner
         self._handshake: Dialling | Listening | None = handshake
+        self._listening = isinstance(handshake, Listening)
         self._limits = limits
         self._reader = FrameReader(limits)
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
+        self._undigested = 0  # bytes that the owner's node has not dealt with
+        self._paused = False
         self._reason = ""  # why it was closed from here
         self._closed = False
 
@@ -79,6 +91,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast(asyncio.Transport, transport)
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        self.origin = "{}:{}".format(*(transport.get_extra_info("peername") or ("?", "?"))[:2])
         raw = transport.get_extra_info("socket")
         if raw is not None and raw.family in (socket.AF_INET, socket.AF_INET6):
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -97,34 +110,71 @@ class Connection(asyncio.Protocol):
                 if not data:
                     return
             frames = self._reader.feed(data)
-            if frames:
-                decoders = MESSAGES.decoders
-                self._owner.on_messages(self, [decoders[kind](body) for kind, body in frames])
         except HandshakeRefused as refused:
-            if isinstance(self._handshake, Listening):
-                self.write(self._handshake.answer)
-                self.is_refused = True
-            self.close(str(refused))
+            if self._listening:
+                self.refuse(Reason(refused.reason), refused.problem)
+            else:
+                self.refusal = refused.reason
+                self.close(f"refused: {refused.problem}")
+            return
         except ProtocolError as error:
-            self._breach(str(error))
-        except KeyError as error:
-            self._breach(f"there is no message with the number {error}")
-        except UNREADABLE as error:
-            self._breach(str(error))
+            self.refuse(Reason.PROTOCOL if self._handshake is not None else Reason.FRAME, str(error))
+            return
+        if frames:
+            decoders = MESSAGES.decoders
+            try:
+                messages = [decoders[kind](body) for kind, body in frames]
+            except (KeyError, *UNREADABLE):
+                self._on_unreadable(frames)
+                return
+            self._owner.on_messages(self, messages)
+            self._undigested += len(data)
+            if self._undigested >= READ_BYTES_MAX and not self._paused and self._transport is not None:
+                self._paused = True
+                self._transport.pause_reading()
 
-    def _breach(self, problem: str) -> None:
-        self.is_refused = True
-        self.close(f"protocol error: {problem}")
+    def _on_unreadable(self, frames: list[Frame]) -> None:
+        """One of the frames holds no message. Those before it count: they may be why the other side said goodbye."""
+        messages: list[Message] = []
+        for kind, body in frames:
+            decode = MESSAGES.decoders.get(kind)
+            try:
+                if decode is None:
+                    reason, problem = self._read_farewell(kind, body)
+                    break
+                messages.append(decode(body))
+            except UNREADABLE:
+                # What the decoder says may quote the peer's own words, which belong into no log.
+                reason, problem = Reason.MESSAGE, f"bytes are no {MESSAGES.types[kind].__name__}"
+                break
+        if messages:
+            self._owner.on_messages(self, messages)
+        if reason is Reason.MESSAGE:
+            self.refuse(reason, problem)
+        else:
+            self.refusal = reason.value
+            self.close(f"the other side closed: {problem}")
+
+    def _read_farewell(self, kind: int, body: bytes) -> tuple[Reason, str]:
+        try:
+            farewell = None if self._listening else HANDSHAKE.decode(kind, body)
+        except ProtocolError:
+            farewell = None
+        if isinstance(farewell, LinkClosed):
+            # MESSAGE is for what was not understood here; what the other side did not understand is a breach of ours.
+            reason = Reason.BREACH if farewell.reason is Reason.MESSAGE else farewell.reason
+            return reason, farewell.problem
+        return Reason.MESSAGE, f"there is no message with the number {kind}"
 
     def _greet(self, handshake: Dialling | Listening, data: bytes) -> bytes:
         peer, rest = handshake.feed(data)
         if peer is None:
             return b""
+        if not self._owner.on_open(self, peer):
+            return b""
         if self._deadline is not None:
             self._deadline.cancel()
         self._handshake = None
-        if not self._owner.on_open(self, peer):
-            return b""
         if isinstance(handshake, Listening):
             self.write(handshake.answer)
         return rest
@@ -151,10 +201,29 @@ class Connection(asyncio.Protocol):
             self.bytes_written += len(data)
             self._transport.write(data)
 
+    def digested(self) -> None:
+        """What was handed over so far is dealt with."""
+        self._undigested = 0
+        if self._paused:
+            self._paused = False
+            if self._transport is not None and not self._transport.is_closing():
+                self._transport.resume_reading()
+
+    def refuse(self, reason: Reason, problem: str) -> None:
+        """Closes for something that the other side did, and tells it what."""
+        if not self._closed:
+            self._owner.on_refused(self, reason, problem)
+            self._close(reason, problem, f"protocol error: {problem}")
+
     def close(self, reason: str) -> None:
         """Closes after what was written; the owner hears of it at once."""
-        if self._closed:
-            return
+        if not self._closed:
+            self._close(Reason.CLOSING, reason, reason)
+
+    def _close(self, why: Reason, problem: str, reason: str) -> None:
+        if self._listening:
+            said = HelloRefused if self._handshake is not None else LinkClosed
+            self.write(encode_frames([HANDSHAKE.encode(said(why, problem[:PROBLEM_CHARACTERS_MAX]))]))
         self._reason = reason
         self._closed = True
         if self._transport is not None:
@@ -166,5 +235,8 @@ class Connection(asyncio.Protocol):
         self._owner.on_closed(self, reason)
 
     def _too_late(self) -> None:
-        seconds = self._limits.handshake_time * SECONDS
-        self.close(f"no handshake within {seconds:.0f} s")
+        problem = f"no handshake within {self._limits.handshake_time * SECONDS:.0f} s"
+        if self._listening:
+            self.refuse(Reason.LATE, problem)
+        else:
+            self.close(problem)

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final, cast
 
-from holdfast.broker.measures import MEASURES
+from holdfast.broker.measures import MEASURES, MEASURES_BY_REASON
+from holdfast.runtime.refusals import REASONS
 from holdfast.runtime.runner import NodeRunner
 
 REQUEST_BYTES_MAX: Final = 4 * 1024
@@ -24,20 +25,27 @@ def exposition(runners: Sequence[NodeRunner]) -> str:
     for name, meaning in MEASURES.items():
         rows = [f'holdfast_{name}{{broker="{broker}"}} {values[name]}' for broker, values in measured if name in values]
         if rows:
-            lines += [f"# HELP holdfast_{name} {meaning}", f"# TYPE holdfast_{name} {_kind(name)}", *rows]
+            lines += [*_heading(name, meaning), *rows]
+    for name, meaning in MEASURES_BY_REASON.items():
+        lines += _heading(name, meaning)
+        for runner in runners:
+            # All of them, also at 0: a counter that appears with its first refusal hides that one.
+            for reason in REASONS:
+                labels = f'broker="{runner.name}",reason="{reason}"'
+                lines.append(f"holdfast_{name}{{{labels}}} {runner.refusals[reason]}")
     usage = resource.getrusage(resource.RUSAGE_SELF)
     peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     for name, meaning, value in (
         ("process_cpu_seconds_total", "processor time of this process", f"{usage.ru_utime + usage.ru_stime:.3f}"),
         ("process_peak_resident_bytes", "the most memory that this process has had", str(peak)),
     ):
-        lines += [f"# HELP holdfast_{name} {meaning}", f"# TYPE holdfast_{name} {_kind(name)}"]
-        lines.append(f"holdfast_{name} {value}")
+        lines += [*_heading(name, meaning), f"holdfast_{name} {value}"]
     return "\n".join(lines) + "\n"
 
 
-def _kind(name: str) -> str:
-    return "counter" if name.endswith("_total") else "gauge"
+def _heading(name: str, meaning: str) -> list[str]:
+    kind = "counter" if name.endswith("_total") else "gauge"
+    return [f"# HELP holdfast_{name} {meaning}", f"# TYPE holdfast_{name} {kind}"]
 
 
 class MetricsServer:

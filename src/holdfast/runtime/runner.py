@@ -35,14 +35,16 @@ from holdfast.kernel.links import Role, peer_name
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import InvariantBroken, Node
 from holdfast.kernel.outbox import Complete, Connect, Deliver, Disconnect, Note, Outbox, ReadLog, SendLog
+from holdfast.kernel.parts import BREACH
 from holdfast.kernel.queues import Entry, Lane, OutputQueue, QueueState
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.catalogue import MESSAGES
 from holdfast.runtime.connection import CLOSE_WITHIN_S, SECONDS, Connection
+from holdfast.runtime.refusals import Refusals
 from holdfast.runtime.storage import Storage
 from holdfast.wire.addresses import split_address
 from holdfast.wire.framing import encode_frames
-from holdfast.wire.handshake import Dialling, Listening, Peer, Reason, refusal
+from holdfast.wire.handshake import Dialling, Listening, Peer, Reason
 from holdfast.wire.limits import WireLimits
 
 NodeFactory = Callable[[Random, StoredStreams], Node]
@@ -96,16 +98,19 @@ class NodeRunner:
         self._timers: dict[TimerKey, asyncio.TimerHandle] = {}
         self._servers: list[asyncio.Server] = []
         self._connections: set[Connection] = set()  # all, also those that are not open yet
+        self._greeting: dict[Connection, None] = {}  # accepted, and not open yet; oldest first
+        self._refusals = Refusals(name, self._loop.time)
+        self.refusals = self._refusals.counts  # what peers did that they may not, by reason
         self._lingering: set[Connection] = set()  # closed, and with something left to write
         self._all_gone = asyncio.Event()
         self._by_peer: dict[str, Connection] = {}
         self._by_link: dict[int, Connection] = {}
         self._fresh: list[Connection] = []  # open, but the node has not been told
+        self._heard: list[Connection] = []  # with messages that the node has not been given
         self._last_link = 0
         self._dialling: set[asyncio.Task[None]] = set()
         self._turns = 0
         self._opened = 0
-        self._refused = 0
         self._bytes_read = 0  # over connections that are gone
         self._bytes_written = 0
         self._blocked: dict[OutputQueue, None] = {}  # with something left that waits for storage or for the link
@@ -172,7 +177,7 @@ class NodeRunner:
             **measure_node(),
             "connections": len(self._by_link),
             "connections_opened_total": self._opened,
-            "connections_refused_total": self._refused,
+            "connections_refused_total": self.refusals.total(),
             "bytes_read_total": self._bytes_read + sum(c.bytes_read for c in self._connections),
             "bytes_written_total": self._bytes_written + sum(c.bytes_written for c in self._connections),
             "turns_total": self._turns,
@@ -202,6 +207,7 @@ class NodeRunner:
             return
         inputs, self._inbox = self._inbox, []
         fresh, self._fresh = self._fresh, []
+        heard, self._heard = self._heard, []
         out.now = time.monotonic_ns()
         out.wall = time.time_ns()
         try:
@@ -212,6 +218,8 @@ class NodeRunner:
                 if connection.peer in out.queues:
                     out.queues[connection.peer].touch()
             self._carry_out(out)
+            for connection in heard:
+                connection.digested()
         except InvariantBroken as error:
             self._fail(str(error))
         except Exception as error:
@@ -256,7 +264,9 @@ class NodeRunner:
                 task.add_done_callback(self._dialling.discard)
             case Disconnect():
                 connection = self._by_link.get(action.link)
-                if connection is not None:
+                if connection is not None and action.reason.startswith(BREACH):
+                    connection.refuse(Reason.BREACH, action.reason.removeprefix(BREACH))
+                elif connection is not None:
                     connection.close(action.reason)
             case ReadLog():
                 if self._storage is not None:
@@ -332,6 +342,11 @@ class NodeRunner:
         handshake = Listening(roles, self.name, self._incarnation, self._limits)
         connection = Connection(self, handshake, self._limits)
         self._connections.add(connection)
+        if len(self._greeting) >= self._limits.handshakes:
+            # Whoever means it has said who it is long before so many others came: the oldest is the slow one.
+            problem = f"more than handshakes, {self._limits.handshakes}, connections have not said who they are"
+            next(iter(self._greeting)).refuse(Reason.CROWDED, problem)
+        self._greeting[connection] = None
         return connection
 
     async def _dial(self, action: Connect) -> None:
@@ -353,9 +368,11 @@ class NodeRunner:
             connection.close(f"{name} answered, not {connection.expected}")
             return False
         if len(self._by_link) >= self._limits.connections:
-            return self._refuse(connection, Reason.LIMIT, "the broker has all the connections that it takes")
+            problem = f"the broker has all the connections that it takes: connections, {self._limits.connections}"
+            return self._refuse(connection, Reason.LIMIT, problem)
         if peer.role is Role.OPERATOR and not connection.is_local:
             return self._refuse(connection, Reason.ROLE, "operators are served over loopback only")
+        self._greeting.pop(connection, None)
         older = self._by_peer.get(name)
         if older is not None:
             older.close("superseded by a newer link")
@@ -369,14 +386,18 @@ class NodeRunner:
         return True
 
     def _refuse(self, connection: Connection, reason: Reason, problem: str) -> bool:
-        if not connection.address:
-            connection.is_refused = True
-            connection.write(refusal(reason, problem))
-        connection.close(problem)
+        if connection.address:
+            connection.close(problem)  # we dialled: the other side did nothing wrong
+        else:
+            connection.refuse(reason, problem)
         return False
+
+    def on_refused(self, connection: Connection, reason: Reason, problem: str) -> None:
+        self._refusals.add(reason, connection.peer or connection.origin, problem)
 
     def on_messages(self, connection: Connection, messages: list[Message]) -> None:
         self._hand(Received(connection.link, connection.peer, messages))
+        self._heard.append(connection)
 
     def on_writable(self, connection: Connection) -> None:
         queue = self._out.queues.get(connection.peer)
@@ -392,7 +413,7 @@ class NodeRunner:
         self._connections.discard(connection)
         self._bytes_read += connection.bytes_read
         self._bytes_written += connection.bytes_written
-        self._refused += connection.is_refused
+        self._greeting.pop(connection, None)
         if connection.has_socket:
             self._lingering.add(connection)
         if connection.link:
@@ -401,4 +422,4 @@ class NodeRunner:
                 del self._by_peer[connection.peer]
             self._hand(LinkDown(connection.link, connection.peer, reason))
         elif connection.address:
-            self._hand(ConnectFailed(connection.expected, connection.address, reason))
+            self._hand(ConnectFailed(connection.expected, connection.address, reason, connection.refusal))

@@ -13,10 +13,12 @@ from holdfast.broker.assembly import BrokerSettings, make_broker
 from holdfast.broker.site import PLAINTEXT_ACCEPTED, BrokerEntry, Site
 from holdfast.errors import SiteError
 from holdfast.kernel.links import Role
+from holdfast.runtime.descriptors import fitted
 from holdfast.runtime.metrics import MetricsServer
 from holdfast.runtime.runner import NodeRunner
 from holdfast.runtime.segment_storage import SegmentStorage
 from holdfast.wire.addresses import is_loopback, split_address
+from holdfast.wire.limits import WireLimits
 
 log = logging.getLogger("holdfast")
 
@@ -81,7 +83,11 @@ async def _start(site: Site, entry: BrokerEntry, ready: Ready) -> NodeRunner:
     settings = BrokerSettings(entry.id, entry.durable, limits=site.limits, retention=site.retention)
     storage = SegmentStorage(entry.data) if entry.durable else None
     runner = NodeRunner(
-        entry.id, Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), storage=storage
+        entry.id,
+        Role.BROKER,
+        lambda rng, streams: make_broker(settings, rng, streams),
+        storage=storage,
+        limits=fitted(WireLimits()),
     )
     try:
         runner.start()

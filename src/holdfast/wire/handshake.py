@@ -2,7 +2,8 @@
 
 The one that dials says a magic word, which differs between clients, operators and brokers, and a `Hello`. The one that
 was dialled answers `HelloAccepted`, or `HelloRefused` and closes. Which roles there can be is decided by the listener:
-the one for brokers serves no one else, and the one for clients and operators serves no broker.
+the one for brokers serves no one else, and the one for clients and operators serves no broker. Whoever was dialled and
+closes a link later says why: `LinkClosed` is the last frame of it.
 
 A machine without I/O: bytes in; out come bytes to send, and the peer when it is known.
 """
@@ -33,14 +34,27 @@ MAGIC_BYTES: Final = 16
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
+def check_name(name: str) -> None:
+    """Refuses what no peer may be called, with the error that a listener would give."""
+    if not NAME.fullmatch(name):
+        problem = f"{name[:64]!r} is no name: letters, digits, '_', '.' and '-', up to 64"
+        raise HandshakeRefused(Reason.NAME.value, problem)
+
+
 class Reason(enum.Enum):
-    """Why a handshake was refused."""
+    """Why a handshake was refused, or a link closed."""
 
     PROTOCOL = "protocol"  # this is no handshake
     ROLE = "role"  # of another listener
     VERSION = "version"  # no version in common
     NAME = "name"  # no name, or one that may not be used
     LIMIT = "limit"  # too many connections
+    LATE = "late"  # no handshake within its time
+    CROWDED = "crowded"  # too many connections without a handshake: the oldest goes
+    FRAME = "frame"  # one that is too long, or empty
+    MESSAGE = "message"  # one that there is not, or that can't be read
+    BREACH = "breach"  # a message that may not be said, or not now
+    CLOSING = "closing"  # nobody's fault
 
 
 class Hello(Message, frozen=True):
@@ -65,7 +79,14 @@ class HelloRefused(Message, frozen=True):
     problem: str
 
 
-HANDSHAKE: Final = Registry[Message]({240: Hello, 241: HelloAccepted, 242: HelloRefused})
+class LinkClosed(Message, frozen=True):
+    """The last frame of a link, from the side that was dialled."""
+
+    reason: Reason
+    problem: str
+
+
+HANDSHAKE: Final = Registry[Message]({240: Hello, 241: HelloAccepted, 242: HelloRefused, 243: LinkClosed})
 
 
 def refusal(reason: Reason, problem: str) -> bytes:
@@ -172,8 +193,10 @@ class Listening(_Step):
         if not common:
             offered, spoken = (", ".join(map(str, versions)) for versions in (hello.versions, PROTOCOL_VERSIONS))
             self._refuse(Reason.VERSION, f"versions {offered or 'none'} were offered; this broker speaks {spoken}")
-        if not NAME.fullmatch(hello.name):
-            self._refuse(Reason.NAME, f"{hello.name[:64]!r} is no name: letters, digits, '_', '.' and '-', up to 64")
+        try:
+            check_name(hello.name)
+        except HandshakeRefused as refused:
+            self._refuse(Reason.NAME, refused.problem)
         accepted = HelloAccepted(common[0], self._name, self._incarnation)
         self.answer = encode_frames([HANDSHAKE.encode(accepted)])
         return Peer(self._role, hello.name, hello.incarnation, common[0])

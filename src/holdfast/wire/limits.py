@@ -12,6 +12,7 @@ class WireLimits(msgspec.Struct, frozen=True, gc=False):
 
     handshake_bytes: int = 4 * 1024  # that are looked at before a peer has said who it is
     handshake_time: int = 5 * SECOND
+    handshakes: int = 1_000  # connections that have not said who they are; the oldest makes room for one more
     frame_bytes: int = 1024 * 1024
     control_frame_bytes: int = 16 * 1024  # for messages that carry no events and no lists of subscriptions
     connections: int = 10_000

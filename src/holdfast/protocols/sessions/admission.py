@@ -98,10 +98,16 @@ class Admission:
             for subscription in self._core.possibly_full(len(events), len(batch))
             if len(subscription) + len(events) > limits.backlog_events
             or subscription.bytes + len(batch) > limits.backlog_bytes
+            or subscription.ledger.bytes + len(batch) > subscription.ledger.bytes_max
         }
         if not tight:
             return len(events)
-        room_bytes = {subscription: limits.backlog_bytes - subscription.bytes for subscription in tight}
+        room_bytes = {
+            subscription: min(
+                limits.backlog_bytes - subscription.bytes, subscription.ledger.bytes_max - subscription.ledger.bytes
+            )
+            for subscription in tight
+        }
         seen = max(0, session.accepted + 1 - first)
         for row in range(seen, len(events)):
             size = len(slices[row])
@@ -186,7 +192,11 @@ class Admission:
         return [
             subscription
             for subscription in self._core.blocking
-            if (len(subscription) >= limits.backlog_events or subscription.bytes + size > limits.backlog_bytes)
+            if (
+                len(subscription) >= limits.backlog_events
+                or subscription.bytes + size > limits.backlog_bytes
+                or subscription.ledger.bytes + size > subscription.ledger.bytes_max
+            )
             and _wants(subscription, event, size)
         ]
 

@@ -124,7 +124,9 @@ class Advertiser:
         self._answered(advertisement)
         del self._advertisements[advertisement.number]
         if advertisement.maker is not None:
-            result = requests.AdvertisementRefused(refused.reason, refused.problem, refused.offset, refused.expected)
+            result = requests.AdvertisementRefused(
+                refused.reason, refused.problem, refused.offset, refused.expected, refused.limit, refused.allowed
+            )
             out.complete(advertisement.maker, result)
         else:
             lost = requests.AdvertisementLost(advertisement.number, refused.problem)

@@ -75,6 +75,7 @@ class ClientSession:
         self._link = 0
         self._address = ""
         self._heard_at = 0
+        self._refusal = ""  # the broker's reason to give us no session on this link
         self._closing: list[int] = []  # requests to close
 
     @property
@@ -100,7 +101,11 @@ class ClientSession:
 
     def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
         if self.phase is Phase.CONNECTING and failed.address == self._address:
+            self._not_reached(failed.reason, out, failed.refusal)
             self._pause(out)
+
+    def _not_reached(self, reason: str, out: Outbox, refusal: str = "") -> None:
+        out.complete(requests.UNSOLICITED, requests.NotReached(self._address, reason, refusal))
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
         if self.phase is not Phase.CONNECTING or up.address != self._address:
@@ -108,7 +113,7 @@ class ClientSession:
             return
         self._conversation.enter(Phase.OPENING)
         self._conversation.broker = up.peer
-        self._link, self._heard_at = up.link, out.now
+        self._link, self._heard_at, self._refusal = up.link, out.now, ""
         self._open(out)
         self._conversation.started_talking(out)
 
@@ -124,6 +129,8 @@ class ClientSession:
             return
         if self.phase is Phase.OPEN:
             out.complete(requests.UNSOLICITED, requests.Disconnected(down.reason))
+        else:
+            self._not_reached(down.reason, out, self._refusal)
         self._publisher.on_link_lost(down.reason, out)
         if self._closing:
             self._closed("the broker was gone", out)
@@ -172,6 +179,7 @@ class ClientSession:
         if not (self._conversation.is_opening_with(peer) or self._conversation.is_open_with(peer)):
             return
         if refused.reason is Refusal.LIMIT:
+            self._refusal = refused.reason.value
             out.disconnect(self._link, refused.problem)  # the broker is full: LinkDown leads to the next address
             return
         out.complete(requests.UNSOLICITED, requests.SessionLost(refused.problem))
@@ -241,6 +249,7 @@ class ClientSession:
         if self.phase is Phase.OPENING:
             out.disconnect(self._link, "no session in time")  # LinkDown leads to a pause
         elif self.phase is Phase.CONNECTING:
+            self._not_reached("no answer in time", out)
             self._pause(out)
 
     def _ping(self, out: Outbox) -> None:

@@ -50,8 +50,14 @@ from holdfast.protocols.sessions.outputs import (
     Reply,
     Woken,
 )
-from holdfast.protocols.sessions.session import Session, SessionState, session_from, session_state
-from holdfast.protocols.sessions.subscriptions import Subscription, SubscriptionState
+from holdfast.protocols.sessions.session import (
+    Session,
+    SessionState,
+    session_from,
+    session_state,
+    too_many_filter_bytes,
+)
+from holdfast.protocols.sessions.subscriptions import Ledger, Subscription, SubscriptionState
 
 STATE_FORMAT = 1
 # A client says which epoch it had. Larger ones were never granted, and would leave no room for the next.
@@ -86,6 +92,8 @@ class BrokerCore:
         self.dormant: dict[str, None] = {}  # clients that stayed away, oldest first; kept while there is room
         self.blocking: dict[Subscription, None] = {}  # those whose publishers wait
         self._crowded: dict[Subscription, None] = {}  # of those, the ones with half of their room taken
+        # Ledgers of sessions with half of their room taken, and with some that block.
+        self._crowded_ledgers: dict[Ledger, None] = {}
         self.index: FilterIndex[Subscription] = FilterIndex()
         self._decoded: tuple[EventBytes, list[Event], list[EventBytes]] | None = None
 
@@ -138,12 +146,13 @@ class BrokerCore:
         if known is None or known.instance != command.instance:
             if len(self.sessions) >= self.limits.sessions and not self._forget_oldest(outputs):
                 problem = f"the broker has {self.limits.sessions} sessions, and takes no more"
-                refusal = messages.SessionRefused(Refusal.LIMIT, problem)
+                refusal = messages.SessionRefused(Refusal.LIMIT, problem, "sessions", self.limits.sessions)
                 outputs.append(NotOpened(command.client, command.instance, refusal))
                 return
             # The clock keeps the epochs of different brokers apart, and those of a broker that forgot.
             last = max(min(command.epoch, EPOCH_MAX), 0 if known is None else known.epoch)
-            known = Session(command.client, command.instance, max(wall // MILLISECOND, last + 1))
+            epoch = max(wall // MILLISECOND, last + 1)
+            known = Session(command.client, command.instance, epoch, self.limits.backlog_bytes_per_session)
             self.sessions[command.client] = known
         self.dormant.pop(command.client, None)
         outputs.append(Opened(command.client, command.instance, known.epoch))
@@ -196,7 +205,13 @@ class BrokerCore:
         elif len(session.subscriptions) + len(session.ended) >= self.limits.subscriptions_per_session:
             # One that ended counts until its client has said that it knows, or there would be no end to them.
             problem = f"a session has at most {self.limits.subscriptions_per_session} subscriptions"
-            refusal = messages.SubscribeRefused(number, Refusal.LIMIT, problem)
+            allowed = self.limits.subscriptions_per_session
+            limit = "subscriptions_per_session"
+            refusal = messages.SubscribeRefused(number, Refusal.LIMIT, problem, limit=limit, allowed=allowed)
+        elif session.filter_bytes() + len(command.filter) > self.limits.filter_bytes_per_session:
+            allowed = self.limits.filter_bytes_per_session
+            limit, problem = "filter_bytes_per_session", too_many_filter_bytes(allowed)
+            refusal = messages.SubscribeRefused(number, Refusal.LIMIT, problem, limit=limit, allowed=allowed)
         else:
             try:
                 wanted = Filter(command.filter)
@@ -207,11 +222,16 @@ class BrokerCore:
         outputs.append(Reply(session.client, session.epoch, refusal or messages.Subscribed(number)))
 
     def _add(self, subscription: Subscription) -> None:
-        self.sessions[subscription.client].subscriptions[subscription.number] = subscription
+        session = self.sessions[subscription.client]
+        session.subscriptions[subscription.number] = subscription
+        subscription.ledger = session.ledger
+        session.ledger.bytes += subscription.bytes
         self.index.add(subscription, subscription.filter)
         if subscription.overflow is Overflow.BLOCK:
             self.blocking[subscription] = None
+            session.ledger.blocking[subscription] = None
             self._count_crowded(subscription)
+        self._count_ledger(session.ledger)
 
     def _count_crowded(self, subscription: Subscription) -> None:
         if subscription.is_crowded(self.limits.backlog_events, self.limits.backlog_bytes):
@@ -219,20 +239,40 @@ class BrokerCore:
         else:
             self._crowded.pop(subscription, None)
 
+    def _count_ledger(self, ledger: Ledger) -> None:
+        if ledger.blocking and ledger.is_crowded:
+            self._crowded_ledgers[ledger] = None
+        else:
+            self._crowded_ledgers.pop(ledger, None)
+
     def possibly_full(self, events: int, size: int) -> dict[Subscription, None]:
         """The blocking subscriptions that may not have room for so many events of that size in all.
 
         A batch that fits into half of the room needs a look at the crowded ones only: there may be thousands of others.
         """
-        small = 2 * events <= self.limits.backlog_events and 2 * size <= self.limits.backlog_bytes
-        return self._crowded if small else self.blocking
+        bytes_max = min(self.limits.backlog_bytes, self.limits.backlog_bytes_per_session)
+        if 2 * events > self.limits.backlog_events or 2 * size > bytes_max:
+            return self.blocking
+        if not self._crowded_ledgers:
+            return self._crowded
+        found = dict(self._crowded)
+        for ledger in self._crowded_ledgers:
+            found |= ledger.blocking
+        return found
 
     def _remove(self, subscription: Subscription, outputs: list[Output]) -> None:
         self.index.remove(subscription)
+        ledger = subscription.ledger
+        freed = bool(ledger.blocking) and ledger.is_crowded  # for others, which share the session's room with it
+        ledger.bytes -= subscription.bytes
         outputs.append(Removed(subscription))
         if subscription.overflow is Overflow.BLOCK:
             del self.blocking[subscription]
+            del ledger.blocking[subscription]
             self._crowded.pop(subscription, None)
+            freed = True
+        self._count_ledger(ledger)
+        if freed:
             outputs.append(Freed())
 
     def _unsubscribe(self, command: commands.Unsubscribe, outputs: list[Output]) -> None:
@@ -260,7 +300,8 @@ class BrokerCore:
         session = self.session(command.client, command.epoch)
         if session is None:
             return
-        freed = False
+        # A session that kept much may have made a blocking subscription's publishers wait for any of its others.
+        freed = bool(session.ledger.blocking) and session.ledger.is_crowded
         for number, received in zip(command.subscriptions, command.numbers, strict=False):
             subscription = session.subscriptions.get(number)
             if subscription is not None:
@@ -268,6 +309,7 @@ class BrokerCore:
                 if subscription.overflow is Overflow.BLOCK:
                     freed = True
                     self._count_crowded(subscription)
+        self._count_ledger(session.ledger)
         if freed:
             outputs.append(Freed())
 
@@ -276,8 +318,7 @@ class BrokerCore:
         session = self.session(command.client, command.epoch)
         if session is not None:
             self.dormant.pop(session.client, None)
-            limit = self.limits.advertisements_per_session
-            answer = session.advertise(command.advertisement, command.filter, limit)
+            answer = session.advertise(command.advertisement, command.filter, self.limits)
             outputs.append(Reply(session.client, session.epoch, answer))
 
     def _unadvertise(self, command: commands.Unadvertise, outputs: list[Output]) -> None:
@@ -360,15 +401,20 @@ class BrokerCore:
             for subscription in woken:
                 if subscription.overflow is Overflow.BLOCK:
                     self._count_crowded(subscription)
+                if subscription.ledger.blocking:
+                    self._count_ledger(subscription.ledger)
         if woken:
             # Also those that overflowed: they had room for some.
             outputs.append(Woken(list(woken)))
-        for subscription in overflowed:
+        for subscription, size in overflowed.items():
             owner = self.sessions[subscription.client]
-            reason = (
-                f"overflow: more than {self.limits.backlog_events} events or {self.limits.backlog_bytes} bytes wait"
-            )
-            self._end(owner, subscription, reason, outputs)
+            self._end(owner, subscription, self._overflow_reason(subscription, size), outputs)
+
+    def _overflow_reason(self, subscription: Subscription, size: int) -> str:
+        limits = self.limits
+        if len(subscription) < limits.backlog_events and subscription.bytes + size <= limits.backlog_bytes:
+            return f"overflow: more than {limits.backlog_bytes_per_session} bytes wait for the session"
+        return f"overflow: more than {limits.backlog_events} events or {limits.backlog_bytes} bytes wait"
 
     def _keep(
         self,
@@ -376,11 +422,12 @@ class BrokerCore:
         slices: list[EventBytes],
         matched: list[list[Subscription]],
         first: int,
-    ) -> dict[Subscription, None]:
-        """Adds events to the subscriptions that want them; gives those without room, in the order of overflowing."""
+    ) -> dict[Subscription, int]:
+        """Adds events to the subscriptions that want them; gives those without room, in the order of overflowing, each
+        with the size of what did not fit."""
         events_max, bytes_max = self.limits.backlog_events, self.limits.backlog_bytes
         tight = {s: None for s, kept in woken.items() if not s.add_all(*kept, events_max, bytes_max)}
-        overflowed: dict[Subscription, None] = {}
+        overflowed: dict[Subscription, int] = {}
         for row, wanted in enumerate(matched) if tight else ():
             # One by one: each keeps what it has room for, and who overflows at an earlier event ends earlier.
             position = first + row if first else 0
@@ -388,7 +435,7 @@ class BrokerCore:
                 if subscription not in tight or subscription in overflowed:
                     continue
                 if not subscription.add(slices[row].copy(), position, events_max, bytes_max):
-                    overflowed[subscription] = None
+                    overflowed[subscription] = len(slices[row])
         return overflowed
 
     # ---------------------------------------------------------------------------------------------------------- log
@@ -475,16 +522,24 @@ class BrokerCore:
         require(decoded.format == STATE_FORMAT, "the state's format is known", format=decoded.format)
         self.number, self.events = decoded.number, decoded.events
         self.memory, self.dormant = decoded.memory, dict.fromkeys(decoded.dormant)
-        self.sessions, self.blocking, self._crowded, self.index = {}, {}, {}, FilterIndex()
+        self.sessions, self.blocking, self.index = {}, {}, FilterIndex()
+        self._crowded, self._crowded_ledgers = {}, {}
         self._decoded = None
         for stored in decoded.sessions:
-            self.sessions[stored.client] = session_from(stored)
+            self.sessions[stored.client] = session_from(stored, self.limits.backlog_bytes_per_session)
         for kept in decoded.subscriptions:
             self._add(Subscription.from_state(kept))
         require((decoded.log is None) == (self.log is None), "a log is not begun or given up half-way")
         self.log, self.staging = decoded.log, decoded.staging or Staging()
         self.cursors = CursorTable(self.log or LogState(), self.limits.named_subscriptions)
         self.cursors.set_state(decoded.cursors)
+
+    def _check_ledger(self, session: Session) -> None:
+        ledger, client = session.ledger, session.client
+        kept = sum(subscription.bytes for subscription in session.subscriptions.values())
+        require(ledger.bytes == kept, "a session's backlog is counted", client=client, bytes=kept)
+        crowded = bool(ledger.blocking) and ledger.is_crowded
+        require((ledger in self._crowded_ledgers) == crowded, "crowded sessions are listed", client=client)
 
     def check_invariants(self) -> None:
         """Raises InvariantBroken if the state contradicts itself."""
@@ -500,6 +555,8 @@ class BrokerCore:
                 require((subscription in self.blocking) == blocks, "blocking subscriptions are listed", number=number)
                 crowded = blocks and subscription.is_crowded(self.limits.backlog_events, self.limits.backlog_bytes)
                 require((subscription in self._crowded) == crowded, "crowded subscriptions are listed", number=number)
+                require((subscription in session.ledger.blocking) == blocks, "a ledger knows who blocks", number=number)
+            self._check_ledger(session)
             require(session.advertised is None or len(session.advertised), "no offers are none", client=client)
             dormant = client in self.dormant
             wants = session.subscriptions or session.advertised is not None

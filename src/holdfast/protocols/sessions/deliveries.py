@@ -12,6 +12,7 @@ from holdfast.errors import ProtocolError
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
+from holdfast.model.event import EventBytes
 from holdfast.protocols.sessions.batches import Batch
 from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host_settings import HostSettings
@@ -100,13 +101,19 @@ class Deliveries:
             cursor.sent = subscription.first_kept - 1
             batch.say(Dropped(subscription.number, cursor.sent))
         queue = out.queue(client)
-        if queue.bytes + batch.weight > self._settings.queue_bytes_max:
+        room_bytes = self._settings.queue_bytes_max - queue.bytes - batch.weight
+        if room_bytes < 0:
             queue.notify_below(0)
             return
         room = cursor.consumed + subscription.window - cursor.sent
         if room > 0 and cursor.sent < subscription.last:
             events = subscription.read(cursor.sent, room)
-            batch.add(subscription.number, cursor.sent, events, subscription.positions(cursor.sent, room))
+            if subscription.bytes > room_bytes:
+                fitting = _first(events, room_bytes)
+                if len(fitting) < len(events):
+                    events = fitting
+                    queue.notify_below(0)
+            batch.add(subscription.number, cursor.sent, events, subscription.positions(cursor.sent, len(events)))
             cursor.sent += len(events)
             self.sent_total += len(events)
         starved = cursor.sent < subscription.last  # of credit: the client's last word may be lost
@@ -194,3 +201,12 @@ class Deliveries:
                 order = cursor.consumed <= cursor.received <= cursor.sent <= cursor.subscription.last
                 require(order, claim, client=client, number=number)
         require(self._unconfirmed.keys() <= listed, "what is repeated is on its way")
+
+
+def _first(events: list[EventBytes], bytes_max: int) -> list[EventBytes]:
+    """Those that fit, and the one with which they do not any more."""
+    for place, event in enumerate(events):
+        bytes_max -= len(event)
+        if bytes_max < 0:
+            return events[: place + 1]
+    return events

@@ -155,12 +155,18 @@ class SessionHost:
         if self._settings.redirect:
             out.send(peer, Redirect(self._settings.redirect))
             return
-        if not len(message.subscriptions) == len(message.received) == len(message.consumed):
-            raise ProtocolError("OpenSession names subscriptions and numbers in different counts")
+        self._check_counts(message)
         if not 0 <= message.epoch <= EPOCH_MAX:
             raise ProtocolError(f"an epoch is 0 to {EPOCH_MAX}, not {message.epoch}")
         attachment.opening = message
         self._sequencer.submit(commands.OpenSession(peer, message.instance, message.epoch), out)
+
+    def _check_counts(self, message: OpenSession | Progress) -> None:
+        what, count = type(message).__name__, len(message.subscriptions)
+        if not count == len(message.received) == len(message.consumed):
+            raise ProtocolError(f"{what} names subscriptions and numbers in different counts")
+        if count > self._settings.named_max:
+            raise ProtocolError(f"{what} names {count} subscriptions, beyond named_max, {self._settings.named_max}")
 
     def on_close_session(self, peer: str, message: CloseSession, out: Outbox) -> None:
         session = self.session(peer)
@@ -244,8 +250,7 @@ class SessionHost:
             self._sequencer.submit(commands.Unadvertise(peer, session.epoch, message.advertisement), out)
 
     def on_progress(self, peer: str, message: Progress, out: Outbox) -> None:
-        if not len(message.subscriptions) == len(message.received) == len(message.consumed):
-            raise ProtocolError("Progress names subscriptions and numbers in different counts")
+        self._check_counts(message)
         session = self.session(peer)
         if session is not None and self._deliveries.on_progress(peer, message, out):
             command = commands.Receive(peer, session.epoch, message.subscriptions, message.received)

@@ -13,8 +13,11 @@ class HostSettings(msgspec.Struct, frozen=True, gc=False):
     publish_window: int = 4_096  # events that a client may have unanswered
     deliver_events: int = 1_024  # in one message
     deliver_bytes: int = 256 * 1024
-    queue_bytes_max: int = 8 * 1024 * 1024  # that wait for a slow link; events beyond wait in their subscriptions
-    unread_bytes_max: int = 32 * 1024 * 1024  # of all kinds; a client that goes on sending without reading is cut off
+    # What waits for a slow link. Events take up to half of it, those beyond wait in their subscriptions; so there is
+    # room for answers, and a client that goes on asking without reading is cut off.
+    unread_bytes_max: int = 8 * 1024 * 1024
+    queue_bytes_max: int = 4 * 1024 * 1024
+    named_max: int = 10_000  # subscriptions that a client may speak of in one message
     held_bytes_max: int = 8 * 1024 * 1024  # of one publisher that waits; what is not held comes again
     window_max: int = 65_536  # events that a client may ask to be sent ahead
     repeat_after: int = 1 * SECOND  # what is not confirmed is sent again; doubled each time

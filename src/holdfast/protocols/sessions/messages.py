@@ -131,10 +131,17 @@ class SessionOpened(Message, frozen=True):
     refused: tuple[tuple[int, Refusal, str], ...] = ()
     log_id: str = ""
 
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + 16 * len(self.forgotten) + _refusals_weight(self.refused)
+
 
 class SessionRefused(Message, frozen=True):
+    """`limit` is the name of the limit that was reached, if it was one, and `allowed` its value."""
+
     reason: Refusal
     problem: str
+    limit: str = ""
+    allowed: int = 0
 
 
 class SessionClosed(Message, frozen=True):
@@ -152,13 +159,18 @@ class Subscribed(Message, frozen=True):
 
 
 class SubscribeRefused(Message, frozen=True):
-    """`offset` and `expected` are those of a filter's error."""
+    """`offset` and `expected` are those of a filter's error, `limit` and `allowed` those of a limit."""
 
     subscription: int
     reason: Refusal
     problem: str
     offset: int = 0
     expected: str = ""
+    limit: str = ""
+    allowed: int = 0
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + len(self.problem) + len(self.expected)
 
 
 class Unsubscribed(Message, frozen=True):
@@ -177,13 +189,18 @@ class Advertised(Message, frozen=True):
 
 
 class AdvertiseRefused(Message, frozen=True):
-    """`offset` and `expected` are those of a filter's error."""
+    """`offset` and `expected` are those of a filter's error, `limit` and `allowed` those of a limit."""
 
     advertisement: int
     reason: Refusal
     problem: str
     offset: int = 0
     expected: str = ""
+    limit: str = ""
+    allowed: int = 0
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + len(self.problem) + len(self.expected)
 
 
 class Unadvertised(Message, frozen=True):
@@ -195,6 +212,9 @@ class Accepted(Message, frozen=True):
 
     sequence: int
     refused: tuple[tuple[int, Refusal, str], ...] = ()
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + _refusals_weight(self.refused) if self.refused else NOMINAL_WEIGHT
 
 
 class Deliver(Message, frozen=True):
@@ -224,6 +244,11 @@ class Dropped(Message, frozen=True):
 
 class Pong(Message, frozen=True):
     """Someone is here."""
+
+
+def _refusals_weight(refused: tuple[tuple[int, Refusal, str], ...]) -> int:
+    # Who is refused a whole window again and again would otherwise fill a queue with what is taken to weigh nothing.
+    return sum([NOMINAL_WEIGHT + len(problem) for _, _, problem in refused])
 
 
 # Kinds are numbers that are never given to another type.

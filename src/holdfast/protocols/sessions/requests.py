@@ -100,6 +100,8 @@ class SubscriptionRefused(_Value, frozen=True):
     problem: str
     offset: int = 0
     expected: str = ""
+    limit: str = ""
+    allowed: int = 0
 
 
 class SubscriptionOver(_Value, frozen=True):
@@ -115,6 +117,8 @@ class AdvertisementRefused(_Value, frozen=True):
     problem: str
     offset: int = 0
     expected: str = ""
+    limit: str = ""
+    allowed: int = 0
 
 
 class AdvertisementOver(_Value, frozen=True):
@@ -136,6 +140,14 @@ class Connected(_Value, frozen=True):
 
 class Disconnected(_Value, frozen=True):
     reason: str
+
+
+class NotReached(_Value, frozen=True):
+    """An attempt to connect came to nothing; there will be others. `refusal`: the broker's reason in a word."""
+
+    address: str
+    reason: str
+    refusal: str = ""
 
 
 class SessionLost(_Value, frozen=True):

@@ -7,16 +7,24 @@ import msgspec
 from holdfast.errors import FilterError
 from holdfast.matching import FilterIndex
 from holdfast.model import Filter
+from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import Advertised, AdvertiseRefused, Refusal
-from holdfast.protocols.sessions.subscriptions import Subscription
+from holdfast.protocols.sessions.subscriptions import Ledger, Subscription
+
+
+def too_many_filter_bytes(allowed: int) -> str:
+    return f"the filters of a session have at most {allowed} bytes"
 
 
 class Session:
     """Its subscriptions are restored by the core, which knows their order."""
 
-    __slots__ = ("accepted", "advertised", "client", "ended", "epoch", "instance", "refused", "subscriptions")
+    __slots__ = (
+        "accepted", "advertised", "client", "ended", "epoch", "instance", "ledger", "refused", "subscriptions",
+    )  # fmt: skip
 
-    def __init__(self, client: str, instance: int, epoch: int) -> None:
+    def __init__(self, client: str, instance: int, epoch: int, backlog_bytes_max: int) -> None:
+        self.ledger = Ledger(backlog_bytes_max)
         self.client = client
         self.instance = instance
         self.epoch = epoch
@@ -27,15 +35,28 @@ class Session:
         self.ended: dict[int, str] = {}  # by us, until the client has seen it
         self.advertised: FilterIndex[int] | None = None  # what it publishes, by number; None: it has not said
 
-    def advertise(self, number: int, text: str, limit: int) -> Advertised | AdvertiseRefused:
+    def filter_bytes(self) -> int:
+        """Of all that the client subscribes to and advertises."""
+        wanted = sum([len(str(subscription.filter)) for subscription in self.subscriptions.values()])
+        if self.advertised is None:
+            return wanted
+        return wanted + sum([len(str(offer)) for _, offer in self.advertised.items()])
+
+    def advertise(self, number: int, text: str, limits: CoreLimits) -> Advertised | AdvertiseRefused:
         offered = FilterIndex[int]() if self.advertised is None else self.advertised
         if number in offered:
             if str(offered.filter(number)) != text:
                 problem = f"advertisement {number} exists already, with another filter"
                 return AdvertiseRefused(number, Refusal.CONFLICT, problem)
             return Advertised(number)
-        if len(offered) >= limit:
-            return AdvertiseRefused(number, Refusal.LIMIT, f"a session has at most {limit} advertisements")
+        allowed, limit = limits.advertisements_per_session, "advertisements_per_session"
+        if len(offered) >= allowed:
+            problem = f"a session has at most {allowed} advertisements"
+            return AdvertiseRefused(number, Refusal.LIMIT, problem, limit=limit, allowed=allowed)
+        allowed, limit = limits.filter_bytes_per_session, "filter_bytes_per_session"
+        if self.filter_bytes() + len(text) > allowed:
+            problem = too_many_filter_bytes(allowed)
+            return AdvertiseRefused(number, Refusal.LIMIT, problem, limit=limit, allowed=allowed)
         try:
             offered.add(number, Filter(text))
         except FilterError as error:
@@ -67,8 +88,8 @@ def session_state(session: Session) -> SessionState:
     )
 
 
-def session_from(state: SessionState) -> Session:
-    session = Session(state.client, state.instance, state.epoch)
+def session_from(state: SessionState, backlog_bytes_max: int) -> Session:
+    session = Session(state.client, state.instance, state.epoch, backlog_bytes_max)
     session.accepted, session.refused, session.ended = state.accepted, state.refused, state.ended
     if state.advertised:
         session.advertised = FilterIndex()

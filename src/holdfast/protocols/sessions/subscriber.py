@@ -139,7 +139,9 @@ class Subscriber:
             return
         del self._subscriptions[refused.subscription]
         if subscription.maker is not None:
-            result = requests.SubscriptionRefused(refused.reason, refused.problem, refused.offset, refused.expected)
+            result = requests.SubscriptionRefused(
+                refused.reason, refused.problem, refused.offset, refused.expected, refused.limit, refused.allowed
+            )
             out.complete(subscription.maker, result)
             subscription.maker = None
         else:

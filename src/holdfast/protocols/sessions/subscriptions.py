@@ -26,12 +26,28 @@ class SubscriptionState(msgspec.Struct, frozen=True, array_like=True):
     positions: list[int] = []
 
 
+class Ledger:
+    """What the subscriptions of one session keep together: `bytes`, of which they may have `bytes_max`."""
+
+    __slots__ = ("blocking", "bytes", "bytes_max")
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes = 0
+        self.bytes_max = bytes_max
+        self.blocking: dict[Subscription, None] = {}  # those of the session's whose publishers wait
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether half of the room is taken."""
+        return 2 * self.bytes > self.bytes_max
+
+
 class Subscription:
     """Compared by identity: a subscription is itself and no other."""
 
     __slots__ = (
-        "_events", "_head", "_positions", "bytes", "client", "dropped_through", "filter", "last", "number", "overflow",
-        "window",
+        "_events", "_head", "_positions", "bytes", "client", "dropped_through", "filter", "last", "ledger", "number",
+        "overflow", "window",
     )  # fmt: skip
 
     def __init__(self, client: str, number: int, filter: Filter, overflow: Overflow, window: int) -> None:
@@ -43,6 +59,7 @@ class Subscription:
         self.last = 0  # the number of the last event
         self.bytes = 0  # of the events that are kept
         self.dropped_through = 0  # events up to this number may have been dropped
+        self.ledger = Ledger(2**63)  # its session's, once it belongs to one
         # The last events; those before the head are gone, and cut off now and then.
         self._events: list[EventBytes | None] = []
         self._positions: list[int] = []  # of these events in the log; 0 without one
@@ -64,27 +81,58 @@ class Subscription:
     def add(self, event: EventBytes, position: int, events_max: int, bytes_max: int) -> bool:
         """Keeps an event. False if it has no room and its owner must be told; the event is then not kept."""
         size = len(event)
-        if len(self._events) - self._head >= events_max or self.bytes + size > bytes_max:
-            if self.overflow is not Overflow.DROP_OLDEST:
+        ledger = self.ledger
+        if (
+            len(self._events) - self._head >= events_max
+            or self.bytes + size > bytes_max
+            or ledger.bytes + size > ledger.bytes_max
+        ):
+            if self.overflow is Overflow.DISCONNECT:
                 return False
-            while len(self) and (len(self) >= events_max or self.bytes + size > bytes_max):
-                self._release(1)
-            self.dropped_through = self.first_kept - 1
+            if self.overflow is Overflow.DROP_OLDEST:
+                return self._add_for_oldest(event, position, events_max, bytes_max)
+            # Publishers wait for room in the session, so that it is passed by one batch at most; the subscription's own
+            # limits hold for each event.
+            if len(self) >= events_max or self.bytes + size > bytes_max:
+                return False
         self.last += 1
         self._events.append(event)
         self._positions.append(position)
         self.bytes += size
+        ledger.bytes += size
         return True
 
     def add_all(self, events: list[EventBytes], positions: list[int], events_max: int, bytes_max: int) -> bool:
         """Keeps events if there is room for all of them. False, and none is kept, if not: then they go one by one."""
         size = sum(map(len, events))
-        if len(self._events) - self._head + len(events) > events_max or self.bytes + size > bytes_max:
+        ledger = self.ledger
+        if (
+            len(self._events) - self._head + len(events) > events_max
+            or self.bytes + size > bytes_max
+            or ledger.bytes + size > ledger.bytes_max
+        ):
             return False
         self.last += len(events)
         self._events += events
         self._positions += positions
         self.bytes += size
+        ledger.bytes += size
+        return True
+
+    def _add_for_oldest(self, event: EventBytes, position: int, events_max: int, bytes_max: int) -> bool:
+        """Keeps an event in place of older ones, or drops it, if others of the session have all the room."""
+        size, ledger = len(event), self.ledger
+        while len(self) and (
+            len(self) >= events_max or self.bytes + size > bytes_max or ledger.bytes + size > ledger.bytes_max
+        ):
+            self._release(1)
+        self.last += 1
+        if ledger.bytes + size <= ledger.bytes_max:
+            self._events.append(event)
+            self._positions.append(position)
+            self.bytes += size
+            ledger.bytes += size
+        self.dropped_through = self.first_kept - 1
         return True
 
     def receive(self, number: int) -> None:
@@ -95,7 +143,9 @@ class Subscription:
 
     def _release(self, count: int) -> None:
         head, following = self._head, self._head + count
-        self.bytes -= sum(map(len, self._events[head:following]))  # type: ignore[arg-type]  # none of them is None
+        size = sum(map(len, self._events[head:following]))  # type: ignore[arg-type]  # none of them is None
+        self.bytes -= size
+        self.ledger.bytes -= size
         self._events[head:following] = [None] * count
         self._head = following
         if self._head * 2 >= len(self._events):

@@ -1,0 +1,39 @@
+"""File descriptors: as many as the connections that a broker allows, or fewer connections.
+
+A process that has none left can accept no one, not even to say so. So the process's own limit is raised as far as it
+may be, and what is allowed to connect is cut down to what fits.
+"""
+
+from __future__ import annotations
+
+import logging
+import resource
+
+import msgspec
+
+from holdfast.wire.limits import WireLimits
+
+# For the interpreter, its libraries, listeners, files of the log, and sockets that are being closed.
+RESERVE = 64
+
+log = logging.getLogger("holdfast")
+
+
+def fitted(limits: WireLimits) -> WireLimits:
+    """Raises this process's limit of descriptors, and gives limits that stay within it."""
+    wanted = limits.connections + limits.handshakes + RESERVE
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return limits
+    if soft < wanted:
+        raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        if raised > soft:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+            soft = raised
+    if soft >= wanted:
+        return limits
+    room = max(2, soft - RESERVE)
+    handshakes = min(limits.handshakes, max(1, room // 4))
+    connections = min(limits.connections, room - handshakes)
+    log.warning("%d descriptors are not enough: %d connections at most (raise ulimit -n)", soft, connections)
+    return msgspec.structs.replace(limits, handshakes=handshakes, connections=connections)
