@@ -1,4 +1,6 @@
-"""What ./demo runs: a broker, a subscriber and a publisher; the broker is killed, and everyone carries on.
+"""What ./demo runs: a broker with a log, subscribers and a publisher; the broker is killed, and everyone carries on.
+
+One subscriber is there all the time. Another, a named one, is away during the kill, and gets everything later.
 
 The quotes are synthetic: a random walk from a fixed seed.
 """
@@ -40,7 +42,8 @@ class Broker:
             port = free.getsockname()[1]
         self.url = f"holdfast://127.0.0.1:{port}"
         self._site = folder / "site.toml"
-        self._site.write_text(f'name = "demo"\n[[broker]]\nid = "b1"\naddress = "127.0.0.1:{port}"\n')
+        entry = f'[[broker]]\nid = "b1"\naddress = "127.0.0.1:{port}"\ndata = "data"\n'
+        self._site.write_text(f'name = "demo"\n{entry}')
         self.start()
 
     def start(self) -> None:
@@ -93,22 +96,41 @@ async def scene(broker: Broker) -> None:
         subscriber.subscribe(FILTER) as events,
     ):
         say(f"a subscriber wants {FILTER}", "1")
+        last = await read_some(broker.url)
         showing = asyncio.create_task(show(events, seen))
         await publish(publisher, itertools.islice(walk, 25))
         say("kill -9 for the broker, while quotes go on", "1;31")
         broker.kill(signal.SIGKILL)
-        publishing = asyncio.create_task(publish(publisher, itertools.islice(walk, 75)))
+        publishing = asyncio.create_task(publish(publisher, itertools.islice(walk, 50)))
         await asyncio.sleep(1)
-        say("the publisher waits; the broker is started again, and remembers nothing", "1;31")
+        say("the publisher waits; the broker is started again, with what its disk has", "1;31")
         broker.start()
         await publishing
         await asyncio.sleep(0.3)
         showing.cancel()
         order = "in order, none twice" if seen == sorted(set(seen)) else "NOT in order, or doubled"
-        say(
-            f"{len(seen)} quotes matched and arrived, {order}; gaps that the subscriber was told of: {events.gaps}",
-            "1",
-        )
+        say(f"{len(seen)} quotes matched and arrived, {order}; gaps: {events.gaps}", "1")
+        await read_the_rest(broker.url, last, seen)
+
+
+async def read_some(url: str) -> int:
+    """A named subscriber that leaves before anything is published."""
+    async with holdfast.connect(url) as bus, bus.subscribe(FILTER, name="risk desk"):
+        say("a named subscriber, 'risk desk', wants the same, and goes home", "1;36")
+        return (await bus.head()).number
+
+
+async def read_the_rest(url: str, after: int, seen: list[int]) -> None:
+    got: list[int] = []
+    async with holdfast.connect(url) as bus, bus.subscribe(FILTER, name="risk desk") as events:
+        say("'risk desk' is back", "1;36")
+        async for event in events:
+            got.append(int(event.attributes["number"]))
+            if got[-1] == seen[-1]:
+                break
+        head = await bus.head()
+    same = "the same quotes, in the same order" if got == seen else "NOT the same"
+    say(f"'risk desk' got {len(got)} quotes from the log (positions {after + 1} to {head.number}): {same}", "1;36")
 
 
 def main() -> None:

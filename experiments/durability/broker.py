@@ -70,7 +70,7 @@ async def consume(url: str, name: str, got: dict[str, list[int]], stop: asyncio.
     """Reads a named subscription, in one life or several; `got` is by publisher, in the order of arrival."""
     async with (
         holdfast.connect(url, name=f"consumer-{name}", timeout_s=60) as bus,
-        bus.subscribe("number > 0", name=name) as events,
+        bus.subscribe("number > 0", name=name, from_="earliest") as events,  # publishers may be faster
     ):
         waiting = asyncio.create_task(stop.wait())
         while True:

@@ -251,5 +251,5 @@ def test_without_a_site_file_data_is_in_the_users_state_folder(tmp_path: Path, m
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert default_site().brokers[0].data == str(tmp_path / "holdfast" / "b1")
     monkeypatch.delenv("XDG_STATE_HOME")
-    monkeypatch.setenv("HOME", "/home/someone")
-    assert default_site().brokers[0].data == "/home/someone/.local/state/holdfast/b1"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_site().brokers[0].data == str(tmp_path / ".local" / "state" / "holdfast" / "b1")

@@ -9,9 +9,11 @@ from pathlib import Path
 from holdfast.broker.site import DEFAULT_ADDRESS, PLAINTEXT_ACCEPTED, SCHEMES
 from holdfast.cli.main import OK
 from holdfast.errors import SiteError
+from holdfast.protocols.cursors.host import RetentionSettings
 from holdfast.protocols.sessions.limits import CoreLimits
 
 _LIMITS = CoreLimits()
+_RETENTION = RetentionSettings()
 
 TREE = f"""\
 # A site: a broker network, described once. `holdfast up FILE` runs it here, `holdfast sim FILE` breaks it.
@@ -24,7 +26,7 @@ kind = "tree"                       # the schemes that there are: {", ".join(SCH
 id = "b1"
 address = "{DEFAULT_ADDRESS}"          # where clients connect
 # peer_address = "127.0.0.1:7511"   # where other brokers connect
-# data = "var/b1"                   # keeps its state there over a restart; so far only in the simulator
+data = "var/b1"                     # keeps its state and its events there; leave it out to keep nothing
 
 [limits]                            # these are the defaults
 sessions = {_LIMITS.sessions}                   # clients that the broker remembers
@@ -34,6 +36,11 @@ filter_bytes_per_session = {_LIMITS.filter_bytes_per_session}   # text of all it
 backlog_events = {_LIMITS.backlog_events}              # that a subscription keeps at its broker …
 backlog_bytes = {_LIMITS.backlog_bytes}             # … and their size
 backlog_bytes_per_session = {_LIMITS.backlog_bytes_per_session} # of all subscriptions of a client
+
+[retention]                         # of events in the log; 0 is for ever
+bytes = {_RETENTION.bytes}
+age_s = 0
+bytes_hard = {_RETENTION.bytes_hard}             # also for what named subscriptions have not acknowledged
 
 # [security]
 # plaintext = "{PLAINTEXT_ACCEPTED}"            # serve addresses other than loopback, without TLS

@@ -14,9 +14,10 @@ from types import TracebackType
 from typing import Any, TypeVar, overload
 
 from holdfast.client.advertisement import Advertisement
-from holdfast.client.bus import Bus, OnState, Publication
+from holdfast.client.bus import Bus, OnState
 from holdfast.client.log_calls import CommitResult, StageReceipt, Start
 from holdfast.client.named import NamedSubscription
+from holdfast.client.publications import Publication
 from holdfast.client.subscription import Subscription
 from holdfast.errors import BusClosed
 from holdfast.model.position import Position

@@ -11,8 +11,7 @@ import asyncio
 import enum
 import logging
 import secrets
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, TypeAlias, overload
 
@@ -20,11 +19,12 @@ from holdfast.broker.assembly import make_client
 from holdfast.client.advertisement import Advertisement
 from holdfast.client.log_calls import CommitResult, LogCalls, LogRange, StageReceipt, Start, refused
 from holdfast.client.named import NamedSubscription
+from holdfast.client.publications import Publication, event_problem, from_publication, new_event
+from holdfast.client.publishing import Publishing
 from holdfast.client.subscription import Subscription
 from holdfast.client.url import addresses_of
 from holdfast.errors import (
     BusClosed,
-    EventError,
     FilterError,
     HoldfastError,
     LimitReached,
@@ -35,12 +35,10 @@ from holdfast.errors import (
     Superseded,
 )
 from holdfast.kernel.links import Role
-from holdfast.kernel.time import MILLISECOND
 from holdfast.model import Filter
-from holdfast.model.event import Event, check_event, check_topic, encode_event
 from holdfast.model.position import Position
 from holdfast.model.received import ReceivedEvent
-from holdfast.model.values import INTEGER_MAX, Value, check_attributes, check_mapping
+from holdfast.model.values import Value
 from holdfast.protocols.cursors import requests as log_requests
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import ClientSettings
@@ -48,13 +46,7 @@ from holdfast.protocols.sessions.messages import Overflow, Refusal
 from holdfast.runtime.runner import NodeRunner
 from holdfast.wire.handshake import check_name
 
-BATCH_EVENTS = 256
-UNANSWERED_MAX = 4_096  # events that may be on their way before a publisher waits
-
 log = logging.getLogger("holdfast")
-
-# What publish_many takes: attributes, or attributes with a topic.
-Publication: TypeAlias = Mapping[str, Value] | tuple[Mapping[str, Value], str]
 
 
 class State(enum.Enum):
@@ -67,16 +59,6 @@ class State(enum.Enum):
 
 
 OnState: TypeAlias = Callable[[State, str], None]
-
-
-class _Batch:
-    """Events that were asked for in one turn, and who waits for them: for most, nobody does."""
-
-    __slots__ = ("events", "waiters")
-
-    def __init__(self) -> None:
-        self.events: list[requests.NewEvent] = []
-        self.waiters: dict[int, asyncio.Future[None]] = {}  # place → who waits
 
 
 class Bus:
@@ -93,13 +75,7 @@ class Bus:
         self._runner: NodeRunner | None = None
         self._last_request = 0
         self._futures: dict[int, asyncio.Future[Any]] = {}
-        self._batches: dict[int, _Batch] = {}
-        self._collecting: dict[bool, _Batch] = {}  # retry → what is published in this turn
-        self._flush_due = False
-        self._unanswered = 0
-        self._posted_problem: HoldfastError | None = None
-        self._room: list[asyncio.Future[None]] = []
-        self._idle: list[asyncio.Future[None]] = []
+        self._publishing = Publishing(self, self._problem)
         self._opened: asyncio.Future[None] | None = None
         self._reason = ""
         self._refusal = ""  # the broker's word for it, if it was one that refused
@@ -144,7 +120,7 @@ class Bus:
             return
         try:
             if self.state is not State.DISCONNECTED:
-                await self._settled()
+                await self._publishing.settled()
                 await asyncio.wait_for(self._ask(requests.Close()), self._timeout_s)
         except (TimeoutError, HoldfastError):
             pass
@@ -166,13 +142,7 @@ class Bus:
         `lifetime` is in seconds. With `retry=False` an event that a lost link swallows is not sent again: it raises
         OutcomeUnknown, or NotConnected if there was no link to begin with.
         """
-        self._check_open()
-        if self._unanswered >= UNANSWERED_MAX:
-            await self._admit()
-        waiter = asyncio.get_running_loop().create_future()
-        batch = self._collect([_new_event(attributes, topic, payload, lifetime)], retry)
-        batch.waiters[len(batch.events) - 1] = waiter
-        await waiter
+        await self._publishing.publish(new_event(attributes, topic, payload, lifetime), retry)
 
     async def post(
         self,
@@ -183,91 +153,26 @@ class Bus:
         lifetime: float | None = None,
     ) -> None:
         """Publishes an event, and returns when there is room for it on the way. `flush` waits for the rest."""
-        self._check_open()
-        if self._unanswered >= UNANSWERED_MAX:
-            await self._admit()
-        self._collect([_new_event(attributes, topic, payload, lifetime)], True)
+        await self._publishing.post(new_event(attributes, topic, payload, lifetime))
 
     async def flush(self) -> None:
         """Returns when everything posted so far is acknowledged; raises the first problem with any of it."""
-        await self._settled()
-        problem, self._posted_problem = self._posted_problem, None
-        if problem is not None:
-            raise problem
+        await self._publishing.flush()
 
     async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
         """Publishes events as fast as they are taken in, and returns their number when all are acknowledged."""
         count = 0
         if isinstance(events, AsyncIterable):
             async for event in events:
-                await self._admit()
-                self._collect([_from_publication(event)], True)
+                await self._publishing.post(from_publication(event))
                 count += 1
         else:
             iterator = iter(events)
-            while taken := await self._publish_some(iterator):
+            while taken := await self._publishing.publish_some(iterator):
                 count += taken
                 await asyncio.sleep(0)
         await self.flush()
         return count
-
-    async def _publish_some(self, events: Iterator[Publication]) -> int:
-        """Takes in a batch, as far as there is room for it; what comes before an event that is none is published."""
-        await self._admit()
-        batch: list[requests.NewEvent] = []
-        try:
-            for event in islice(events, min(BATCH_EVENTS, UNANSWERED_MAX - self._unanswered)):
-                if type(event) is tuple:
-                    batch.append(requests.NewEvent(event[0], event[1]))
-                else:
-                    batch.append(_from_publication(event))
-        finally:
-            if batch:
-                self._collect(batch, True)
-        return len(batch)
-
-    def _collect(self, events: list[requests.NewEvent], retry: bool) -> _Batch:
-        """Adds events to what leaves after this turn, or now if that is enough for a message."""
-        batch = self._collecting.get(retry)
-        if batch is None:
-            batch = self._collecting[retry] = _Batch()
-        batch.events += events
-        self._unanswered += len(events)
-        if len(batch.events) >= BATCH_EVENTS:
-            self._send(retry)
-        elif not self._flush_due:
-            self._flush_due = True
-            asyncio.get_running_loop().call_soon(self._send_all)
-        return batch
-
-    def _send_all(self) -> None:
-        self._flush_due = False
-        for retry in list(self._collecting):
-            self._send(retry)
-        if self._runner is not None:
-            self._runner.hurry()  # this is a turn of its own already; another would only be later
-
-    def _send(self, retry: bool) -> None:
-        batch = self._collecting.pop(retry)
-        request = self._next_request()
-        self._batches[request] = batch
-        if self._runner is not None:
-            self._runner.request(request, requests.PublishEvents(batch.events, retry))
-
-    async def _admit(self) -> None:
-        """Waits until there is room for another event."""
-        self._check_open()
-        while self._unanswered >= UNANSWERED_MAX:
-            room = asyncio.get_running_loop().create_future()
-            self._room.append(room)
-            await room
-            self._check_open()
-
-    async def _settled(self) -> None:
-        while self._unanswered and self.state is not State.CLOSED:
-            idle = asyncio.get_running_loop().create_future()
-            self._idle.append(idle)
-            await idle
 
     # -------------------------------------------------------------------------------------------------- subscribing
     @overload
@@ -378,7 +283,7 @@ class Bus:
 
     async def stage(self, query: str, epoch: int, task: int, events: Iterable[Publication]) -> StageReceipt:
         """Hands events to the broker that nobody sees before they are committed. What is not committed expires."""
-        return await self._log.stage(query, epoch, task, map(_from_publication, events))
+        return await self._log.stage(query, epoch, task, map(from_publication, events))
 
     async def commit(self, query: str, epoch: int, stages: Iterable[StageReceipt | str]) -> CommitResult:
         """Publishes staged events all at once, at positions without gaps, and once: a repetition changes nothing.
@@ -452,6 +357,16 @@ class Bus:
         if self.state is State.CLOSED:
             raise BusClosed(f"the bus is closed: {self._reason}" if self._reason else "the bus is closed")
 
+    def _send(self, command: requests.PublishEvents) -> int:
+        request = self._next_request()
+        if self._runner is not None:
+            self._runner.request(request, command)
+        return request
+
+    def _hurry(self) -> None:
+        if self._runner is not None:
+            self._runner.hurry()
+
     async def _ask(self, command: Any, request: int = 0) -> Any:
         self._check_open()
         request = request or self._next_request()
@@ -473,9 +388,7 @@ class Bus:
         if request == requests.UNSOLICITED:
             self._report(result)
             return
-        batch = self._batches.pop(request, None)
-        if batch is not None:
-            self._answered(batch, result)
+        if self._publishing.answer(request, result):
             return
         if isinstance(result, requests.SubscriptionMade) and request in self._making:
             # Here and not when the maker goes on: events may come with the same turn.
@@ -486,26 +399,9 @@ class Bus:
         if future is not None and not future.done():
             future.set_result(result)
 
-    def _answered(self, batch: _Batch, result: requests.Published) -> None:
-        self._unanswered -= len(batch.events)
-        for place, reason, text in result.refused:
-            problem = self._problem(batch.events[place], reason, text)
-            refused = batch.waiters.pop(place, None)
-            if refused is None:
-                self._posted_problem = self._posted_problem or problem
-            elif not refused.done():
-                refused.set_exception(problem)
-        for waiter in batch.waiters.values():
-            if not waiter.done():
-                waiter.set_result(None)
-        if self._room and self._unanswered < UNANSWERED_MAX:
-            _wake(self._room)
-        if self._idle and not self._unanswered:
-            _wake(self._idle)
-
     def _problem(self, event: requests.NewEvent, reason: Refusal | None, problem: str) -> HoldfastError:
         if reason is Refusal.EVENT:
-            return _event_problem(self.name, event, problem)
+            return event_problem(self.name, event, problem)
         if reason is Refusal.NOT_ADVERTISED:
             return NotAdvertised(problem)
         if reason is Refusal.SUPERSEDED:
@@ -572,16 +468,9 @@ class Bus:
         for future in self._futures.values():
             if not future.done():
                 future.set_exception(problem)
-        for batch in [*self._batches.values(), *self._collecting.values()]:
-            for waiter in batch.waiters.values():
-                if not waiter.done():
-                    waiter.set_exception(problem)
-        self._batches.clear()
-        self._collecting.clear()
+        self._publishing.end(problem)
         for subscription in self._subscriptions.values():
             subscription._end(problem)
-        _wake(self._room)
-        _wake(self._idle)
 
 
 def connect(url: str, *, name: str = "", on_state: OnState | None = None, timeout_s: float = 10.0) -> Bus:
@@ -591,43 +480,6 @@ def connect(url: str, *, name: str = "", on_state: OnState | None = None, timeou
     hears of lost and regained connections. `timeout_s` is how long the first connection may take.
     """
     return Bus(url, name, on_state, timeout_s)
-
-
-def _new_event(
-    attributes: Mapping[str, Value], topic: str, payload: bytes, lifetime: float | None
-) -> requests.NewEvent:
-    if type(attributes) is not dict:
-        check_mapping(attributes)
-    nanoseconds = 0
-    if lifetime is not None:
-        if not lifetime > 0:
-            raise ValueError(f"lifetime is {lifetime} s, and has to be positive")
-        nanoseconds = max(1, int(lifetime * 1_000) * MILLISECOND)
-    return requests.NewEvent(attributes, topic, payload, nanoseconds)
-
-
-def _from_publication(event: Publication) -> requests.NewEvent:
-    if isinstance(event, tuple):
-        return requests.NewEvent(event[0], event[1])
-    if type(event) is not dict:
-        check_mapping(event)
-    return requests.NewEvent(event)
-
-
-def _event_problem(publisher: str, new: requests.NewEvent, problem: str) -> EventError:
-    """Why an event was refused, with all that is known of it. A refusal is a text; the same look gives the fields."""
-    try:
-        check_topic(new.topic)
-        check_attributes(new.attributes)
-        # With numbers as large as can be: how large they were is not known any more, and it was refused.
-        most = INTEGER_MAX
-        event = Event(publisher, most, most, new.topic, dict(new.attributes), new.payload, most, most)
-        check_event(event, len(encode_event(event)))
-    except EventError as error:
-        return error
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        pass
-    return EventError(problem)
 
 
 def _refusal(result: requests.SubscriptionRefused | requests.AdvertisementRefused, text: str) -> HoldfastError:
@@ -640,10 +492,3 @@ def _refusal(result: requests.SubscriptionRefused | requests.AdvertisementRefuse
             return SubscriptionEnded(result.problem, text)
         case _:
             return BusClosed(result.problem)
-
-
-def _wake(waiters: list[asyncio.Future[None]]) -> None:
-    for waiter in waiters:
-        if not waiter.done():
-            waiter.set_result(None)
-    waiters.clear()

@@ -83,6 +83,7 @@ class SendLog(_Effect, frozen=True):
     start: int
     bytes_max: int
     message: LogMessage
+    token: int = 0  # leaves only when this is durable
 
 
 class Connect(_Effect, frozen=True):
@@ -208,8 +209,8 @@ class Outbox:
 
     def send_log(self, to: str, request: int, stream: str, start: int, bytes_max: int, message: LogMessage) -> None:
         """Has a part of a log sent to a peer without coming by here: durable records from a number on, at most about
-        so many bytes, made into one message. `LogSent` says how far it went."""
-        self.actions.append(SendLog(to, request, stream, start, bytes_max, message))
+        so many bytes, made into one message, which waits for the disk as others do. `LogSent` says how far it went."""
+        self.actions.append(SendLog(to, request, stream, start, bytes_max, message, self.token))
 
     # ---------------------------------------------------------------------------------------------------- links
     def connect(self, peer: str, address: str) -> None:
@@ -285,7 +286,7 @@ class RecordingOutbox(Outbox):
 
     def send_log(self, to: str, request: int, stream: str, start: int, bytes_max: int, message: LogMessage) -> None:
         super().send_log(to, request, stream, start, bytes_max, message)
-        self.effects.append(SendLog(to, request, stream, start, bytes_max, message))
+        self.effects.append(SendLog(to, request, stream, start, bytes_max, message, self.token))
 
     def connect(self, peer: str, address: str) -> None:
         super().connect(peer, address)

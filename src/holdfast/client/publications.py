@@ -1,0 +1,50 @@
+"""What applications publish, and what is wrong with it if a broker refuses it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from holdfast.errors import EventError
+from holdfast.kernel.time import MILLISECOND
+from holdfast.model.event import Event, check_event, check_topic, encode_event
+from holdfast.model.values import INTEGER_MAX, Value, check_attributes, check_mapping
+from holdfast.protocols.sessions import requests
+
+# What publish_many takes: attributes, or attributes with a topic.
+Publication: TypeAlias = Mapping[str, Value] | tuple[Mapping[str, Value], str]
+
+
+def new_event(attributes: Mapping[str, Value], topic: str, payload: bytes, lifetime: float | None) -> requests.NewEvent:
+    if type(attributes) is not dict:
+        check_mapping(attributes)
+    nanoseconds = 0
+    if lifetime is not None:
+        if not lifetime > 0:
+            raise ValueError(f"lifetime is {lifetime} s, and has to be positive")
+        nanoseconds = max(1, int(lifetime * 1_000) * MILLISECOND)
+    return requests.NewEvent(attributes, topic, payload, nanoseconds)
+
+
+def from_publication(event: Publication) -> requests.NewEvent:
+    if isinstance(event, tuple):
+        return requests.NewEvent(event[0], event[1])
+    if type(event) is not dict:
+        check_mapping(event)
+    return requests.NewEvent(event)
+
+
+def event_problem(publisher: str, new: requests.NewEvent, problem: str) -> EventError:
+    """Why an event was refused, with all that is known of it. A refusal is a text; the same look gives the fields."""
+    try:
+        check_topic(new.topic)
+        check_attributes(new.attributes)
+        # With numbers as large as can be: how large they were is not known any more, and it was refused.
+        most = INTEGER_MAX
+        event = Event(publisher, most, most, new.topic, dict(new.attributes), new.payload, most, most)
+        check_event(event, len(encode_event(event)))
+    except EventError as error:
+        return error
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        pass
+    return EventError(problem)

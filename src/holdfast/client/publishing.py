@@ -1,0 +1,165 @@
+"""Events on their way to the client's node: collected by the turn, held back when too many are unanswered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from holdfast.client.publications import Publication, from_publication
+from holdfast.errors import HoldfastError
+from holdfast.protocols.sessions import requests
+from holdfast.protocols.sessions.messages import Refusal
+
+if TYPE_CHECKING:
+    from holdfast.client.bus import Bus
+
+BATCH_EVENTS = 256
+UNANSWERED_MAX = 4_096  # events that may be on their way before a publisher waits
+
+Problem = Callable[[requests.NewEvent, Refusal | None, str], HoldfastError]
+
+
+class _Batch:
+    """Events that were asked for in one turn, and who waits for them: for most, nobody does."""
+
+    __slots__ = ("events", "waiters")
+
+    def __init__(self) -> None:
+        self.events: list[requests.NewEvent] = []
+        self.waiters: dict[int, asyncio.Future[None]] = {}  # place → who waits
+
+
+class Publishing:
+    """Publications of one turn of the event loop travel together; there is a future only for who waits."""
+
+    def __init__(self, bus: Bus, problem: Problem) -> None:
+        self._bus = bus
+        self._problem = problem  # the exception for an event that was not accepted
+        self._batches: dict[int, _Batch] = {}
+        self._collecting: dict[bool, _Batch] = {}  # retry → what is published in this turn
+        self._flush_due = False
+        self._unanswered = 0
+        self._posted_problem: HoldfastError | None = None
+        self._room: list[asyncio.Future[None]] = []
+        self._idle: list[asyncio.Future[None]] = []
+
+    async def publish(self, event: requests.NewEvent, retry: bool) -> None:
+        """Returns when the event is acknowledged."""
+        self._bus._check_open()
+        if self._unanswered >= UNANSWERED_MAX:
+            await self.admit()
+        waiter = asyncio.get_running_loop().create_future()
+        batch = self.collect([event], retry)
+        batch.waiters[len(batch.events) - 1] = waiter
+        await waiter
+
+    async def post(self, event: requests.NewEvent) -> None:
+        """Returns when there is room for the event."""
+        self._bus._check_open()
+        if self._unanswered >= UNANSWERED_MAX:
+            await self.admit()
+        self.collect([event], True)
+
+    async def flush(self) -> None:
+        """Returns when everything is answered; raises the first problem with what nobody waited for."""
+        await self.settled()
+        problem, self._posted_problem = self._posted_problem, None
+        if problem is not None:
+            raise problem
+
+    async def publish_some(self, events: Iterator[Publication]) -> int:
+        """Takes in a batch, as far as there is room for it; what comes before an event that is none is published."""
+        await self.admit()
+        batch: list[requests.NewEvent] = []
+        try:
+            for event in islice(events, min(BATCH_EVENTS, UNANSWERED_MAX - self._unanswered)):
+                if type(event) is tuple:
+                    batch.append(requests.NewEvent(event[0], event[1]))
+                else:
+                    batch.append(from_publication(event))
+        finally:
+            if batch:
+                self.collect(batch, True)
+        return len(batch)
+
+    def collect(self, events: list[requests.NewEvent], retry: bool) -> _Batch:
+        """Adds events to what leaves after this turn, or now if that is enough for a message."""
+        batch = self._collecting.get(retry)
+        if batch is None:
+            batch = self._collecting[retry] = _Batch()
+        batch.events += events
+        self._unanswered += len(events)
+        if len(batch.events) >= BATCH_EVENTS:
+            self._send(retry)
+        elif not self._flush_due:
+            self._flush_due = True
+            asyncio.get_running_loop().call_soon(self._send_all)
+        return batch
+
+    def _send_all(self) -> None:
+        self._flush_due = False
+        for retry in list(self._collecting):
+            self._send(retry)
+        self._bus._hurry()  # this is a turn of its own already; another would only be later
+
+    def _send(self, retry: bool) -> None:
+        batch = self._collecting.pop(retry)
+        self._batches[self._bus._send(requests.PublishEvents(batch.events, retry))] = batch
+
+    async def admit(self) -> None:
+        """Waits until there is room for another event."""
+        self._bus._check_open()
+        while self._unanswered >= UNANSWERED_MAX:
+            room = asyncio.get_running_loop().create_future()
+            self._room.append(room)
+            await room
+            self._bus._check_open()
+
+    async def settled(self) -> None:
+        while self._unanswered:
+            idle = asyncio.get_running_loop().create_future()
+            self._idle.append(idle)
+            await idle
+
+    def answer(self, request: int, result: requests.Published) -> bool:
+        """Whether the request was one of these."""
+        batch = self._batches.pop(request, None)
+        if batch is None:
+            return False
+        self._unanswered -= len(batch.events)
+        for place, reason, text in result.refused:
+            problem = self._problem(batch.events[place], reason, text)
+            refused = batch.waiters.pop(place, None)
+            if refused is None:
+                self._posted_problem = self._posted_problem or problem
+            elif not refused.done():
+                refused.set_exception(problem)
+        for waiter in batch.waiters.values():
+            if not waiter.done():
+                waiter.set_result(None)
+        if self._room and self._unanswered < UNANSWERED_MAX:
+            _wake(self._room)
+        if self._idle and not self._unanswered:
+            _wake(self._idle)
+        return True
+
+    def end(self, problem: HoldfastError) -> None:
+        """Nothing more is answered."""
+        for batch in [*self._batches.values(), *self._collecting.values()]:
+            for waiter in batch.waiters.values():
+                if not waiter.done():
+                    waiter.set_exception(problem)
+        self._batches.clear()
+        self._collecting.clear()
+        self._unanswered = 0
+        _wake(self._room)
+        _wake(self._idle)
+
+
+def _wake(waiters: list[asyncio.Future[None]]) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
+    waiters.clear()
