@@ -7,14 +7,15 @@ from typing import Any, ClassVar
 import msgspec
 
 from holdfast.broker.assembly import BrokerSettings
-from holdfast.kernel.inputs import ConnectFailed, Input, LinkDown, LinkUp, Received, Started, TimerFired
+from holdfast.kernel.inputs import ConnectFailed, Input, LinkDown, LinkUp, LogSent, Received, Started, TimerFired
 from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.queues import Lane
-from holdfast.kernel.storage import StoredStreams
+from holdfast.kernel.storage import EVENTS, StoredStreams
 from holdfast.kernel.time import MILLISECOND
-from holdfast.protocols.sessions.commands import Applied, Command, CoreState
+from holdfast.protocols.sessions.commands import Applied, Command, CoreState, EventBatch
 from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host import SessionHost
 from holdfast.protocols.sessions.messages import Publish, Redirect
@@ -84,6 +85,48 @@ class Mover:
             out.send(self._second, numbered(self._sent), Lane.USER)
         if self._sent < self._count:
             out.set_timer(("mover", "tick"), MILLISECOND)
+
+    def check_invariants(self) -> None:
+        pass
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """A `LogMessage`: the number of the last record."""
+
+    def make(self, records: Sequence[tuple[int, Record]], end: int) -> tuple[Message, int, int]:
+        last = records[-1][0] if records else 0
+        return numbered(100 + last), last, len(records)
+
+    def gone(self, first: int) -> Message:
+        return numbered(-first)
+
+
+class Librarian:
+    """When there is a link: has its log sent, says 1 behind something that has to become durable first, has the log
+    sent again, and asks for what is gone. It writes down how far each sending went."""
+
+    def __init__(self, peer: str, address: str) -> None:
+        self._peer, self._address = peer, address
+        self.sent: list[tuple[int, int, int, int]] = []
+
+    def handle(self, inputs: list[Input], out: Outbox) -> None:
+        for event in inputs:
+            match event:
+                case Started():
+                    for n in range(3):
+                        out.append(EVENTS, EventBatch(1 + 2 * n, 0, NOTHING), 2)
+                    out.truncate(EVENTS, 3)
+                    out.set_timer(("librarian", "dial"), 50 * MILLISECOND)
+                case TimerFired():
+                    out.connect(self._peer, self._address)
+                case LinkUp():
+                    out.queue(event.peer)
+                    out.append("state", CoreState(1, b""))
+                    out.send(event.peer, numbered(1))
+                    out.send_log(event.peer, 1, EVENTS, 4, 1 << 20, _Part())
+                    out.send_log(event.peer, 2, EVENTS, 2, 1 << 20, _Part())
+                case LogSent():
+                    self.sent.append((event.request, event.through, event.count, event.gone))
 
     def check_invariants(self) -> None:
         pass

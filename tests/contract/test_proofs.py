@@ -24,7 +24,7 @@ from holdfast.protocols.sessions.requests import (
     SubscriptionMade,
 )
 from tests.contract.driver import Driver, Inbox
-from tests.contract.nodes import Asker, Early, Member, Mistaken, Mover, Recorder, Sequencer, broker_behind
+from tests.contract.nodes import Asker, Early, Librarian, Member, Mistaken, Mover, Recorder, Sequencer, broker_behind
 
 
 def test_a_queue_that_is_suspended_moved_and_resumed_keeps_its_order(driver: Driver) -> None:
@@ -60,6 +60,18 @@ def test_a_link_to_someone_else_than_was_expected_does_not_come_up(driver: Drive
     driver.settle()
     assert mistaken.failed == [ConnectFailed("b3", address, "b2 answered, not b3")]
     assert not mistaken.linked
+
+
+def test_a_part_of_a_log_leaves_behind_what_was_sent_before_it_and_says_how_far_it_went(driver: Driver) -> None:
+    recorder = Recorder()
+    librarian = Librarian("b2", driver.address("b2"))
+    driver.add("b2", Role.BROKER, lambda rng, streams: recorder)
+    driver.start("b2")
+    driver.add("b1", Role.BROKER, lambda rng, streams: librarian, durable=True)
+    driver.start("b1")
+    driver.wait_until(lambda: len(recorder.got.get("b1", [])) == 3)
+    assert recorder.got["b1"] == [1, 105, -3]
+    assert librarian.sent == [(1, 5, 2, 0), (2, 1, 0, 3)]
 
 
 def _client(driver: Driver, name: str, *addresses: str) -> Inbox:

@@ -135,9 +135,24 @@ def _page(rows: Sequence[dict[str, Any]]) -> str:
     for row in rows:
         if "reason" in row:
             parts.append(paint(f"{row['broker'] or row['address']}: {row['reason']}", "red"))
-        elif row["links"]:
+            continue
+        if "log_head" in row["measures"]:
+            parts.append(_log(row))
+        if row["links"]:
             parts.append(_links(row))
     return "\n".join(parts) + "\n"
+
+
+def _log(row: dict[str, Any]) -> str:
+    measures = row["measures"]
+    kept = f"positions {measures['log_tail']:,} to {measures['log_head']:,}, {measures['log_bytes'] / 1024**2:,.1f} MiB"
+    named = f"{measures['named_subscriptions']:,} named subscriptions"
+    behind = f", the slowest {measures['named_lag_events']:,} events behind" if measures["named_lag_events"] else ""
+    text = f"{row['broker']}: log: {kept}; {named}{behind}"
+    if measures["log_alarm"]:
+        alarm = "ALARM: the log is near its hard limit; soon events go that named subscriptions need"
+        text += "\n" + paint(f"{row['broker']}: {alarm}", "red")
+    return text
 
 
 def _links(row: dict[str, Any]) -> str:
