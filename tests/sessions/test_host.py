@@ -412,6 +412,21 @@ def test_snapshots_are_as_far_apart_as_was_asked_for_also_over_a_restart() -> No
     assert stored(again) == ["Append", "Snapshot"]
 
 
+def test_a_large_state_is_not_written_again_before_the_journal_is_as_large() -> None:
+    bench = BrokerBench(durable=True)
+    bench.node.parts[0]._snapshot_every = 1
+    bench.open("s", Subscribe(1, "n > 0"))
+    bench.say("s", Publish(1, batch(1, payload=b"x" * 5_000)))  # which waits for the subscriber: a part of the state
+
+    def snapshots() -> int:
+        return sum(isinstance(one, Snapshot) for one in bench.out.stored)
+
+    before = snapshots()
+    for n in range(2, 80):
+        bench.say("s", Publish(n, batch(n)))
+    assert snapshots() - before == 1  # and not 78
+
+
 def test_a_journal_with_a_gap_stops_the_node() -> None:
     bench = BrokerBench(durable=True)
     bench.open("s")

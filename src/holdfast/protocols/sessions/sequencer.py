@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar, Protocol
 
+from holdfast.kernel.messages import NOMINAL_WEIGHT
 from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
@@ -37,7 +38,9 @@ class DirectSequencer:
         self._journal = journal
         self._snapshot_every = snapshot_every
         self._turn: list[Command] = []
-        self._since_snapshot = 0
+        self._since_snapshot = 0  # commands
+        self._journal_bytes = 0  # of those commands, about
+        self._snapshot_bytes = 0  # of the last one
         self._checked = 0
         self.recovered: list[Logged] = []  # what the journal says was accepted; the log may lack the end of it
         self.applied: Callable[[list[Output], Outbox], None] = lambda outputs, out: None
@@ -51,7 +54,8 @@ class DirectSequencer:
             match record:
                 case CoreState():
                     self._core.set_state(record.state)
-                    self._since_snapshot = 0
+                    self._since_snapshot = self._journal_bytes = 0
+                    self._snapshot_bytes = len(record.state)
                 case Applied():
                     following = self._core.number + 1
                     require(
@@ -60,7 +64,7 @@ class DirectSequencer:
                     for command in record.commands:
                         outputs = self._core.apply(self._core.number + 1, record.wall, command)
                         self.recovered += [output for output in outputs if isinstance(output, Logged)]
-                    self._since_snapshot += len(record.commands)
+                    self._count(record.commands)
 
     def submit(self, command: Command, out: Outbox) -> None:
         """Puts a command in its place. `applied` is called with the outputs: here, at once."""
@@ -76,12 +80,19 @@ class DirectSequencer:
             return
         commands, self._turn = self._turn, []
         out.append(STREAM, Applied(self._core.number - len(commands) + 1, out.wall, commands))
+        self._count(commands)
+
+    def _count(self, commands: list[Command]) -> None:
         self._since_snapshot += len(commands)
+        self._journal_bytes += sum(NOMINAL_WEIGHT + len(getattr(command, "events", b"")) for command in commands)
 
     def snapshot_if_due(self, out: Outbox) -> None:
-        if self._since_snapshot >= self._snapshot_every:
-            self._since_snapshot = 0
-            out.snapshot(STREAM, CoreState(self._core.number, self._core.get_state()))
+        """Not before the journal is as large as the last snapshot: so both together cost at most twice the journal."""
+        if self._since_snapshot >= self._snapshot_every and self._journal_bytes >= self._snapshot_bytes:
+            state = self._core.get_state()
+            self._since_snapshot = self._journal_bytes = 0
+            self._snapshot_bytes = len(state)
+            out.snapshot(STREAM, CoreState(self._core.number, state))
 
     def check_invariants(self) -> None:
         # A look at all sessions after every command would make large runs quadratic; small ones get it.
