@@ -38,8 +38,8 @@ class LogAsker:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether answers are missing that should have come. Who waits for a position is not in a hurry."""
-        return any(not getattr(message, "at_least", 0) for message in self._asked.values())
+        """Whether answers are missing. Also one that waits for a position is asked for again: it may be lost."""
+        return bool(self._asked)
 
     def on_requested(self, requested: Requested, out: Outbox) -> None:
         request = requested.request

@@ -40,8 +40,8 @@ class CursorPhase(enum.Enum):
 
 class _Cursor:
     __slots__ = (
-        "_positions", "acknowledged", "asked", "command", "consumed", "enders", "gap", "generation", "maker", "number",
-        "phase", "received", "reported", "unreported", "waiters", "wanted",
+        "_positions", "acknowledged", "asked", "command", "consumed", "enders", "gap", "generation", "log_id", "maker",
+        "number", "phase", "received", "reported", "unreported", "waiters", "wanted",
     )  # fmt: skip
 
     def __init__(self, number: int, maker: int, command: requests.MakeCursor) -> None:
@@ -51,6 +51,7 @@ class _Cursor:
         self.maker: int | None = maker
         self.enders: list[int] = []
         self.generation = 0
+        self.log_id = ""  # of the log that its positions are of
         self.received = 0  # everything up to this position has arrived
         self.consumed = 0
         self.acknowledged = 0  # as the broker says
@@ -75,10 +76,12 @@ class _Cursor:
             command.window,
             self.generation,
             self.received,
+            len(self._positions),
         )
 
-    def opened(self, message: CursorOpened) -> None:
+    def opened(self, message: CursorOpened, log_id: str) -> None:
         if not self.generation:
+            self.log_id = log_id
             self.received = self.consumed = message.after
         self.generation = message.generation
         self.acknowledged = max(self.acknowledged, message.acknowledged)
@@ -209,17 +212,30 @@ class Consumer:
     def on_cursor_opened(self, peer: str, message: CursorOpened, out: Outbox) -> None:
         cursor = self._find(peer, message.cursor, CursorPhase.OPENING)
         if cursor is None:
+            self._disown(peer, message.cursor, out)
             return
         if message.after < message.acknowledged or message.acknowledged < 0:
             raise ProtocolError("a cursor begins behind what is acknowledged")
-        cursor.opened(message)
+        cursor.opened(message, self._conversation.log_id)
         self._conversation.progressed(out)
         if cursor.maker is not None:
             out.complete(cursor.maker, requests.CursorMade(cursor.number, message.acknowledged))
             cursor.maker = None
+        self._answer_waiters(cursor, out)
         if cursor.acknowledged < cursor.wanted:
             self._unacknowledged[cursor] = None
         self._unreported[cursor] = None
+
+    def _answer_waiters(self, cursor: _Cursor, out: Outbox) -> None:
+        known = cursor.acknowledged
+        for _, request in [waiter for waiter in cursor.waiters if waiter[0] <= known]:
+            out.complete(request, requests.AcknowledgedUpTo(known))
+        cursor.waiters = [waiter for waiter in cursor.waiters if waiter[0] > known]
+
+    def _disown(self, peer: str, number: int, out: Outbox) -> None:
+        """The broker believes that we have a cursor which we have not: a message of ours came late."""
+        if number not in self._cursors and self._conversation.is_open_with(peer):
+            self._conversation.send(CloseCursor(number), out)
 
     def on_cursor_refused(self, peer: str, refused: CursorRefused, out: Outbox) -> None:
         cursor = self._find(peer, refused.cursor, CursorPhase.OPENING)
@@ -257,9 +273,7 @@ class Consumer:
             return
         cursor.acknowledged = message.position
         self._conversation.progressed(out)
-        for _, request in [waiter for waiter in cursor.waiters if waiter[0] <= message.position]:
-            out.complete(request, requests.AcknowledgedUpTo(message.position))
-        cursor.waiters = [waiter for waiter in cursor.waiters if waiter[0] > message.position]
+        self._answer_waiters(cursor, out)
 
     def on_cursor_events(self, peer: str, message: CursorEvents, out: Outbox) -> None:
         count = len(message.positions)
@@ -267,6 +281,7 @@ class Consumer:
             raise ProtocolError("CursorEvents has positions, events and attempts in different counts")
         cursor = self._find(peer, message.cursor, CursorPhase.LIVE)
         if cursor is None:
+            self._disown(peer, message.cursor, out)
             return
         if list(message.positions) != sorted(set(message.positions)) or (
             count and not message.after < message.positions[0] <= message.positions[-1] <= message.through
@@ -340,10 +355,21 @@ class Consumer:
     # ----------------------------------------------------------------------------------------- called by the client
     def on_opened(self, out: Outbox) -> None:
         """A session is open; the broker may have given our cursors up with an earlier one."""
-        for cursor in self._cursors.values():
+        for cursor in list(self._cursors.values()):
             if cursor.phase is CursorPhase.LIVE:
                 cursor.phase = CursorPhase.OPENING
+            if cursor.phase is CursorPhase.OPENING and cursor.generation:
+                self._check_log(cursor, out)
         self.repeat(out)
+
+    def _check_log(self, cursor: _Cursor, out: Outbox) -> None:
+        """A broker with another log has other events at our positions: what we wait for is gone."""
+        if cursor.log_id != self._conversation.log_id:
+            del self._cursors[cursor.number]
+            problem = "the broker has another log than the one that was read"
+            lost = requests.CursorLost(cursor.number, Refusal.POSITION_GONE, problem)
+            out.complete(UNSOLICITED, lost)
+            self._over(cursor, problem, out, requests.RefusedByLog(Refusal.POSITION_GONE, problem))
 
     def repeat(self, out: Outbox) -> None:
         """Says again what was not answered."""

@@ -18,19 +18,23 @@ class CursorState(msgspec.Struct, frozen=True, array_like=True):
     generation: int
     owner: tuple[str, int, int] | None
     takeovers: list[int]
+    born: int = 1
 
 
 class Cursor:
     """Compared by identity."""
 
-    __slots__ = ("acknowledged", "filters", "generation", "name", "owner", "takeovers")
+    __slots__ = ("acknowledged", "born", "filters", "generation", "name", "owner", "takeovers")
 
     def __init__(self, name: str, filter: Filter, acknowledged: int) -> None:
         self.name = name
         # Each filter counts for the events behind a position, up to where the next one begins.
         self.filters: list[tuple[int, Filter]] = [(acknowledged, filter)]
         self.acknowledged = acknowledged
-        self.generation = 0  # how often it was taken over
+        # Who takes the cursor gives it the next generation of the whole table: that of a name that was given up and
+        # made again is another one.
+        self.generation = 0
+        self.born = 0  # the generation of its first owner
         self.owner: tuple[str, int, int] | None = None  # client, epoch, the client's number for it
         # Up to which position events may have been sent before each takeover but the first, newest first.
         self.takeovers: list[int] = []
@@ -48,27 +52,38 @@ class Cursor:
             return False
         else:
             self.filters.append((head, filter))
+            self._drop_old_filters()
         return True
 
-    def take_over(self, owner: tuple[str, int, int], sent: int) -> None:
+    def _drop_old_filters(self) -> None:
+        while len(self.filters) > 1 and self.filters[1][0] <= self.acknowledged:
+            del self.filters[0]
+
+    @property
+    def is_first_owner(self) -> bool:
+        """Whether no one had it before who has it now."""
+        return self.generation == self.born
+
+    def take_over(self, owner: tuple[str, int, int], generation: int, sent: int) -> None:
         """Someone reads on from what is acknowledged; events up to `sent` may have been sent before."""
-        self.generation += 1
+        if not self.born:
+            self.born, sent = generation, 0
+        self.generation = generation
         self.owner = owner
         if sent > self.acknowledged:
             self.takeovers.insert(0, sent)
             del self.takeovers[ATTEMPTS_KEPT:]
 
-    def move(self, acknowledged: int) -> None:
-        """To another place, with the newest filter for everything."""
-        self.filters = [(acknowledged, self.filter)]
+    def move(self, acknowledged: int, filter: Filter) -> None:
+        """To another place, from which on one filter counts for everything."""
+        self.filters = [(acknowledged, filter)]
         self.acknowledged = acknowledged
         self.takeovers = []
 
     def acknowledge(self, position: int) -> None:
         if position > self.acknowledged:
             self.acknowledged = position
-            while len(self.filters) > 1 and self.filters[1][0] <= position:
-                del self.filters[0]
+            self._drop_old_filters()
             self.takeovers = [sent for sent in self.takeovers if sent > position]
 
     def attempt(self, position: int) -> int:
@@ -77,13 +92,16 @@ class Cursor:
 
     def get_state(self) -> CursorState:
         filters = [(after, str(filter)) for after, filter in self.filters]
-        return CursorState(self.name, filters, self.acknowledged, self.generation, self.owner, self.takeovers)
+        return CursorState(
+            self.name, filters, self.acknowledged, self.generation, self.owner, self.takeovers, self.born
+        )
 
     @classmethod
     def from_state(cls, state: CursorState) -> Cursor:
         cursor = cls(state.name, Filter(state.filters[0][1]), state.acknowledged)
         cursor.filters = [(after, Filter(text)) for after, text in state.filters]
         cursor.generation, cursor.owner, cursor.takeovers = state.generation, state.owner, list(state.takeovers)
+        cursor.born = state.born
         return cursor
 
     def check_invariants(self, head: int) -> None:

@@ -21,7 +21,7 @@ from holdfast.kernel.storage import EVENTS
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.event import EventBytes
 from holdfast.protocols.cursors.cursor import Cursor
-from holdfast.protocols.cursors.messages import CursorProgress
+from holdfast.protocols.cursors.messages import CursorEvents, CursorProgress
 from holdfast.protocols.cursors.ranges import CursorPart, cursor_events
 from holdfast.protocols.sessions.outputs import CursorFed, CursorTaken
 
@@ -45,21 +45,28 @@ class Delivery:
     """One cursor's events on their way over this link."""
 
     __slots__ = (
-        "consumed", "cursor", "in_flight", "in_flight_count", "live", "number", "peer", "progress_at", "queue",
-        "queue_bytes", "reading", "received", "repeat_after", "sent", "window",
+        "consumed", "cursor", "gone", "in_flight", "in_flight_count", "live", "number", "opened", "peer", "progress_at",
+        "queue", "queue_bytes", "reading", "received", "repeat_after", "returned", "sent", "window",
     )  # fmt: skip
 
-    def __init__(self, owner: Owner, cursor: Cursor, window: int, after: int, now: int, repeat_after: int) -> None:
+    def __init__(self, owner: Owner, taken: CursorTaken, now: int, repeat_after: int) -> None:
         self.peer, _, self.number = owner
-        self.cursor = cursor
-        self.window = window
-        self.sent = self.received = self.consumed = after
+        self.cursor = taken.cursor
+        self.window = taken.window
+        self.sent = self.received = self.consumed = taken.after
         self.live = False
         self.queue: deque[tuple[int, EventBytes]] = deque()
         self.queue_bytes = 0
         self.reading = 0  # the request that reads the log for it, if one does
         self.in_flight: deque[tuple[int, int]] = deque()  # (up to which position, how many), not consumed
         self.in_flight_count = 0
+        self.returned: list[tuple[int, int]] = []  # what was in flight, and may have arrived, when we went back
+        if taken.unconsumed:
+            self.in_flight.append((taken.after, taken.unconsumed))
+            self.in_flight_count = taken.unconsumed
+            self.consumed = taken.after - 1  # not all of it, at least
+        self.opened = -1  # the token with which its owner is told that it has the cursor; -1: not known yet
+        self.gone = False  # what comes next is not in the log any more, of which its owner was told
         self.progress_at = now
         self.repeat_after = repeat_after
 
@@ -73,6 +80,7 @@ class Delivery:
             self.in_flight.append((through, count))
             self.in_flight_count += count
             self.land(self.consumed)  # what comes again may have been consumed before
+        self.returned = [flown for flown in self.returned if flown[0] > self.sent]
 
     def land(self, consumed: int) -> None:
         self.consumed = max(self.consumed, consumed)
@@ -91,7 +99,22 @@ class Delivery:
         self.reading = 0
         self.sent = self.received
         while self.in_flight and self.in_flight[-1][0] > self.received:
-            self.in_flight_count -= self.in_flight.pop()[1]
+            flown = self.in_flight.pop()
+            self.in_flight_count -= flown[1]
+            self.returned.insert(0, flown)
+
+    def skip(self) -> None:
+        """We went back, and what was sent before has arrived all the same: it counts as sent again."""
+        self.fall_behind()
+        self.reading = 0
+        self.sent = self.received
+        returned, self.returned = self.returned, []
+        for through, count in returned:
+            # Some of it may have been sent again, and is counted already.
+            count = min(count, self.room)
+            if count > 0:
+                self.in_flight.append((through, count))
+                self.in_flight_count += count
 
 
 class CursorDeliveries:
@@ -104,7 +127,8 @@ class CursorDeliveries:
         self._settings = settings
         self._deliveries: dict[Owner, Delivery] = {}
         self._by_cursor: dict[Cursor, Owner] = {}
-        self._reading: dict[int, Owner] = {}
+        self._reading: dict[int, tuple[Owner, Cursor]] = {}
+        self._durable = 0  # token
         self._last_request = 0
         self._due: dict[Owner, None] = {}  # to be looked at when the turn ends
         self._sent_in_life: dict[str, int] = {}  # name → the last position that was sent to anyone
@@ -116,6 +140,8 @@ class CursorDeliveries:
         """Up to where events were sent in this life of the broker; -1 if that says nothing of the life before."""
         if cursor is None or cursor.name not in self._sent_in_life:
             return -1
+        if any(read is cursor for _, read in self._reading.values()):
+            return -1  # nor how far a driver that reads the log for it will come
         return self._sent_in_life[cursor.name]
 
     # ------------------------------------------------------------------------------------------------------- owners
@@ -123,11 +149,14 @@ class CursorDeliveries:
         owner = taken.cursor.owner
         if owner is None:
             return
-        delivery = Delivery(owner, taken.cursor, taken.window, taken.after, out.now, self._settings.repeat_after)
+        known = self._deliveries.get(owner)
+        if known is not None and known.cursor is taken.cursor:
+            return  # asked twice; what has happened on the link since then stands
+        delivery = Delivery(owner, taken, out.now, self._settings.repeat_after)
         delivery.live = taken.after >= self._head()
         self._deliveries[owner] = delivery
         self._by_cursor[taken.cursor] = owner
-        self._sent_in_life.setdefault(taken.cursor.name, taken.after if taken.cursor.generation == 1 else self._head())
+        self._sent_in_life.setdefault(taken.cursor.name, taken.after if taken.cursor.is_first_owner else self._head())
         self._due[owner] = None
 
     def leave(self, owner: Owner) -> None:
@@ -167,9 +196,7 @@ class CursorDeliveries:
         if said.received > delivery.received or said.consumed > delivery.consumed:
             delivery.received = max(delivery.received, said.received)
             if delivery.received > delivery.sent:
-                # We went back, and what was sent before has arrived all the same.
-                delivery.fall_behind()
-                delivery.sent = delivery.received
+                delivery.skip()
             delivery.land(said.consumed)
             delivery.progress_at, delivery.repeat_after = out.now, self._settings.repeat_after
         if said.missing and delivery.sent > delivery.received:
@@ -191,7 +218,7 @@ class CursorDeliveries:
 
     def _pump(self, owner: Owner, delivery: Delivery, out: Outbox) -> None:
         queue = out.queue(delivery.peer)
-        while delivery.room > 0 and not delivery.reading:
+        while delivery.room > 0 and not (delivery.reading or delivery.gone):
             if queue.bytes > self._settings.unsent_bytes_max:
                 queue.notify_below(0)
                 return
@@ -219,29 +246,40 @@ class CursorDeliveries:
 
     def _count(self, delivery: Delivery, count: int) -> None:
         self.sent_total += count
-        name = delivery.cursor.name
-        self._sent_in_life[name] = max(self._sent_in_life.get(name, 0), delivery.sent)
+        self._note_sent(delivery.cursor, delivery.sent)
+
+    def _note_sent(self, cursor: Cursor, through: int) -> None:
+        self._sent_in_life[cursor.name] = max(self._sent_in_life.get(cursor.name, 0), through)
 
     def _catch_up(self, owner: Owner, delivery: Delivery, out: Outbox) -> None:
+        if delivery.opened < 0:
+            delivery.opened = out.token
+        if delivery.opened > self._durable:
+            return  # what is read would be there before its owner knows that it has the cursor, and be ignored
         self._last_request += 1
-        delivery.reading = self._last_request
-        self._reading[self._last_request] = owner
         cursor = delivery.cursor
+        delivery.reading = self._last_request
+        self._reading[self._last_request] = (owner, cursor)
         room = max(1, min(delivery.room, max(1, delivery.window // 4), self._settings.message_events))
-        part = CursorPart(delivery.number, cursor, tuple(cursor.filters), delivery.sent, room)
+        # Up to what is there now: whoever takes the cursor over in the meantime is told that all that was sent.
+        part = CursorPart(delivery.number, cursor, tuple(cursor.filters), delivery.sent, room, self._head())
         out.send_log(delivery.peer, self._last_request, EVENTS, delivery.sent + 1, self._settings.read_bytes, part)
 
     def on_log_sent(self, sent: LogSent, out: Outbox) -> bool:
         """Whether it was for a delivery."""
-        owner = self._reading.pop(sent.request, None)
-        if owner is None:
+        read = self._reading.pop(sent.request, None)
+        if read is None:
             return False
+        owner, cursor = read
+        if sent.count:
+            self._note_sent(cursor, sent.through)
         delivery = self._deliveries.get(owner)
         if delivery is None or delivery.reading != sent.request:
             return True
         delivery.reading = 0
         if sent.gone:
-            self.leave(owner)  # its owner was told
+            delivery.gone = True  # its owner is told again until it says that it knows
+            delivery.progress_at = out.now
             return True
         if sent.through == delivery.sent:
             # Nothing of it is durable yet; it is looked at again when something is.
@@ -252,21 +290,29 @@ class CursorDeliveries:
         self._due[owner] = None
         return True
 
-    def on_durable(self) -> None:
+    def on_durable(self, token: int) -> None:
         """What catches up may have something to read."""
+        self._durable = token
         for owner, delivery in self._deliveries.items():
-            if not delivery.live and not delivery.reading:
+            if not (delivery.live or delivery.reading or delivery.gone):
                 self._due[owner] = None
 
     def repeat(self, out: Outbox) -> None:
         """Sends again what was not confirmed for a while."""
         for owner, delivery in self._deliveries.items():
-            if delivery.sent <= delivery.received:
+            unconfirmed, starved = delivery.sent > delivery.received, delivery.room <= 0
+            if not (unconfirmed or starved or delivery.gone):
                 delivery.progress_at = out.now
             elif out.now - delivery.progress_at >= delivery.repeat_after:
                 delivery.progress_at = out.now
                 delivery.repeat_after = min(2 * delivery.repeat_after, self._settings.repeat_after_max)
-                delivery.rewind()
+                if unconfirmed:
+                    delivery.rewind()
+                elif starved:
+                    # A question: the client answers how far it is.
+                    question = CursorEvents(delivery.number, delivery.sent, delivery.sent, [], [])
+                    out.send(delivery.peer, question, Lane.USER)
+                delivery.gone = False
                 self._due[owner] = None
 
     def check_invariants(self) -> None:

@@ -11,7 +11,7 @@ from typing import ClassVar, Final, assert_never
 import msgspec
 
 from holdfast.errors import EventError, FilterError, ProtocolError
-from holdfast.kernel.inputs import Drained, Durable, LinkDown, LogRead, LogSent, Started, TimerKey
+from holdfast.kernel.inputs import Drained, Durable, LinkDown, LinkUp, LogRead, LogSent, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Outbox
@@ -26,6 +26,7 @@ from holdfast.protocols.cursors.messages import (
     AskLog,
     CloseCursor,
     CommitStages,
+    CursorEnded,
     CursorProgress,
     CursorRefused,
     ForgetName,
@@ -48,7 +49,12 @@ CLIENTS: Final = frozenset({Role.CLIENT})
 WAITING_MAX: Final = 10_000  # requests that wait for a position
 NAME_BYTES_MAX: Final = 128
 NO_LOG: Final = "the broker keeps no log: give it 'data' in the site file"
+NO_NAME: Final = f"a name has 1 to {NAME_BYTES_MAX} bytes"
 FOUND_RECORDS: Final = 1_000  # read at a time when a time is looked for
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text.encode(errors="replace")) <= NAME_BYTES_MAX
 
 
 class RetentionSettings(msgspec.Struct, frozen=True, gc=False):
@@ -102,6 +108,7 @@ class LogHost:
         self._log = EventLog(recovered)
         self._deliveries = CursorDeliveries(lambda: 0 if core.log is None else core.log.head, self._settings)
         self._log_id = ""
+        self._links: dict[str, int] = {}
         self._waiting: list[_Waiting] = []
         self._looking: dict[int, tuple[str, AskLog]] = {}  # for the event at a time
         self._last_look = 0
@@ -114,9 +121,19 @@ class LogHost:
             self._log.on_started(started, self._core.log.tail, self._core.log.head)
             out.set_timer((self.name, "retention"), self._retention.look_every)
 
+    def on_link_up(self, up: LinkUp, out: Outbox) -> None:
+        if up.role is Role.CLIENT:
+            self._detach(up.peer)  # the driver may say later that an older link is down
+            self._links[up.peer] = up.link
+
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
-        self._deliveries.detach(down.peer)
-        self._waiting = [waiting for waiting in self._waiting if waiting.peer != down.peer]
+        if self._links.get(down.peer) == down.link:
+            del self._links[down.peer]
+            self._detach(down.peer)
+
+    def _detach(self, peer: str) -> None:
+        self._deliveries.detach(peer)
+        self._waiting = [waiting for waiting in self._waiting if waiting.peer != peer]
 
     def on_log_output(self, output: LogOutput, out: Outbox) -> None:
         match output:
@@ -134,7 +151,7 @@ class LogHost:
 
     def on_durable(self, durable: Durable, out: Outbox) -> None:
         self._log.on_durable(durable)
-        self._deliveries.on_durable()
+        self._deliveries.on_durable(durable.token)
         ready = [w for w in self._waiting if w.message.at_least <= self._log.durable_head]
         if ready:
             self._waiting = [w for w in self._waiting if w.message.at_least > self._log.durable_head]
@@ -157,14 +174,14 @@ class LogHost:
             raise ProtocolError(f"a window is 1 to 65536, not {message.window}")
         if message.start < NEW or message.generation < 0:
             raise ProtocolError(f"a position is 1 or more, not {message.start}")
-        if not 0 < len(message.name.encode(errors="replace")) <= NAME_BYTES_MAX:
-            raise ProtocolError(f"a name has 1 to {NAME_BYTES_MAX} bytes")
         session = self._sessions.session(peer)
         if session is None:
             return
         if self._core.log is None:
-            refusal = CursorRefused(message.cursor, Refusal.NO_LOG, NO_LOG)
-            out.send(peer, refusal)
+            out.send(peer, CursorRefused(message.cursor, Refusal.NO_LOG, NO_LOG))
+            return
+        if not _is_name(message.name):
+            out.send(peer, CursorRefused(message.cursor, Refusal.LIMIT, NO_NAME))
             return
         command = commands.OpenCursor(
             peer,
@@ -178,6 +195,7 @@ class LogHost:
             message.generation,
             message.received,
             self._deliveries.sent_to_anyone(self._core.cursors.cursors.get(message.name)),
+            message.unconsumed,
         )
         self._sequencer.submit(command, out)
 
@@ -220,6 +238,9 @@ class LogHost:
         session = self._session_for(peer, message.request, out)
         if session is None:
             return
+        if not (_is_name(message.query) and _is_name(message.stage)):
+            out.send(peer, LogRefused(message.request, Refusal.LIMIT, NO_NAME))
+            return
         try:
             events, _ = self._core.decode(message.events)
         except EventError as error:
@@ -242,7 +263,9 @@ class LogHost:
 
     def on_commit_stages(self, peer: str, message: CommitStages, out: Outbox) -> None:
         session = self._session_for(peer, message.request, out)
-        if session is not None:
+        if session is not None and not _is_name(message.query):
+            out.send(peer, LogRefused(message.request, Refusal.LIMIT, NO_NAME))
+        elif session is not None:
             command = commands.CommitStages(
                 peer, session.epoch, message.request, message.query, message.epoch, message.stages
             )
@@ -317,13 +340,17 @@ class LogHost:
             if read.records:
                 self._look(peer, message, read.next, out)
                 return
-            found = read.next
+            if self._log.durable_head < log.head:
+                # It is among those that are not on the disk yet.
+                self._ask(peer, AskLog(message.request, message.since, log.head), out)
+                return
+            found = max(read.next, log.tail)
         if self._sessions.session(peer) is not None:
             out.send(peer, LogTold(message.request, self._log_id, log.tail, log.head, found))
 
     # --------------------------------------------------------------------------------------------------------- time
     def _tick(self, out: Outbox) -> None:
-        if not self._ticking and self._deliveries:
+        if not self._ticking and (self._deliveries or self._core.cursors.ended):
             self._ticking = True
             out.set_timer((self.name, "tick"), self._settings.tick)
 
@@ -331,10 +358,19 @@ class LogHost:
         if key[1] == "tick":
             self._ticking = False
             self._deliveries.repeat(out)
+            self._say_ended_again(out)
             self._tick(out)
             return
         self._retain(out)
         out.set_timer((self.name, "retention"), self._retention.look_every)
+
+    def _say_ended_again(self, out: Outbox) -> None:
+        """To those who lost a cursor and have not said that they know."""
+        for (peer, epoch), numbers in self._core.cursors.ended.items():
+            session = self._sessions.session(peer)
+            if session is not None and session.epoch == epoch and not len(out.queue(peer)):
+                for number, problem in numbers.items():
+                    out.send(peer, CursorEnded(number, Refusal.SUPERSEDED, problem))
 
     def _retain(self, out: Outbox) -> None:
         """Gives up events that are beyond what is to be kept, unless a cursor needs them; beyond the hard limit, also

@@ -23,7 +23,7 @@ class OpenCursor(Message, frozen=True):
 
     `start` counts for a new name, and if `move` also for one that exists. `generation` is 0, or that of the cursor when
     this very client had it: then it is not taken back from whoever took it over since, and events up to `received` have
-    arrived.
+    arrived, of which its application has still to take `unconsumed`.
     """
 
     cursor: int
@@ -34,6 +34,7 @@ class OpenCursor(Message, frozen=True):
     window: int = 1024
     generation: int = 0
     received: int = 0
+    unconsumed: int = 0
 
 
 class CursorOpened(Message, frozen=True):

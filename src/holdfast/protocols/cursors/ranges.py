@@ -82,13 +82,15 @@ class RangePart(msgspec.Struct, frozen=True, gc=False):
 
 
 class CursorPart(msgspec.Struct, frozen=True, gc=False):
-    """A `LogMessage`: up to `room` events of a cursor behind position `after`, each by the filter that counted then."""
+    """A `LogMessage`: up to `room` events of a cursor behind position `after`, each by the filter that counted then;
+    not beyond `until`, since later ones may be someone else's, or fall under another filter."""
 
     number: int
     cursor: Cursor
     filters: tuple[tuple[int, Filter], ...]
     after: int
     room: int
+    until: int
 
     def make(self, records: Sequence[tuple[int, Record]], end: int) -> tuple[Message, int, int]:
         matchers = [(after, _Matcher(filter)) for after, filter in self.filters]
@@ -102,9 +104,11 @@ class CursorPart(msgspec.Struct, frozen=True, gc=False):
                 if until is not None and until < batch.first:
                     continue
                 slices, rows = matcher.rows(batch.events)
-                last = batch.first + len(slices) - 1
+                last = min(batch.first + len(slices) - 1, self.until)
                 for row in rows:
                     position = batch.first + row
+                    if position > last:
+                        break
                     if position <= max(after, self.after) or (until is not None and position > until):
                         continue
                     positions.append(position)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from holdfast.protocols.sessions import commands
 
 Owner = tuple[str, int, int]
+ENDED_MAX = 1_000  # cursors of one session that others took, and of which its client has not said that it knows
 
 
 class CursorTable:
@@ -29,6 +30,9 @@ class CursorTable:
         self._log = log
         self._cursors_max = cursors_max
         self._owned: dict[Owner, Cursor] = {}
+        self.generations = 0  # how often any cursor was taken
+        # Who lost a cursor and has not said that it knows: (client, epoch) → the client's number for it → why.
+        self.ended: dict[tuple[str, int], dict[int, str]] = {}
         self._index: FilterIndex[Cursor] = FilterIndex()
 
     # ----------------------------------------------------------------------------------------------------- commands
@@ -39,6 +43,13 @@ class CursorTable:
             refusal = messages.CursorRefused(command.cursor, reason, problem, offset, expected, tail)
             outputs.append(Reply(command.client, command.epoch, refusal))
 
+        ended = self.ended.get(owner[:2], {})
+        if command.cursor in ended:
+            self._say_ended(owner, outputs)
+            return
+        if len(ended) >= ENDED_MAX:
+            refuse(Refusal.LIMIT, f"the client has not said of {ENDED_MAX} named subscriptions that it lost them")
+            return
         try:
             wanted = Filter(command.filter)
         except FilterError as error:
@@ -52,8 +63,13 @@ class CursorTable:
         if cursor is not None and command.generation and cursor.generation != command.generation:
             refuse(Refusal.SUPERSEDED, f"another client has taken {command.name!r} over")
             return
+        if cursor is None and command.generation:
+            # Made anew it would begin somewhere else, and what lies between be missed in silence.
+            refuse(Refusal.SUPERSEDED, f"the named subscription {command.name!r} was given up")
+            return
         log = self._log
-        moving = cursor is None or (command.move and not command.generation)
+        # Who asks again, since no answer came yet, has it where it is.
+        moving = cursor is None or (command.move and not command.generation and held is None)
         if moving:
             place = {messages.NEW: log.head, messages.EARLIEST: log.tail - 1}.get(command.start, command.start - 1)
         else:
@@ -73,7 +89,9 @@ class CursorTable:
             cursor = self.cursors[command.name] = Cursor(command.name, wanted, place)
             self._index.add(cursor, wanted)
         elif moving:
-            cursor.move(place)
+            self._index.remove(cursor)
+            self._index.add(cursor, wanted)
+            cursor.move(place, wanted)
         if str(cursor.filter) != command.filter and not self._change_filter(cursor, wanted):
             refuse(Refusal.LIMIT, "the filter was changed too often since the last acknowledgement")
             return
@@ -93,7 +111,8 @@ class CursorTable:
             self._release(cursor, outputs, "another client has opened the named subscription")
             # Who had it may have been sent anything that was there; the node says if it knows better.
             sent = command.sent if command.sent >= 0 else self._log.head
-            cursor.take_over(owner, sent if cursor.generation else 0)
+            self.generations += 1
+            cursor.take_over(owner, self.generations, sent)
         elif cursor.owner != owner:
             self._release(cursor, outputs, "the client has opened it again")
             cursor.owner = owner
@@ -101,15 +120,20 @@ class CursorTable:
         after = max(cursor.acknowledged, min(command.received, self._log.head)) if same_life else cursor.acknowledged
         answer = messages.CursorOpened(command.cursor, cursor.generation, cursor.acknowledged, after)
         outputs.append(Reply(command.client, command.epoch, answer))
-        outputs.append(CursorTaken(cursor, command.window, after))
+        unconsumed = command.unconsumed if same_life else 0
+        outputs.append(CursorTaken(cursor, command.window, after, max(0, min(unconsumed, command.window))))
 
     def _release(self, cursor: Cursor, outputs: list[Output], problem: str) -> None:
         owner, cursor.owner = cursor.owner, None
         if owner is not None and self._owned.get(owner) is cursor:
             del self._owned[owner]
-            ended = messages.CursorEnded(owner[2], Refusal.SUPERSEDED, problem)
             outputs.append(CursorLeft(owner))
-            outputs.append(Reply(owner[0], owner[1], ended))
+            self.ended.setdefault(owner[:2], {})[owner[2]] = problem
+            self._say_ended(owner, outputs)
+
+    def _say_ended(self, owner: Owner, outputs: list[Output]) -> None:
+        problem = self.ended[owner[:2]][owner[2]]
+        outputs.append(Reply(owner[0], owner[1], messages.CursorEnded(owner[2], Refusal.SUPERSEDED, problem)))
 
     def close(self, command: commands.CloseCursor, outputs: list[Output]) -> None:
         owner = (command.client, command.epoch, command.cursor)
@@ -117,6 +141,9 @@ class CursorTable:
         if cursor is not None:
             cursor.owner = None
             outputs.append(CursorLeft(owner))
+        ended = self.ended.get(owner[:2], {})
+        if ended.pop(command.cursor, None) is not None and not ended:
+            del self.ended[owner[:2]]
         outputs.append(Reply(command.client, command.epoch, messages.CursorClosed(command.cursor)))
 
     def leave(self, client: str, epoch: int, outputs: list[Output]) -> None:
@@ -124,10 +151,14 @@ class CursorTable:
         for owner in [owner for owner in self._owned if owner[0] == client and owner[1] == epoch]:
             self._owned.pop(owner).owner = None
             outputs.append(CursorLeft(owner))
+        self.ended.pop((client, epoch), None)
 
     def acknowledge(self, command: commands.AcknowledgeCursor, outputs: list[Output]) -> None:
-        cursor = self._owned.get((command.client, command.epoch, command.cursor))
-        if cursor is not None:
+        owner = (command.client, command.epoch, command.cursor)
+        cursor = self._owned.get(owner)
+        if command.cursor in self.ended.get(owner[:2], {}):
+            self._say_ended(owner, outputs)
+        elif cursor is not None:
             cursor.acknowledge(min(command.position, self._log.head))
             answer = messages.Acknowledged(command.cursor, cursor.acknowledged)
             outputs.append(Reply(command.client, command.epoch, answer))
@@ -157,14 +188,35 @@ class CursorTable:
         outputs += fed.values()
 
     def floor(self) -> int:
-        """The first position that some cursor still needs; the log's end if none needs any."""
-        return min((cursor.acknowledged + 1 for cursor in self.cursors.values()), default=self._log.head + 1)
+        """The first position that some cursor still needs; the log's end if none needs any.
+
+        One that has lost something needs nothing any more: whoever opens it is refused. Who has it reads on.
+        """
+        tail = self._log.tail
+        needed = [
+            max(cursor.acknowledged + 1, tail)
+            for cursor in self.cursors.values()
+            if cursor.acknowledged + 1 >= tail or cursor.owner is not None
+        ]
+        return min(needed, default=self._log.head + 1)
 
     # -------------------------------------------------------------------------------------------------------- state
     def get_state(self) -> list[CursorState]:
         return [cursor.get_state() for cursor in self.cursors.values()]
 
-    def set_state(self, states: list[CursorState]) -> None:
+    def ended_state(self) -> dict[str, list[tuple[int, int, str]]]:
+        state: dict[str, list[tuple[int, int, str]]] = {}
+        for (client, epoch), numbers in self.ended.items():
+            state.setdefault(client, []).extend((epoch, number, problem) for number, problem in numbers.items())
+        return state
+
+    def set_state(
+        self, states: list[CursorState], generations: int, ended: dict[str, list[tuple[int, int, str]]]
+    ) -> None:
+        self.generations = generations
+        for client, numbers in ended.items():
+            for epoch, number, problem in numbers:
+                self.ended.setdefault((client, epoch), {})[number] = problem
         for state in states:
             cursor = self.cursors[state.name] = Cursor.from_state(state)
             self._index.add(cursor, cursor.filter)
@@ -175,6 +227,10 @@ class CursorTable:
         for name, cursor in self.cursors.items():
             require(cursor.name == name, "a cursor is found under its name", name=name)
             cursor.check_invariants(self._log.head)
+            require(cursor.generation <= self.generations, "generations are counted", name=name)
             held = cursor.owner is not None and self._owned.get(cursor.owner) is cursor
             require(held == (cursor.owner is not None), "who has a cursor is listed", name=name)
+        listed = {(*session, number) for session, numbers in self.ended.items() for number in numbers}
+        require(not listed & self._owned.keys(), "who lost a cursor does not have it")
+        require(all(self.ended.values()), "no losses are none")
         require(len(self._index) == len(self.cursors), "the index holds all cursors")

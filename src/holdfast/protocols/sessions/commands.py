@@ -97,6 +97,7 @@ class OpenCursor(_Command, frozen=True, tag=11):
     generation: int
     received: int
     sent: int
+    unconsumed: int = 0
 
 
 class CloseCursor(_Command, frozen=True, tag=12):

@@ -75,6 +75,8 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
     log: LogState | None = None
     cursors: list[CursorState] = []
     staging: Staging | None = None
+    generations: int = 0  # of cursors
+    cursors_ended: dict[str, list[tuple[int, int, str]]] = {}  # client → (epoch, its number, why)
 
 
 class BrokerCore:
@@ -514,6 +516,8 @@ class BrokerCore:
             self.log,
             self.cursors.get_state(),
             self.staging,
+            self.cursors.generations,
+            self.cursors.ended_state(),
         )
         return msgspec.msgpack.encode(state)
 
@@ -532,7 +536,7 @@ class BrokerCore:
         require((decoded.log is None) == (self.log is None), "a log is not begun or given up half-way")
         self.log, self.staging = decoded.log, decoded.staging or Staging()
         self.cursors = CursorTable(self.log or LogState(), self.limits.named_subscriptions)
-        self.cursors.set_state(decoded.cursors)
+        self.cursors.set_state(decoded.cursors, decoded.generations, decoded.cursors_ended)
 
     def _check_ledger(self, session: Session) -> None:
         ledger, client = session.ledger, session.client

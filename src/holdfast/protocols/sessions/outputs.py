@@ -68,11 +68,13 @@ class Logged(msgspec.Struct, frozen=True, gc=False):
 
 
 class CursorTaken(msgspec.Struct, frozen=True, gc=False):
-    """A client has a cursor, and wants its events from behind a position."""
+    """A client has a cursor, and wants its events from behind a position; of those before, its application has still
+    to take `unconsumed`."""
 
     cursor: Cursor
     window: int
     after: int
+    unconsumed: int = 0
 
 
 class CursorLeft(msgspec.Struct, frozen=True, gc=False):
