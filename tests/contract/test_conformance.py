@@ -1,10 +1,28 @@
 """What clients may rely on, asked of every driver in the same words."""
 
+from typing import TypeVar
+
 import pytest
 
 from holdfast.broker.assembly import BrokerSettings, make_broker, make_client
 from holdfast.kernel.links import Role
 from holdfast.kernel.time import MILLISECOND
+from holdfast.protocols.cursors.messages import EARLIEST
+from holdfast.protocols.cursors.requests import (
+    AcknowledgedUpTo,
+    AcknowledgeUpTo,
+    AskBounds,
+    Bounds,
+    CommitParts,
+    CursorLost,
+    CursorMade,
+    EventsRead,
+    MakeCursor,
+    PartsCommitted,
+    PartStaged,
+    ReadEvents,
+    StagePart,
+)
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import Overflow, Refusal
@@ -26,6 +44,8 @@ from holdfast.protocols.sessions.requests import (
     SubscriptionRefused,
 )
 from tests.contract.driver import Driver, Inbox
+
+_T = TypeVar("_T")
 
 
 def start_broker(driver: Driver, durable: bool = False, limits: CoreLimits | None = None) -> None:
@@ -214,3 +234,112 @@ def test_ending_and_closing_are_answered(driver: Driver) -> None:
     driver.request("s", Close())
     driver.wait_until(lambda: Closed() in client.results)
     assert client.events == []
+
+
+# -------------------------------------------------------------------------------------------------------------- the log
+def make_cursor(driver: Driver, inbox: Inbox, name: str, text: str = "") -> int:
+    """The number of the cursor, which begins at the log's first event if it is new."""
+    made = len(_of(inbox, CursorMade))
+    driver.request(name, MakeCursor("risk", text, EARLIEST))
+    driver.wait_until(lambda: len(_of(inbox, CursorMade)) == made + 1)
+    return _of(inbox, CursorMade)[-1].cursor
+
+
+def _of(inbox: Inbox, kind: type[_T]) -> list[_T]:
+    return [result for result in inbox.results if isinstance(result, kind)]
+
+
+def test_a_named_subscriber_that_was_away_during_a_restart_gets_everything(driver: Driver) -> None:
+    start_broker(driver, durable=True)
+    subscriber, publisher = start_client(driver, "s"), start_client(driver, "p")
+    cursor = make_cursor(driver, subscriber, "s")
+    driver.request("p", events(1, 2, 3))
+    driver.wait_until(lambda: len(subscriber.events) == 3)
+    driver.request("s", AcknowledgeUpTo(cursor, 2))
+    driver.wait_until(lambda: AcknowledgedUpTo(2) in subscriber.results)
+    driver.kill("s")
+    driver.request("p", events(4, 5))
+    driver.wait_until(lambda: publisher.results.count(Published([])) == 2)
+    driver.kill("b1", power_cut=True)
+    driver.request("p", events(6))
+    driver.start("b1")
+    driver.start("s")
+    make_cursor(driver, subscriber, "s")
+    driver.wait_until(lambda: len(subscriber.events) == 7)
+    driver.settle()
+    assert sequences(subscriber) == [1, 2, 3, 3, 4, 5, 6]
+
+
+def test_a_cursor_goes_on_over_a_restart_of_its_broker_without_a_repetition(driver: Driver) -> None:
+    start_broker(driver, durable=True)
+    subscriber, publisher = start_client(driver, "s"), start_client(driver, "p")
+    make_cursor(driver, subscriber, "s")
+    for round in range(3):
+        for _ in range(4):
+            driver.request("p", events(1, 2, 3))
+        driver.wait_until(lambda round=round: len(subscriber.events) > 12 * round)  # type: ignore[misc]
+        driver.kill("b1", power_cut=True)
+        driver.start("b1")
+    driver.wait_until(lambda: publisher.results.count(Published([])) == 12)
+    driver.wait_until(lambda: len(subscriber.events) == 36)
+    driver.settle()
+    assert sequences(subscriber) == list(range(1, 37))
+
+
+def test_who_opens_a_name_second_has_it_and_the_first_is_told(driver: Driver) -> None:
+    start_broker(driver, durable=True)
+    first, second = start_client(driver, "s1"), start_client(driver, "s2")
+    start_client(driver, "p")
+    make_cursor(driver, first, "s1")
+    driver.request("p", events(1, 2))
+    driver.wait_until(lambda: len(first.events) == 2)
+    make_cursor(driver, second, "s2")
+    driver.wait_until(lambda: len(_of(first, CursorLost)) == 1)
+    assert _of(first, CursorLost)[0].reason is Refusal.SUPERSEDED
+    driver.request("p", events(3))
+    driver.wait_until(lambda: len(second.events) == 3)
+    driver.kill("b1")
+    driver.start("b1")
+    driver.request("p", events(4))
+    driver.wait_until(lambda: len(second.events) == 4)
+    driver.settle()
+    assert (sequences(first), sequences(second)) == ([1, 2], [1, 2, 3, 4])
+    assert len(_of(first, CursorLost)) == 1
+    assert _of(second, CursorLost) == []
+
+
+def test_a_range_is_read_by_position_and_who_waits_for_one_is_answered(driver: Driver) -> None:
+    start_broker(driver, durable=True)
+    reader, _ = start_client(driver, "r"), start_client(driver, "p")
+    driver.request("r", AskBounds(at_least=5))
+    driver.request("p", events(1, 2, 3))
+    driver.request("p", events(4, 5))
+    driver.wait_until(lambda: len(_of(reader, Bounds)) == 1)
+    assert (_of(reader, Bounds)[0].tail, _of(reader, Bounds)[0].head) == (1, 5)
+    driver.request("r", ReadEvents("price <> 3", 2, 4))
+    driver.wait_until(lambda: len(_of(reader, EventsRead)) == 1)
+    (read,) = _of(reader, EventsRead)
+    found = [(event.position.number, event.sequence) for event in read.events if event.position is not None]
+    assert (read.through, found, read.scanned) == (4, [(2, 2), (4, 4)], 3)
+
+
+def test_stages_are_committed_once_also_across_a_restart(driver: Driver) -> None:
+    start_broker(driver, durable=True)
+    sink, subscriber = start_client(driver, "k"), start_client(driver, "s")
+    make_cursor(driver, subscriber, "s")
+    for task, stage in enumerate(("a", "b")):
+        new = [NewEvent({"price": price}) for price in (1, 2)]
+        driver.request("k", StagePart("q", 1, task, stage, 1, 7, 1 + 2 * task, new))
+    driver.wait_until(lambda: len(_of(sink, PartStaged)) == 2)
+    driver.kill("b1", power_cut=True)
+    driver.start("b1")
+    driver.request("k", CommitParts("q", 1, ("b", "a")))
+    driver.wait_until(lambda: len(_of(sink, PartsCommitted)) == 1)
+    driver.kill("b1", power_cut=True)
+    driver.start("b1")
+    driver.request("k", CommitParts("q", 1, ("b", "a")))
+    driver.wait_until(lambda: len(_of(sink, PartsCommitted)) == 2)
+    assert _of(sink, PartsCommitted) == [PartsCommitted(1, 4, False), PartsCommitted(1, 4, True)]
+    driver.wait_until(lambda: len(subscriber.events) == 4)
+    driver.settle()
+    assert sequences(subscriber) == [3, 4, 1, 2]

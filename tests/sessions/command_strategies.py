@@ -41,6 +41,23 @@ def step(kind: str, *fields: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[
     return st.tuples(st.just(kind), client, *fields)
 
 
+# With a log: cursors of two names, stages of two queries, and the tail.
+names = st.sampled_from(["risk", "audit"])
+starts = st.sampled_from([-1, 0, 1, 2, 5, 99])
+log_steps = (
+    step("open cursor", number, names, st.sampled_from(FILTERS), starts, st.booleans(), st.booleans()),
+    step("open cursor", number, names, st.sampled_from(FILTERS), st.just(0), st.just(False), st.just(False)),
+    step("close cursor", number),
+    step("acknowledge", number, st.integers(0, 12)),
+    step("forget", names),
+    step("stage", st.sampled_from(["q", "r"]), st.integers(1, 3), st.sampled_from(["s", "t"]), number, batches),
+    step(
+        "commit", st.sampled_from(["q", "r"]), st.integers(1, 3), st.sampled_from([(), ("s",), ("s", "t"), ("t", "t")])
+    ),
+    step("keep", st.integers(0, 9)),
+    step("expire", st.integers(0, 20)),
+)
+
 # A step becomes a command when it is known which epoch its client has, and how far that has published.
 steps = st.lists(
     st.one_of(
@@ -55,6 +72,7 @@ steps = st.lists(
         step("publish", st.just(0), st.integers(0, 3), batches),
         step("receive", st.lists(st.tuples(number, st.integers(0, 12)), max_size=3)),
         step("drop"),
+        *log_steps,
     ),
     min_size=12,
     max_size=25,
@@ -87,6 +105,26 @@ def to_command(core: BrokerCore, step: tuple[Any, ...]) -> Command:
         case "receive":
             pairs = fields[0]
             return commands.Receive(name, epoch, tuple(n for n, _ in pairs), tuple(r for _, r in pairs))
+        case "open cursor":
+            known = core.cursors.cursors.get(fields[1])
+            generation = known.generation if known is not None and fields[5] else 0
+            return commands.OpenCursor(
+                name, epoch, fields[0], fields[1], fields[2], fields[3], fields[4], 4, generation, core.events, -1, 2
+            )
+        case "close cursor":
+            return commands.CloseCursor(name, epoch, fields[0])
+        case "acknowledge":
+            return commands.AcknowledgeCursor(name, epoch, fields[0], fields[1])
+        case "forget":
+            return commands.ForgetName(name, epoch, 1, fields[0])
+        case "stage":
+            return commands.StageEvents(name, epoch, 2, fields[0], fields[1], 1, fields[2], fields[3], fields[4])
+        case "commit":
+            return commands.CommitStages(name, epoch, 3, fields[0], fields[1], fields[2])
+        case "keep":
+            return commands.KeepLog("", fields[0])
+        case "expire":
+            return commands.ExpireStages("", 1_700_000_000 * 10**9 + fields[0])
     return commands.DropSubscriptions(name, epoch)
 
 
@@ -108,6 +146,28 @@ any_commands = st.lists(
         st.builds(commands.Publish, anyone, epochs, st.one_of(st.just(1), integers), integers, raw),
         st.builds(commands.Receive, anyone, epochs, some, some),
         st.builds(commands.DropSubscriptions, anyone, epochs),
+        st.builds(
+            commands.OpenCursor,
+            anyone,
+            epochs,
+            integers,
+            texts,
+            texts,
+            integers,
+            st.booleans(),
+            integers,
+            integers,
+            integers,
+            integers,
+            integers,
+        ),
+        st.builds(commands.CloseCursor, anyone, epochs, integers),
+        st.builds(commands.AcknowledgeCursor, anyone, epochs, integers, integers),
+        st.builds(commands.ForgetName, anyone, epochs, integers, texts),
+        st.builds(commands.StageEvents, anyone, epochs, integers, texts, integers, integers, texts, integers, raw),
+        st.builds(commands.CommitStages, anyone, epochs, integers, texts, integers, st.lists(texts).map(tuple)),
+        st.builds(commands.ExpireStages, anyone, integers),
+        st.builds(commands.KeepLog, anyone, integers),
     ),
     min_size=6,
     max_size=12,

@@ -19,7 +19,18 @@ from holdfast.protocols.sessions.commands import Applied, Command
 from holdfast.protocols.sessions.core import EPOCH_MAX, BrokerCore
 from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import Overflow, Refusal
-from holdfast.protocols.sessions.outputs import Answered, Freed, NotOpened, Opened, Output, Removed, Reply, Woken
+from holdfast.protocols.sessions.outputs import (
+    Answered,
+    CursorFed,
+    CursorTaken,
+    Freed,
+    NotOpened,
+    Opened,
+    Output,
+    Removed,
+    Reply,
+    Woken,
+)
 from holdfast.protocols.sessions.subscriptions import Subscription
 from tests.sessions.bench import EPOCH, WALL, batch, event
 from tests.sessions.command_strategies import any_commands, steps, to_command
@@ -28,8 +39,8 @@ A, B = "client:a", "client:b"
 SMALL = CoreLimits(sessions=2, subscriptions_per_session=2, backlog_events=3, backlog_bytes=300)
 
 
-def make(limits: CoreLimits | None = None) -> BrokerCore:
-    return BrokerCore(limits)
+def make(limits: CoreLimits | None = None, log: bool = False) -> BrokerCore:
+    return BrokerCore(limits, log)
 
 
 def do(core: BrokerCore, *given: Command, wall: int = WALL) -> list[Any]:
@@ -45,13 +56,17 @@ def plain_outputs(outputs: list[Output]) -> list[Any]:
                 rows.append(("woken", [(s.client, s.number) for s in output.subscriptions]))
             case Removed():
                 rows.append(("removed", output.subscription.client, output.subscription.number))
+            case CursorTaken():
+                rows.append(("taken", output.cursor.get_state(), output.window, output.after, output.unconsumed))
+            case CursorFed():
+                rows.append(("fed", output.cursor.name, output.positions, output.events))
             case _:
                 rows.append(output)
     return rows
 
 
-def opened(*clients: str, limits: CoreLimits | None = None) -> BrokerCore:
-    core = make(limits)
+def opened(*clients: str, limits: CoreLimits | None = None, log: bool = False) -> BrokerCore:
+    core = make(limits, log)
     for client in clients:
         do(core, commands.OpenSession(client, 1, 0))
     return core
@@ -429,27 +444,27 @@ def test_the_oldest_events_go_where_that_was_asked_for() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------ state
-@given(given_commands=any_commands)
-@settings(max_examples=100)
-def test_no_command_raises_and_every_state_can_be_kept(given_commands: list[Command]) -> None:
-    core = opened("client:a", "client:b", limits=SMALL)
+@given(given_commands=any_commands, log=st.booleans())
+@settings(max_examples=150)
+def test_no_command_raises_and_every_state_can_be_kept(given_commands: list[Command], log: bool) -> None:
+    core = opened("client:a", "client:b", limits=SMALL, log=log)
     for command in given_commands:
         core.apply(core.number + 1, WALL, command)
         core.check_invariants()
-    copy = make(SMALL)
+    copy = make(SMALL, log)
     copy.set_state(core.get_state())
     copy.check_invariants()
     assert copy.get_state() == core.get_state()
 
 
-@given(taken=steps, cut=st.integers(0, 25))
-@settings(max_examples=100)
-def test_a_core_from_a_state_has_the_same_future(taken: list[tuple[Any, ...]], cut: int) -> None:
-    core, journal = make(SMALL), []
+@given(taken=steps, cut=st.integers(0, 25), log=st.booleans())
+@settings(max_examples=200)
+def test_a_core_from_a_state_has_the_same_future(taken: list[tuple[Any, ...]], cut: int, log: bool) -> None:
+    core, journal = make(SMALL, log), []
     copy: BrokerCore | None = None
     for place, step in enumerate(taken):
         if place == cut:
-            copy = make(SMALL)
+            copy = make(SMALL, log)
             do(copy, commands.OpenSession("client:z", 1, 1))  # what was there before is replaced
             copy.set_state(core.get_state())
         command = to_command(core, step)
@@ -462,7 +477,7 @@ def test_a_core_from_a_state_has_the_same_future(taken: list[tuple[Any, ...]], c
             copy.check_invariants()
             assert copy.get_state() == core.get_state()
     # The journal, as it is written and read, leads to the same state too.
-    replayed = make(SMALL)
+    replayed = make(SMALL, log)
     for place, command in enumerate(journal):
         record = RECORDS.decode(*RECORDS.encode(Applied(place + 1, WALL + place, [command])))
         assert isinstance(record, Applied)

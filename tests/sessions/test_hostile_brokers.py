@@ -10,6 +10,8 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Complete, Connect, Disconnect, Effect, Send
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.catalogue import MESSAGES
+from holdfast.protocols.cursors import messages as log
+from holdfast.protocols.cursors import requests as asked_of_log
 from holdfast.protocols.sessions.conversation import Phase
 from holdfast.protocols.sessions.messages import (
     Accepted,
@@ -47,6 +49,27 @@ number = st.one_of(st.integers(0, 3), integers)
 addresses = st.lists(st.sampled_from(["a:1", "z:1", "z:2"]), max_size=2).map(tuple)
 refusals = st.lists(st.tuples(number, st.sampled_from(Refusal), st.text(max_size=3)), max_size=2).map(tuple)
 lists = st.lists(st.integers(1, 3), max_size=4)
+positions = st.lists(number, max_size=4)
+events_read = st.lists(st.one_of(events, raw), max_size=4)
+log_messages = (
+    st.builds(log.CursorOpened, number, number, number, number),
+    st.integers(0, 5).map(lambda at: log.CursorOpened(1, 1, at, at)),
+    st.builds(log.CursorRefused, number, st.sampled_from(Refusal), st.text(max_size=3), number, st.text(max_size=3)),
+    st.builds(log.CursorClosed, number),
+    st.builds(log.CursorEnded, number, st.sampled_from(Refusal), st.text(max_size=3), number),
+    st.builds(log.CursorEvents, number, number, number, positions, events_read, positions),
+    st.integers(0, 5).flatmap(
+        lambda at: st.builds(log.CursorEvents, st.just(1), st.just(at), st.just(at + 2), st.just([at + 1]),
+                             st.lists(events, min_size=1, max_size=1))
+    ),
+    st.builds(log.Acknowledged, number, number),
+    st.builds(log.NameForgotten, number, st.booleans()),
+    st.builds(log.LogTold, number, st.text(max_size=3), number, number, number),
+    st.builds(log.RangeRead, number, st.text(max_size=3), number, positions, events_read, number),
+    st.builds(log.LogRefused, number, st.sampled_from(Refusal), st.text(max_size=3), number),
+    st.builds(log.Staged, number, number),
+    st.builds(log.StagesCommitted, number, number, number, st.booleans()),
+)  # fmt: skip
 messages = st.one_of(
     st.builds(SessionOpened, st.integers(-1, 3), st.integers(0, 3), st.integers(-1, 5), st.integers(1, 2),
               st.lists(number, max_size=2).map(tuple), addresses, refusals),
@@ -68,6 +91,7 @@ messages = st.one_of(
     st.builds(Deliver, lists, lists, st.lists(events, max_size=3)),
     st.builds(Dropped, number, number),
     st.just(Pong()),
+    *log_messages,
 )  # fmt: skip
 commands = st.one_of(
     st.just(MakeSubscription("n > 0", Overflow.DISCONNECT, 2)),
@@ -75,6 +99,15 @@ commands = st.one_of(
     st.just(MakeAdvertisement("n > 0")),
     st.builds(EndAdvertisement, st.integers(0, 3)),
     st.builds(Consume, st.integers(0, 3), st.integers(0, 3)),
+    st.just(asked_of_log.MakeCursor("risk", "n > 0", 0, True, 2)),
+    st.builds(asked_of_log.EndCursor, st.integers(0, 3)),
+    st.builds(asked_of_log.ConsumeCursor, st.integers(0, 3), st.integers(0, 3)),
+    st.builds(asked_of_log.AcknowledgeUpTo, st.integers(0, 3), number),
+    st.builds(asked_of_log.AskBounds, number, number),
+    st.builds(asked_of_log.ReadEvents, st.just("n > 0"), number, number, number, number),
+    st.just(asked_of_log.ForgetCursor("risk")),
+    st.just(asked_of_log.StagePart("q", 1, 1, "s", 1, 1, 1, [NewEvent({"n": 1})])),
+    st.just(asked_of_log.CommitParts("q", 1, ("s",))),
     st.builds(lambda retry: PublishEvents([NewEvent({"n": 1}), NewEvent({"n": 2})], retry), st.booleans()),
 )
 act = st.one_of(
@@ -87,7 +120,7 @@ act = st.one_of(
 
 
 @given(acts=st.lists(act, min_size=8, max_size=20))
-@settings(max_examples=150)
+@settings(max_examples=300)
 def test_no_broker_stops_a_client_and_every_request_is_answered_once(acts: list[tuple[str, Any]]) -> None:
     bench = ClientBench("a:1", "a:2")
     effects: list[Effect] = []
@@ -115,7 +148,8 @@ def test_no_broker_stops_a_client_and_every_request_is_answered_once(acts: list[
                 turn(Received(links[-1], "b1", [SessionOpened(argument, 0, 100, 1)]))
             case "ask":
                 request = len(asked) + 1
-                asked.append(0 if isinstance(argument, Consume) else request)
+                unanswered = isinstance(argument, Consume | asked_of_log.ConsumeCursor)
+                asked.append(0 if unanswered else request)
                 turn(Requested(request, argument))
             case "down":
                 turn(*[LinkDown(link, "b1", "gone") for link in links], ConnectFailed("", dialled[-1], ""))

@@ -12,6 +12,7 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Append, Disconnect, Send
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.catalogue import MESSAGES, RECORDS
+from holdfast.protocols.cursors import messages as log
 from holdfast.protocols.sessions.core import EPOCH_MAX
 from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import (
@@ -29,12 +30,19 @@ from holdfast.protocols.sessions.messages import (
     Unsubscribe,
 )
 from tests.codec.test_hostile_bytes import EVENTS_OF_NOBODY
+from tests.cursors.bench import LogBench
 from tests.sessions.bench import EPOCH, BrokerBench, batch, sent, shown
 from tests.sessions.command_strategies import FILTERS, batches, integers, raw, some
 
 S, P = "client:s", "client:p"
 LIMITS = CoreLimits(
-    sessions=3, subscriptions_per_session=3, backlog_events=4, backlog_bytes=400, backlog_bytes_per_session=600
+    sessions=3,
+    subscriptions_per_session=3,
+    backlog_events=4,
+    backlog_bytes=400,
+    named_subscriptions=2,
+    staged_bytes=200,
+    backlog_bytes_per_session=600,
 )
 
 
@@ -127,6 +135,24 @@ overflows = st.sampled_from(Overflow)
 epochs = st.sampled_from([0, EPOCH, EPOCH + 1, 2**62, 2**64 - 1])
 small = st.integers(0, 6)
 texts = st.one_of(st.sampled_from(FILTERS), st.text(max_size=9))
+numbers = st.one_of(st.integers(0, 4), integers)
+names = st.one_of(st.sampled_from(["risk", "audit", ""]), st.text(max_size=3))
+log_messages = (
+    st.builds(log.OpenCursor, st.integers(1, 3), names, texts, st.integers(-1, 6), st.booleans(), st.integers(1, 4)),
+    st.builds(
+        log.OpenCursor, numbers, names, texts, numbers, st.booleans(), st.integers(1, 4), numbers, numbers, numbers
+    ),
+    st.builds(log.OpenCursor, numbers, names, texts, integers, st.booleans(), integers, integers, integers, integers),
+    st.builds(log.CloseCursor, numbers),
+    st.builds(log.CursorProgress, st.integers(1, 3), small, small, st.booleans()),
+    st.builds(log.CursorProgress, numbers, numbers, numbers, st.booleans()),
+    st.builds(log.Acknowledge, numbers, numbers),
+    st.builds(log.ForgetName, numbers, names),
+    st.builds(log.AskLog, numbers, numbers, numbers),
+    st.builds(log.ReadRange, numbers, texts, numbers, numbers, numbers, numbers),
+    st.builds(log.StageEvents, numbers, names, numbers, numbers, names, numbers, st.one_of(batches, raw)),
+    st.builds(log.CommitStages, numbers, names, numbers, st.lists(names, max_size=3).map(tuple)),
+)
 message = st.one_of(
     st.builds(OpenSession, st.integers(1, 2), epochs, some, some, some),
     st.builds(OpenSession, st.just(1), st.just(EPOCH), st.just((1, 2)), pairs, pairs),
@@ -141,6 +167,7 @@ message = st.one_of(
     st.builds(Progress, some, some, some, st.booleans()),
     st.just(CloseSession()),
     st.just(Ping()),
+    *log_messages,
 )
 
 act = st.one_of(
@@ -151,9 +178,10 @@ act = st.one_of(
 
 
 @given(acts=st.lists(act, min_size=6, max_size=14), durable=st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=250)
 def test_no_client_stops_a_broker(acts: list[tuple[str, Any]], durable: bool) -> None:
-    bench = BrokerBench(LIMITS, durable, block_max=3 * SECOND, away_after=10 * SECOND, publish_window=16)
+    options: dict[str, Any] = {"block_max": 3 * SECOND, "away_after": 10 * SECOND, "publish_window": 16}
+    bench = LogBench(limits=LIMITS, **options) if durable else BrokerBench(LIMITS, **options)
     effects = []
     for name in ("x", "y"):
         bench.open(name, Subscribe(1, "n > 0", Overflow.BLOCK, 2), Subscribe(2, "topic = 't'", Overflow.DROP_OLDEST, 2))

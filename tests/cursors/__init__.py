@@ -1,0 +1,1 @@
+"""Tests of the log, of cursors into it, and of who reads them."""
