@@ -468,3 +468,13 @@ def test_after_a_power_cut_the_log_holds_what_the_journal_speaks_of(seed: int) -
     later.open("d")
     rows = later.say("d", OpenCursor(1, "risk", ""))
     assert handed(rows, "d") == [(position, 2) for position in range(2, head + 1)]
+
+
+def test_what_is_acknowledged_counts_as_received_when_we_go_back() -> None:
+    """A report that comes late, or never, would have the event read again, under a filter that is gone by then."""
+    bench = opened("c")
+    bench.say("c", OpenCursor(1, "risk", "", window=3))
+    bench.publish("p", 1, 2)
+    bench.say("c", Acknowledge(1, 2))
+    assert positions(bench.say("c", CursorProgress(1, 0, 0, missing=True)), "c") == []
+    assert positions(bench.publish("p", 3, 4), "c") == [3], "1 and 2 are not consumed yet"

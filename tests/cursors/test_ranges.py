@@ -86,8 +86,7 @@ def test_a_cursor_gets_each_event_by_the_filter_that_counted_then(
     filters = [(0, texts[0]), *((cut + 1, text) for cut, text in zip(cuts, texts[1:], strict=False))]
     if after >= last:
         records = []
-    cursor = Cursor("risk", Filter(""), 0)
-    part = CursorPart(3, cursor, tuple((a, Filter(t)) for a, t in filters), after, room, until)
+    part = CursorPart(3, (), tuple((a, Filter(t)) for a, t in filters), after, room, until)
     message, through, count = part.make(holding(records, after + 1), last + 1)
     found, reached = [], after
     for position in range(after + 1, min(last, until) + 1):
@@ -109,7 +108,8 @@ def test_attempts_are_those_of_the_cursor() -> None:
     cursor.take_over(("c", 1, 1), 1, 0)
     cursor.take_over(("d", 1, 1), 2, 2)
     cursor.take_over(("c", 1, 1), 3, 1)
-    part = CursorPart(1, cursor, tuple(cursor.filters), 0, 9, 9)
+    part = CursorPart(1, tuple(cursor.takeovers), tuple(cursor.filters), 0, 9, 9)
+    cursor.move(0, Filter(""))  # what was asked for before is as it was
     message, _, _ = part.make([(1, EventBatch(1, 0, batch(1, 2, 3)))], 4)
     assert isinstance(message, CursorEvents)
     assert message.attempts == [3, 2, 1]
@@ -120,7 +120,7 @@ def test_what_is_gone_is_said_with_where_the_log_begins() -> None:
         7, Refusal.POSITION_GONE, "the log begins at position 5, behind 3", 5
     )
     cursor = Cursor("risk", Filter(""), 0)
-    assert CursorPart(1, cursor, tuple(cursor.filters), 2, 9, 9).gone(5) == CursorEnded(
+    assert CursorPart(1, (), tuple(cursor.filters), 2, 9, 9).gone(5) == CursorEnded(
         1, Refusal.POSITION_GONE, "the log begins at position 5, behind 3", 5
     )
 

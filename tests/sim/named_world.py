@@ -98,21 +98,24 @@ class Truth:
         return found
 
     def takes(self) -> dict[Owner, Take]:
-        """The first time that each owner got its cursor: what comes later is the same life of its client."""
+        """The last time that each owner got its cursor anew: what it asks again while it has it changes nothing."""
         found: dict[Owner, Take] = {}
         filters: dict[str, list[tuple[int, str]]] = {}
+        has: dict[str, Owner] = {}
         head = 0
         for number in sorted(self._by_number):
             logged, taken = self._by_number[number]
             head += sum(len(output.events) for output in logged)
             for command, acknowledged, placed in taken:
                 owner = (command.client, command.epoch, command.cursor)
+                if command.generation or has.get(command.name) == owner:
+                    continue
+                has[command.name] = owner
                 if placed:
                     filters[command.name] = [(acknowledged, command.filter)]
                 elif filters[command.name][-1][1] != command.filter:
                     filters[command.name].append((head, command.filter))
-                take = Take(command.name, acknowledged, tuple(filters[command.name]), placed)
-                found.setdefault(owner, take)
+                found[owner] = Take(command.name, acknowledged, tuple(filters[command.name]), placed)
         return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from holdfast.kernel.node import require
@@ -9,6 +11,11 @@ from holdfast.model import Filter
 
 FILTERS_MAX = 16  # changes that the owner has not yet read past
 ATTEMPTS_KEPT = 8  # takeovers that are told apart
+
+
+def attempt(takeovers: Sequence[int], position: int) -> int:
+    """How often an event was sent, with this time, as far as is known; 1 means that it surely was not before."""
+    return 1 + sum(sent >= position for sent in takeovers)
 
 
 class CursorState(msgspec.Struct, frozen=True, array_like=True):
@@ -87,8 +94,7 @@ class Cursor:
             self.takeovers = [sent for sent in self.takeovers if sent > position]
 
     def attempt(self, position: int) -> int:
-        """How often the event was sent, with this time, as far as is known; 1 means that it surely was not before."""
-        return 1 + sum(sent >= position for sent in self.takeovers)
+        return attempt(self.takeovers, position)
 
     def get_state(self) -> CursorState:
         filters = [(after, str(filter)) for after, filter in self.filters]

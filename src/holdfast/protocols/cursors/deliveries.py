@@ -97,6 +97,8 @@ class Delivery:
         """Goes back to what has arrived."""
         self.fall_behind()
         self.reading = 0
+        # What is acknowledged has arrived, though we may not have heard of that; the filter it fell under may be gone.
+        self.received = max(self.received, min(self.cursor.acknowledged, self.sent))
         self.sent = self.received
         while self.in_flight and self.in_flight[-1][0] > self.received:
             flown = self.in_flight.pop()
@@ -108,12 +110,13 @@ class Delivery:
         self.fall_behind()
         self.reading = 0
         self.sent = self.received
-        returned, self.returned = self.returned, []
-        for through, count in returned:
+        reached = 0
+        while self.returned and reached < self.received:
+            reached, count = self.returned.pop(0)
             # Some of it may have been sent again, and is counted already.
             count = min(count, self.room)
             if count > 0:
-                self.in_flight.append((through, count))
+                self.in_flight.append((reached, count))
                 self.in_flight_count += count
 
 
@@ -239,7 +242,8 @@ class CursorDeliveries:
         positions, events = [position for position, _ in taken], [event for _, event in taken]
         # What lies between the last one and the head does not concern the cursor.
         through = positions[-1] if delivery.queue else self._head()
-        message = cursor_events(delivery.number, delivery.cursor, delivery.sent, through, positions, events)
+        takeovers = delivery.cursor.takeovers
+        message = cursor_events(delivery.number, takeovers, delivery.sent, through, positions, events)
         out.send(delivery.peer, message, Lane.USER)
         delivery.fly(through, count)
         self._count(delivery, count)
@@ -262,7 +266,8 @@ class CursorDeliveries:
         self._reading[self._last_request] = (owner, cursor)
         room = max(1, min(delivery.room, max(1, delivery.window // 4), self._settings.message_events))
         # Up to what is there now: whoever takes the cursor over in the meantime is told that all that was sent.
-        part = CursorPart(delivery.number, cursor, tuple(cursor.filters), delivery.sent, room, self._head())
+        filters, sent_before = tuple(cursor.filters), tuple(cursor.takeovers)
+        part = CursorPart(delivery.number, sent_before, filters, delivery.sent, room, self._head())
         out.send_log(delivery.peer, self._last_request, EVENTS, delivery.sent + 1, self._settings.read_bytes, part)
 
     def on_log_sent(self, sent: LogSent, out: Outbox) -> bool:

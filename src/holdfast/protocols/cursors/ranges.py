@@ -11,7 +11,7 @@ from holdfast.kernel.node import broken
 from holdfast.matching import FilterIndex
 from holdfast.model import Filter
 from holdfast.model.event import EventBytes, decode_batch
-from holdfast.protocols.cursors.cursor import Cursor
+from holdfast.protocols.cursors.cursor import attempt
 from holdfast.protocols.cursors.messages import CursorEnded, CursorEvents, LogRefused, RangeRead
 from holdfast.protocols.sessions.commands import EventBatch
 from holdfast.protocols.sessions.messages import Refusal
@@ -86,7 +86,7 @@ class CursorPart(msgspec.Struct, frozen=True, gc=False):
     not beyond `until`, since later ones may be someone else's, or fall under another filter."""
 
     number: int
-    cursor: Cursor
+    takeovers: tuple[int, ...]  # of the cursor, when this was asked for
     filters: tuple[tuple[int, Filter], ...]
     after: int
     room: int
@@ -121,16 +121,16 @@ class CursorPart(msgspec.Struct, frozen=True, gc=False):
         return self._message(through, positions, events), through, len(events)
 
     def _message(self, through: int, positions: list[int], events: list[EventBytes]) -> CursorEvents:
-        return cursor_events(self.number, self.cursor, self.after, through, positions, events)
+        return cursor_events(self.number, self.takeovers, self.after, through, positions, events)
 
     def gone(self, first: int) -> Message:
         return CursorEnded(self.number, Refusal.POSITION_GONE, gone(first, self.after + 1), first)
 
 
 def cursor_events(
-    number: int, cursor: Cursor, after: int, through: int, positions: list[int], events: list[EventBytes]
+    number: int, takeovers: Sequence[int], after: int, through: int, positions: list[int], events: list[EventBytes]
 ) -> CursorEvents:
     attempts: list[int] = []
-    if positions and cursor.attempt(positions[0]) > 1:
-        attempts = [cursor.attempt(position) for position in positions]
+    if positions and attempt(takeovers, positions[0]) > 1:
+        attempts = [attempt(takeovers, position) for position in positions]
     return CursorEvents(number, after, through, positions, events, attempts)
