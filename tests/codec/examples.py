@@ -13,12 +13,14 @@ from holdfast.kernel.messages import Message
 from holdfast.model.event import Event, encode_batch, encode_event
 from holdfast.protocols.cursors import messages as log
 from holdfast.protocols.operating.messages import Inspect, Inspected, LinkReport
+from holdfast.protocols.paxos import messages as paxos
 from holdfast.protocols.sessions import commands, messages
 from holdfast.protocols.sessions.messages import Overflow, Refusal
 
 EVENT = Event("p", 7, 300, "stock", {"price": 101.5, "symbol": "IBM", "open": True, "lot": -5}, b"\x00\xff", 11, 12)
 BATCH = encode_batch([encode_event(EVENT), encode_event(Event("q", 1, 1, "", {}))])
 
+VALUE = msgspec.Raw(msgspec.msgpack.encode(paxos.Entry(7, [msgspec.Raw(b"\xc3")], 2)))
 MESSAGE_EXAMPLES: list[Message] = [
     messages.OpenSession(2**62, 3, (1, 2), (10, 20), (9, 19)),
     messages.Subscribe(4, "price > 100", Overflow.DROP_OLDEST, 77),
@@ -67,6 +69,20 @@ MESSAGE_EXAMPLES: list[Message] = [
     log.Staged(1, 2),
     log.CommitStages(1, "query", 2, ("stage", "other")),
     log.StagesCommitted(1, 2, 3, True),
+    paxos.Greeting("disk", {"b1": "disk", "b2": "other"}, True),
+    paxos.Canvass(65),
+    paxos.CanvassAnswer(65, True),
+    paxos.Prepare(65, 2),
+    paxos.Promise(65, 2, [paxos.Vote(3, 64, VALUE)], 1),
+    paxos.Refused(129),
+    paxos.Accept(65, 3, [VALUE, VALUE]),
+    paxos.Learn(65, [3, 4]),
+    paxos.Heartbeat(65, 4, 5),
+    paxos.HeartbeatSeen(65, 3, 5),
+    paxos.AskDecided(4),
+    paxos.Decided(4, [VALUE]),
+    paxos.AskSnapshot(4, 100),
+    paxos.SnapshotPart(4, 200, b"\x01" * 32, 100, b"\x02\x03"),
 ]
 
 COMMAND_EXAMPLES: list[commands.Command] = [
@@ -94,6 +110,11 @@ RECORD_EXAMPLES = [
     commands.Applied(100, 200, COMMAND_EXAMPLES[:8]),
     commands.CoreState(101, b"\x01\x02"),
     commands.EventBatch(7, 8, BATCH),
+    paxos.Formed({"b1": "disk"}),
+    paxos.Promised(65),
+    paxos.AcceptedVotes(65, 3, [VALUE]),
+    paxos.AcceptorState(65, [paxos.Vote(3, 65, VALUE)]),
+    paxos.ReplicaState(4, 9, b"\x01\x02", b"\x03" * 32),
 ]
 
 # Commands are no registry's: they travel inside `Applied`, told apart by their tags.

@@ -244,6 +244,9 @@ class RemoteSequencer:
     name: ClassVar[str] = "remote"
     messages: ClassVar[dict[type, frozenset[Role]]] = {Publish: frozenset({Role.BROKER})}
 
+    is_leading = True
+    leader_addresses: tuple[str, ...] = ()
+
     def __init__(self, core: BrokerCore, sequencer: str, address: str) -> None:
         self._core = core
         self._sequencer = sequencer

@@ -200,7 +200,7 @@ MUTANTS = [
     NamedMutant("forgets what is unconsumed when it goes back", forgets_credit_when_it_goes_back, start=138),
     NamedMutant("forgets what is unconsumed with a link", forgets_credit_with_a_link, start=14),
     NamedMutant("takes a second attempt for the first", forgets_what_it_sent),
-    NamedMutant("forgets what is being read at a takeover", forgets_what_is_being_read, start=124),
+    NamedMutant("forgets what is being read at a takeover", forgets_what_is_being_read, start=122),
     NamedMutant("does not repeat what was lost", never_repeats, start=93),
     NamedMutant("does not make the log's missing end again", makes_no_missing_tail_again),
 ]

@@ -14,8 +14,11 @@ from holdfast.protocols.cursors.deliveries import DeliverySettings
 from holdfast.protocols.cursors.host import LogHost, RetentionSettings
 from holdfast.protocols.operating.desk import OperatorDesk
 from holdfast.protocols.operating.operator import Operator
+from holdfast.protocols.paxos.replica import Replica
+from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.client import ClientSession
+from holdfast.protocols.sessions.commands import Command
 from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
 from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host import SessionHost
@@ -27,6 +30,9 @@ from holdfast.protocols.sessions.subscriber import Subscriber
 
 if TYPE_CHECKING:
     from random import Random
+
+
+_COMMANDS = msgspec.msgpack.Decoder(Command)
 
 
 class BrokerSettings(msgspec.Struct, frozen=True):
@@ -53,6 +59,25 @@ def make_broker(settings: BrokerSettings, rng: Random, streams: StoredStreams) -
     desk = OperatorDesk(settings.name, {"scheme": "tree", "durable": "yes" if settings.durable else "no"})
     # The sequencer comes first: it journals a turn before the log is written, and before anyone is told.
     node = Assembly([sequencer, log, host, desk, SnapshotTaker(sequencer)])
+    desk.measure_node = node.measure
+    return node
+
+
+def make_replica(settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams) -> Assembly:
+    """A broker that is one of a group: the same core, behind the group's decided log."""
+    core = BrokerCore(settings.limits, log=True)
+    replica = Replica(group, core, msgspec.msgpack.encode, _COMMANDS.decode, rng)
+    replica.recover(streams)
+    host = SessionHost(settings.name, core, replica, msgspec.structs.replace(settings.host, replicated=True))
+    log = LogHost(core, replica, host, (), settings.retention, settings.delivery, replicated=True)
+    host.on_log_output = log.on_log_output
+    replica.applied = host.on_applied
+    replica.elected = host.on_elected
+    replica.deposed = host.on_deposed
+    replica.restored = log.on_restored
+    desk = OperatorDesk(settings.name, {"scheme": "paxos", "durable": "yes"})
+    # The replica comes first: it proposes what the turn asked for.
+    node = Assembly([replica, log, host, desk])
     desk.measure_node = node.measure
     return node
 

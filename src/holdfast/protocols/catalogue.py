@@ -8,6 +8,7 @@ from holdfast.codec import Registry
 from holdfast.kernel.messages import Message, Record
 from holdfast.protocols.cursors.messages import CURSOR_MESSAGES, LARGE_CURSOR_MESSAGES
 from holdfast.protocols.operating.messages import OPERATING_MESSAGES, Inspected
+from holdfast.protocols.paxos.messages import LARGE_PAXOS_MESSAGES, PAXOS_MESSAGES, PAXOS_RECORDS
 from holdfast.protocols.sessions.commands import SESSION_RECORDS
 from holdfast.protocols.sessions.messages import (
     SESSION_MESSAGES,
@@ -22,8 +23,8 @@ from holdfast.protocols.sessions.messages import (
 # What Hello offers, best first. A version is raised when messages change in a way that defaults can't bridge.
 PROTOCOL_VERSIONS: Final = (1,)
 
-MESSAGES: Final = Registry[Message]({**SESSION_MESSAGES, **OPERATING_MESSAGES, **CURSOR_MESSAGES})
-RECORDS: Final = Registry[Record]({**SESSION_RECORDS})
+MESSAGES: Final = Registry[Message]({**SESSION_MESSAGES, **OPERATING_MESSAGES, **CURSOR_MESSAGES, **PAXOS_MESSAGES})
+RECORDS: Final = Registry[Record]({**SESSION_RECORDS, **PAXOS_RECORDS})
 
 # Kinds whose size grows with events, subscriptions, links or with what was refused; all others are small.
 LARGE_KINDS: Final = frozenset(
@@ -37,5 +38,6 @@ LARGE_KINDS: Final = frozenset(
         Accepted,
         Inspected,
         *LARGE_CURSOR_MESSAGES,
+        *LARGE_PAXOS_MESSAGES,
     )
 )

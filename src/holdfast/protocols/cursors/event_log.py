@@ -25,11 +25,13 @@ class EventLog:
         self._keep_from = 0
         self._under_way: deque[tuple[int, int]] = deque()  # (token, head)
 
-    def on_started(self, started: Started, tail: int, head: int) -> None:
+    def on_started(self, started: Started, tail: int, head: int, replicated: bool = False) -> None:
+        """In a group the log may be ahead of the core, which executes again what was decided since its snapshot."""
         bounds = started.logs.get(EVENTS, LogBounds())
         self.durable_head = self._head = bounds.next - 1
         known = max([self._head, *(logged.first + len(logged.events) - 1 for logged in self._turn)])
-        require(known == head, "the log holds what the journal speaks of", log=self._head, known=known, journal=head)
+        holds = known >= head if replicated else known == head
+        require(holds, "the log holds what the journal speaks of", log=self._head, known=known, journal=head)
         if tail > bounds.first:
             self._keep_from = tail
 
@@ -58,10 +60,19 @@ class EventLog:
         self._head += len(events)
         self._under_way.append((token, self._head))
 
+    def skip_to(self, head: int, wall: int, out: Outbox) -> None:
+        """The core was replaced by one that is further: positions in between are not here, and never will be."""
+        missing = head - self._head
+        if missing > 0:
+            out.append(EVENTS, EventBatch(self._head + 1, wall, encode_batch([])), missing)
+            self._head = self.durable_head = head
+            out.truncate(EVENTS, head + 1)
+
     def on_durable(self, durable: Durable) -> None:
         while self._under_way and self._under_way[0][0] <= durable.token:
             self.durable_head = self._under_way.popleft()[1]
 
-    def check_invariants(self, head: int) -> None:
+    def check_invariants(self, head: int, replicated: bool = False) -> None:
         if not self._turn:
-            require(self._head == head, "what was accepted is in the log", head=head, appended=self._head)
+            holds = self._head >= head if replicated else self._head == head
+            require(holds, "what was accepted is in the log", head=head, appended=self._head)

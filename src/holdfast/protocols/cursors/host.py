@@ -99,6 +99,7 @@ class LogHost:
         recovered: Iterable[Logged] = (),
         retention: RetentionSettings | None = None,
         delivery: DeliverySettings | None = None,
+        replicated: bool = False,
     ) -> None:
         self._core = core
         self._sequencer = sequencer
@@ -107,8 +108,8 @@ class LogHost:
         self._settings = delivery or DeliverySettings()
         self._log = EventLog(recovered)
         self._deliveries = CursorDeliveries(lambda: 0 if core.log is None else core.log.head, self._settings)
-        self._log_id = ""
         self._links: dict[str, int] = {}
+        self._replicated = replicated
         self._waiting: list[_Waiting] = []
         self._looking: dict[int, tuple[str, AskLog]] = {}  # for the event at a time
         self._last_look = 0
@@ -117,8 +118,7 @@ class LogHost:
     # -------------------------------------------------------------------------------------------------------- life
     def on_started(self, started: Started, out: Outbox) -> None:
         if self._core.log is not None:
-            self._log_id = started.log_id
-            self._log.on_started(started, self._core.log.tail, self._core.log.head)
+            self._log.on_started(started, self._core.log.tail, self._core.log.head, self._replicated)
             out.set_timer((self.name, "retention"), self._retention.look_every)
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
@@ -167,6 +167,11 @@ class LogHost:
     def finish(self, out: Outbox) -> None:
         self._log.finish(out)
         self._deliveries.finish(out)
+
+    def on_restored(self, out: Outbox) -> None:
+        """The core's state is another replica's."""
+        if self._core.log is not None:
+            self._log.skip_to(self._core.log.head, self._core.log.wall, out)
 
     # ------------------------------------------------------------------------------------------------------ cursors
     def on_open_cursor(self, peer: str, message: OpenCursor, out: Outbox) -> None:
@@ -297,9 +302,9 @@ class LogHost:
         if isinstance(message, ReadRange):
             self._read(peer, message, log.tail, out)
         elif not message.since:
-            out.send(peer, LogTold(message.request, self._log_id, log.tail, log.head))
+            out.send(peer, LogTold(message.request, self._sessions.log_id, log.tail, log.head))
         elif message.since > log.wall:
-            told = LogTold(message.request, self._log_id, log.tail, log.head, log.head + 1)
+            told = LogTold(message.request, self._sessions.log_id, log.tail, log.head, log.head + 1)
             out.send(peer, told)
         else:
             self._look(peer, message, log.position_before(message.since), out)
@@ -315,7 +320,7 @@ class LogHost:
             problem = gone(tail, message.start)
             out.send(peer, LogRefused(message.request, Refusal.POSITION_GONE, problem, tail))
             return
-        part = RangePart(message.request, self._log_id, wanted, message.start, message.end)
+        part = RangePart(message.request, self._sessions.log_id, wanted, message.start, message.end)
         bytes_max = max(1, min(message.bytes_max, self._settings.read_bytes))
         out.queue(peer)
         out.send_log(peer, 0, EVENTS, message.start, bytes_max, part)
@@ -346,7 +351,7 @@ class LogHost:
                 return
             found = max(read.next, log.tail)
         if self._sessions.session(peer) is not None:
-            out.send(peer, LogTold(message.request, self._log_id, log.tail, log.head, found))
+            out.send(peer, LogTold(message.request, self._sessions.log_id, log.tail, log.head, found))
 
     # --------------------------------------------------------------------------------------------------------- time
     def _tick(self, out: Outbox) -> None:
@@ -408,4 +413,4 @@ class LogHost:
     def check_invariants(self) -> None:
         self._deliveries.check_invariants()
         if self._core.log is not None:
-            self._log.check_invariants(self._core.log.head)
+            self._log.check_invariants(self._core.log.head, self._replicated)

@@ -102,15 +102,33 @@ class SessionHost:
         # Of this turn:
         self._replies: list[tuple[str, Message]] = []
         self._answered: dict[str, None] = {}
-        self._log_id = ""
+        self._disk = ""
         self._ticking = False
         self._noted_size = 0  # the table's size that the trace knows of
 
     # -------------------------------------------------------------------------------------------------------- links
     def on_started(self, started: Started, out: Outbox) -> None:
-        self._log_id = started.log_id if self._core.log is not None else ""
+        self._disk = started.log_id
         self._away = {client: out.now for client in self._core.sessions if client not in self._core.dormant}
         self._keep_ticking(out)
+
+    @property
+    def log_id(self) -> str:
+        """Names the log of events: the disk's, or the group's, which has one log on many disks."""
+        if self._core.log is None:
+            return ""
+        return f"{self._core.memory:032x}" if self._settings.replicated else self._disk
+
+    def on_elected(self, out: Outbox) -> None:
+        """This replica leads now: whoever has a session may come here."""
+        self._away = {client: out.now for client in self._core.sessions if client not in self._core.dormant}
+        self._keep_ticking(out)
+
+    def on_deposed(self, out: Outbox) -> None:
+        """It leads no more: clients find the next leader."""
+        for attachment in self._attached.values():
+            out.disconnect(attachment.link, "this replica leads no more")
+        self._away = {}
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
         if up.role is Role.CLIENT:
@@ -152,8 +170,12 @@ class SessionHost:
     # ----------------------------------------------------------------------------------------------------- sessions
     def on_open_session(self, peer: str, message: OpenSession, out: Outbox) -> None:
         attachment = self._attached[peer]
-        if self._settings.redirect:
-            out.send(peer, Redirect(self._settings.redirect))
+        redirect = self._settings.redirect or self._sequencer.leader_addresses
+        if redirect:
+            out.send(peer, Redirect(redirect))
+            return
+        if not self._sequencer.is_leading:
+            out.disconnect(attachment.link, "no one leads the group that this broker knows of")
             return
         self._check_counts(message)
         if not 0 <= message.epoch <= EPOCH_MAX:
@@ -214,7 +236,7 @@ class SessionHost:
             tuple(forgotten),
             self._settings.alternates,
             _refusals(session),
-            self._log_id,
+            self.log_id,
         )
 
     def session(self, peer: str) -> Session | None:

@@ -29,3 +29,4 @@ class HostSettings(msgspec.Struct, frozen=True, gc=False):
     block_max: int = 10 * SECOND  # longest that a publisher waits for a subscription
     alternates: tuple[str, ...] = ()  # addresses that clients may try if this broker fails
     redirect: tuple[str, ...] = ()  # send every client there
+    replicated: bool = False  # one of a group: the log is the group's

@@ -25,6 +25,16 @@ CHECK_SHARE = 8  # invariants are looked at after every command with fewer sessi
 class Sequencer(Protocol):
     """What decides the order of commands. It calls the host's `on_applied` with what came of them."""
 
+    @property
+    def is_leading(self) -> bool:
+        """Whether commands are taken here; clients are served only then."""
+        ...
+
+    @property
+    def leader_addresses(self) -> tuple[str, ...]:
+        """Where they are taken, if not here, and if that is known."""
+        ...
+
     def submit(self, command: Command, out: Outbox) -> None: ...
 
 
@@ -44,6 +54,14 @@ class DirectSequencer:
         self._checked = 0
         self.recovered: list[Logged] = []  # what the journal says was accepted; the log may lack the end of it
         self.applied: Callable[[list[Output], Outbox], None] = lambda outputs, out: None
+
+    @property
+    def is_leading(self) -> bool:
+        return True
+
+    @property
+    def leader_addresses(self) -> tuple[str, ...]:
+        return ()
 
     def recover(self, streams: StoredStreams) -> None:
         """Brings the core to where the journal ends."""

@@ -1,0 +1,105 @@
+"""The acceptor: promises and votes, each on the disk before anyone hears of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from holdfast.kernel.messages import Record
+from holdfast.kernel.node import broken, require
+from holdfast.kernel.outbox import Outbox
+from holdfast.protocols.paxos.messages import AcceptedVotes, AcceptorState, Promised, Value, Vote
+
+STREAM = "acceptor"
+
+
+class Acceptor:
+    """State that must survive: what was promised, and the last vote in each slot."""
+
+    def __init__(self) -> None:
+        self.promised = 0
+        self.votes: dict[int, Vote] = {}
+        self._under_way: deque[tuple[int, int, list[int]]] = deque()  # (token, ballot, slots), not durable yet
+        self._durable_promise = 0
+        self._promise_token = 0
+        self._unchecked = 0
+
+    def recover(self, records: Iterable[Record]) -> None:
+        for record in records:
+            match record:
+                case Promised():
+                    require(record.ballot >= self.promised, "promises do not fall", ballot=record.ballot)
+                    self.promised = record.ballot
+                case AcceptedVotes():
+                    require(record.ballot >= self.promised, "no vote was against a promise", ballot=record.ballot)
+                    self._vote(record.ballot, record.first, record.values)
+                case AcceptorState():
+                    self.promised = record.promised
+                    self.votes = {vote.slot: vote for vote in record.votes}
+                case _:
+                    broken("the acceptor's stream holds its records", record=type(record).__name__)
+        self._durable_promise = self.promised
+
+    def promise(self, ballot: int, out: Outbox) -> bool:
+        """Whether nothing higher was promised. The promise is on its way to the disk then; an answer waits for it."""
+        if ballot < self.promised:
+            return False
+        if ballot > self.promised:
+            self.promised = ballot
+            self._promise_token = out.append(STREAM, Promised(ballot))
+        return True
+
+    def accept(self, ballot: int, first: int, values: list[Value], out: Outbox) -> bool:
+        """Whether the values were voted for. `learned` says when the votes are safe."""
+        if ballot < self.promised:
+            return False
+        fresh = [slot for slot in range(first, first + len(values)) if not self.has_vote(slot, ballot)]
+        if fresh:
+            token = out.append(STREAM, AcceptedVotes(ballot, first, values))
+            self._vote(ballot, first, values)
+            self._promise_token = token
+            self._under_way.append((token, ballot, list(range(first, first + len(values)))))
+        return True
+
+    def has_vote(self, slot: int, ballot: int) -> bool:
+        vote = self.votes.get(slot)
+        return vote is not None and vote.ballot == ballot
+
+    def _vote(self, ballot: int, first: int, values: list[Value]) -> None:
+        self.promised = ballot
+        for slot, value in enumerate(values, first):
+            # A value that came in a large message would keep all of it alive.
+            self.votes[slot] = Vote(slot, ballot, value.copy())
+
+    def on_durable(self, token: int) -> list[tuple[int, list[int]]]:
+        """The votes that are safe now: (ballot, slots)."""
+        if token >= self._promise_token:
+            self._durable_promise = self.promised
+        safe = []
+        while self._under_way and self._under_way[0][0] <= token:
+            _, ballot, slots = self._under_way.popleft()
+            safe.append((ballot, slots))
+        return safe
+
+    def is_safe(self, ballot: int) -> bool:
+        """Whether our own promise of a ballot is on the disk."""
+        return self._durable_promise >= ballot
+
+    def votes_from(self, first: int) -> list[Vote]:
+        return [self.votes[slot] for slot in sorted(self.votes) if slot >= first]
+
+    def trim(self, before: int, out: Outbox) -> None:
+        """Forgets votes in slots that are decided, executed and in a snapshot."""
+        self.votes = {slot: vote for slot, vote in self.votes.items() if slot >= before}
+        # What is under way stays in the order of the disk: the new record stands for it.
+        out.snapshot(STREAM, AcceptorState(self.promised, self.votes_from(before)))
+
+    def check_invariants(self) -> None:
+        # A look at all votes after every turn would make long runs quadratic; short ones get it.
+        self._unchecked += 1
+        if self._unchecked <= len(self.votes) // 16:
+            return
+        self._unchecked = 0
+        for slot, vote in self.votes.items():
+            require(vote.slot == slot, "a vote is found under its slot", slot=slot)
+            require(vote.ballot <= self.promised, "no vote is above the promise", slot=slot, ballot=vote.ballot)

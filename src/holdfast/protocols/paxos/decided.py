@@ -1,0 +1,85 @@
+"""The log of decided values: counts votes, knows what is chosen, and gives it out in the order of slots."""
+
+from __future__ import annotations
+
+from holdfast.kernel.node import require
+from holdfast.protocols.paxos.messages import Value
+
+
+class DecidedLog:
+    """A learner. `executed` is the last slot that was given out."""
+
+    def __init__(self, quorum: int, executed: int = 0) -> None:
+        self.executed = executed
+        self._quorum = quorum
+        self._values: dict[int, Value] = {}  # decided, also those executed lately
+        self._proposed: dict[int, dict[int, Value]] = {}  # slot → ballot → the value that its leader proposed
+        self._votes: dict[int, dict[int, set[str]]] = {}  # slot → ballot → who voted
+
+    def propose(self, ballot: int, slot: int, value: Value) -> None:
+        """A leader has said what its ballot's value is. A ballot has one leader, and a leader one value for a slot."""
+        if slot > self.executed and slot not in self._values:
+            known = self._proposed.setdefault(slot, {}).setdefault(ballot, value)
+            require(bytes(known) == bytes(value), "a ballot has one value in a slot", slot=slot, ballot=ballot)
+            self._look(slot, ballot)
+
+    def vote(self, ballot: int, slot: int, voter: str) -> None:
+        """Someone has accepted the ballot's value, safely."""
+        if slot > self.executed and slot not in self._values:
+            self._votes.setdefault(slot, {}).setdefault(ballot, set()).add(voter)
+            self._look(slot, ballot)
+
+    def _look(self, slot: int, ballot: int) -> None:
+        voters = self._votes.get(slot, {}).get(ballot, ())
+        value = self._proposed.get(slot, {}).get(ballot)
+        if value is not None and len(voters) >= self._quorum:
+            self.decide(slot, value)
+
+    def decide(self, slot: int, value: Value) -> None:
+        """The slot's value is known: by votes, or from someone who knew."""
+        if slot <= self.executed:
+            return
+        known = self._values.setdefault(slot, value.copy())
+        require(bytes(known) == bytes(value), "one value is chosen in a slot, for ever", slot=slot)
+        self._votes.pop(slot, None)
+        self._proposed.pop(slot, None)
+
+    def is_decided(self, slot: int) -> bool:
+        return slot <= self.executed or slot in self._values
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something is decided that can't be executed, since something before it is not known."""
+        return bool(self._values) and self.executed + 1 not in self._values and max(self._values) > self.executed
+
+    def take_next(self) -> tuple[int, Value] | None:
+        """The next slot to execute, if it is decided."""
+        value = self._values.get(self.executed + 1)
+        if value is None:
+            return None
+        self.executed += 1
+        return self.executed, value
+
+    def read(self, first: int, bytes_max: int) -> list[Value]:
+        """Decided values from a slot on, as far as they are known without a gap; none if the first is forgotten."""
+        values: list[Value] = []
+        slot = first
+        while slot in self._values and (not values or bytes_max > 0):
+            values.append(self._values[slot])
+            bytes_max -= len(self._values[slot])
+            slot += 1
+        return values
+
+    def skip_to(self, slot: int) -> None:
+        """A snapshot has everything up to the slot."""
+        self.executed = max(self.executed, slot)
+        self.trim(slot + 1)
+
+    def trim(self, before: int) -> None:
+        """Forgets what is executed and not needed any more."""
+        for table in (self._values, self._votes, self._proposed):
+            for slot in [slot for slot in table if slot < before and slot <= self.executed]:
+                del table[slot]
+
+    def check_invariants(self) -> None:
+        require(all(slot > self.executed for slot in self._votes), "votes are counted for what is not decided")

@@ -1,0 +1,97 @@
+"""Who leads, as far as one replica can tell: heartbeats, patience, and when to want to lead oneself (D4-A2).
+
+Suspicion may be wrong; it costs time, never safety. Replicas do not all want to lead at once: each waits a time of its
+own, drawn anew each time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.protocols.paxos.ballots import place_of
+from holdfast.protocols.paxos.settings import PaxosSettings
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+class Liveness:
+    """`leader` is the name of the replica that was last heard to lead; empty if none is."""
+
+    def __init__(self, settings: PaxosSettings, place: int, quorum: int, rng: Random) -> None:
+        self.leader = ""
+        self.leader_ballot = 0
+        self.highest = 0  # ballot that was seen from anyone
+        self.executed: dict[str, int] = {}  # how far each replica says that it is
+        self._settings = settings
+        self._names = tuple(member.name for member in settings.members)
+        self._place = place
+        self._quorum = quorum
+        self._rng = rng
+        self._heard_at = 0
+        self._deadline = 0
+        self._attempts = 0
+        self._seen_at: dict[str, int] = {}  # when each replica last answered a heartbeat of ours
+
+    def start(self, now: int) -> None:
+        self._deadline = now + self._wait(self._settings.patience)
+
+    def _wait(self, base: int) -> int:
+        """A time of one's own: longer each time that it came to nothing."""
+        spread = base * (1 + min(self._attempts, 4))
+        return base + int(self._rng.random() * spread)
+
+    def see(self, ballot: int) -> None:
+        self.highest = max(self.highest, ballot)
+
+    # ----------------------------------------------------------------------------------------------------- following
+    def heard(self, ballot: int, executed: int, now: int) -> None:
+        """A heartbeat of the leader of a ballot."""
+        self.see(ballot)
+        self.leader_ballot = ballot
+        self.leader = self._names[place_of(ballot)] if place_of(ballot) < len(self._names) else ""
+        self.executed[self.leader] = executed
+        self._heard_at, self._attempts = now, 0
+        self._deadline = now + self._wait(self._settings.patience)
+
+    def lost_link(self, peer: str, now: int) -> None:
+        """A hint, and no more: the leader is probably gone. The others have had the same hint: each waits its turn."""
+        if peer == self.leader:
+            self.leader = ""
+            turn = self._settings.stagger * (1 + self._place) + int(self._rng.random() * self._settings.stagger)
+            self._deadline = min(self._deadline, now + turn)
+
+    def someone_prepares(self, now: int) -> None:
+        """Another replica wants to lead: it is given time."""
+        self._deadline = max(self._deadline, now + self._wait(self._settings.patience))
+
+    def wants_to_lead(self, now: int) -> bool:
+        return now >= self._deadline
+
+    def attempt(self, now: int) -> None:
+        self._attempts += 1
+        self._deadline = now + self._wait(self._settings.patience)
+
+    def until_deadline(self, now: int) -> int:
+        return max(1, self._deadline - now)
+
+    def trusts_leader(self, now: int) -> bool:
+        """Whether the leader was heard so lately that no one else is to be promised anything."""
+        return bool(self.leader) and now - self._heard_at < self._settings.patience // 2
+
+    # ------------------------------------------------------------------------------------------------------- leading
+    def lead(self, name: str, ballot: int, now: int) -> None:
+        self.leader, self.leader_ballot, self._attempts = name, ballot, 0
+        self._seen_at = dict.fromkeys(self._names, now)
+
+    def answered(self, peer: str, executed: int, now: int) -> None:
+        self._seen_at[peer] = now
+        self.executed[peer] = executed
+
+    def is_alone(self, name: str, now: int) -> bool:
+        """Whether too few have answered lately: a leader that can't decide anything should not keep its clients."""
+        lately = sum(now - seen < 2 * self._settings.patience for other, seen in self._seen_at.items() if other != name)
+        return lately + 1 < self._quorum
+
+    def deposed(self) -> None:
+        self.leader = ""

@@ -1,0 +1,216 @@
+"""What replicas of a group say to each other, and what they keep (D4-A3).
+
+PREPARE, PROMISE, ACCEPT and LEARN are those of the papers. The rest is what a group that lives for long needs: who is
+there and with which disk, heartbeats, catching up.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from holdfast.kernel.messages import NOMINAL_WEIGHT, Message, Record
+
+Value = msgspec.Raw  # an encoded Entry: what is proposed, accepted and decided
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a slot holds: commands in the application's own encoding, and the time that the leader gave them.
+
+    `trim_before`: replicas may forget slots before this one, and take a snapshot first.
+    """
+
+    wall: int
+    commands: list[msgspec.Raw]
+    trim_before: int = 0
+
+
+class Vote(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What an acceptor accepted last in a slot."""
+
+    slot: int
+    ballot: int
+    value: Value
+
+
+# ------------------------------------------------------------------------------------------------------ who is there
+class Greeting(Message, frozen=True):
+    """The first message on a link, said again until both sides listen. `disk` names the sender's disk; `formed` are the
+    disks, by replica, with which the group was formed, if the sender knows; `hears`: it listens to us."""
+
+    disk: str
+    formed: dict[str, str] = {}  # noqa: RUF012 - a field's default, which is copied
+    hears: bool = False
+
+
+class Canvass(Message, frozen=True):
+    """Would you follow me? Asked before a ballot is prepared: who can't hear a leader that others hear does not harm
+    it by wanting to lead itself."""
+
+    ballot: int
+
+
+class CanvassAnswer(Message, frozen=True):
+    ballot: int
+    yes: bool
+
+
+# ------------------------------------------------------------------------------------------------------------ Paxos
+class Prepare(Message, frozen=True):
+    """Phase 1, once for all slots from `first` on."""
+
+    ballot: int
+    first: int
+
+
+class Promise(Message, frozen=True):
+    """Nothing below the ballot is accepted any more. `executed` is the last slot that the sender has executed: up to
+    there everything is decided. `votes` are all that it accepted behind that, and from the asked slot on."""
+
+    ballot: int
+    first: int
+    votes: list[Vote]
+    executed: int
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + sum(len(vote.value) for vote in self.votes)
+
+
+class Refused(Message, frozen=True):
+    """A higher ballot was promised."""
+
+    promised: int
+
+
+class Accept(Message, frozen=True):
+    """Phase 2: the leader's values for slots from `first` on."""
+
+    ballot: int
+    first: int
+    values: list[Value]
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + sum(map(len, self.values))
+
+
+class Learn(Message, frozen=True):
+    """The sender has accepted the ballot's values for these slots. To all replicas (D4-B1)."""
+
+    ballot: int
+    slots: list[int]
+
+
+# --------------------------------------------------------------------------------------------------------- liveness
+class Heartbeat(Message, frozen=True):
+    """The leader is there, and has executed so far."""
+
+    ballot: int
+    executed: int
+    number: int
+
+
+class HeartbeatSeen(Message, frozen=True):
+    """The answer; so a leader knows how far everyone is, and that it is not alone."""
+
+    ballot: int
+    executed: int
+    number: int
+
+
+# -------------------------------------------------------------------------------------------------------- catching up
+class AskDecided(Message, frozen=True):
+    """What is decided from this slot on?"""
+
+    first: int
+
+
+class Decided(Message, frozen=True):
+    """Decided values from slot `first` on."""
+
+    first: int
+    values: list[Value]
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + sum(map(len, self.values))
+
+
+class AskSnapshot(Message, frozen=True):
+    """A part of the snapshot, from `offset` on; slot 0: of whichever there is."""
+
+    slot: int
+    offset: int
+
+
+class SnapshotPart(Message, frozen=True):
+    """A part of the state after `slot`, of `size` bytes in all, whose SHA-256 is `digest`."""
+
+    slot: int
+    size: int
+    digest: bytes
+    offset: int
+    data: bytes
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + len(self.data)
+
+
+# ---------------------------------------------------------------------------------------------------------- records
+class Formed(Record, frozen=True):
+    """The group exists, with these disks. Written once, before the first vote."""
+
+    disks: dict[str, str]
+
+
+class Promised(Record, frozen=True):
+    ballot: int
+
+
+class AcceptedVotes(Record, frozen=True):
+    """The values that were accepted in one go; they promise the ballot too."""
+
+    ballot: int
+    first: int
+    values: list[Value]
+
+
+class AcceptorState(Record, frozen=True):
+    """All that an acceptor knows: takes the place of the records before it."""
+
+    promised: int
+    votes: list[Vote]
+
+
+class ReplicaState(Record, frozen=True):
+    """The application's state after a slot; and how many commands it had executed."""
+
+    slot: int
+    commands: int
+    state: bytes
+    digest: bytes
+
+
+PAXOS_MESSAGES: dict[int, type[Message]] = {
+    80: Greeting,
+    81: Prepare,
+    82: Promise,
+    83: Refused,
+    84: Accept,
+    85: Learn,
+    86: Heartbeat,
+    87: HeartbeatSeen,
+    88: AskDecided,
+    89: Decided,
+    90: AskSnapshot,
+    91: SnapshotPart,
+    92: Canvass,
+    93: CanvassAnswer,
+}
+LARGE_PAXOS_MESSAGES: Final = (Promise, Accept, Decided, SnapshotPart, Learn)
+PAXOS_RECORDS: dict[int, type[Record]] = {
+    16: Formed,
+    17: Promised,
+    18: AcceptedVotes,
+    19: AcceptorState,
+    20: ReplicaState,
+}

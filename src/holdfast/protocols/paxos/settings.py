@@ -1,0 +1,41 @@
+"""What a replica is told. Times are nanoseconds."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from holdfast.kernel.time import MILLISECOND
+
+
+class Protocol(enum.Enum):
+    """How requests become values (D4-A4)."""
+
+    MULTI = "multi"  # one request a slot
+    BATCH = "batch"  # all that wait, in one slot
+
+
+class Member(msgspec.Struct, frozen=True, gc=False):
+    """One replica of the group: where the others find it, and where clients do."""
+
+    name: str
+    peer_address: str
+    client_address: str
+
+
+class PaxosSettings(msgspec.Struct, frozen=True):
+    name: str
+    members: tuple[Member, ...]
+    protocol: Protocol = Protocol.BATCH
+    pipeline: int = 10  # slots that may be undecided at once: the papers' alpha
+    batch_commands: int = 256
+    batch_bytes: int = 256 * 1024
+    heartbeat: int = 50 * MILLISECOND
+    patience: int = 300 * MILLISECOND  # without a heartbeat, before a replica wants to lead
+    stagger: int = 20 * MILLISECOND  # between replicas that want to lead after a link broke
+    repeat_after: int = 100 * MILLISECOND
+    dial_every: int = 200 * MILLISECOND
+    trim_every: int = 2_000  # slots, between snapshots
+    trim_keep: int = 500  # slots that are kept for those who lag
+    part_bytes: int = 256 * 1024  # of a snapshot, or of decided values, in one message

@@ -1,0 +1,92 @@
+"""Groups of replicas under faults: one history, nothing answered is lost, and everyone catches up in the end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from holdfast.protocols.paxos.formation import Standing
+from tests.paxos.swarm import Group, play
+from tests.repository import ROOT
+
+SEEDS = 60
+LONG_SEEDS = 100_000
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_group_has_one_history_and_serves_again_when_peace_comes(seed: int) -> None:
+    assert play(seed).check() == []
+
+
+@pytest.mark.long
+def test_a_campaign() -> None:
+    bad = [seed for seed in range(LONG_SEEDS) if play(seed).check()]
+    print(f"{LONG_SEEDS:,} seeds, {len(bad)} with a violation: {bad[:20]}")
+    assert bad == []
+
+
+def test_a_replica_whose_disk_was_wiped_does_not_vote_and_is_not_listened_to() -> None:
+    group = Group(1)
+    group.start()
+    group.run(2_000)
+    wiped, *others = group.simulation.hosts.values()
+    wiped.stop(power_cut=True)
+    assert wiped.disk is not None
+    wiped.disk.wipe()
+    wiped.start()
+    group.run(2_000)
+    assert group.replicas[wiped.name].formation.standing is Standing.WIPED
+    served = dict(group.answered)
+    others[0].stop(power_cut=False)  # one that may vote is left, and one that may not: no majority
+    group.run(3_000)
+    now = {name: replica.decided.executed for name, replica in group.replicas.items()}
+    group.run(3_000)
+    assert {name: replica.decided.executed for name, replica in group.replicas.items()} == now
+    others[0].start()
+    group.run(3_000)
+    assert all(group.answered[who] > number for who, number in served.items())
+    assert group.check() == []
+
+
+def test_nothing_is_decided_without_a_majority() -> None:
+    """D4-C3."""
+    group = Group(2, members=5)
+    group.start()
+    group.run(2_000)
+    for host in list(group.simulation.hosts.values())[:3]:
+        host.stop(power_cut=False)
+    group.run(1_000)
+    before = dict(group.answered)
+    group.run(5_000)
+    assert group.answered == before
+
+
+def test_a_group_is_formed_only_when_everyone_has_been_there() -> None:
+    group = Group(3)
+    for host in list(group.simulation.hosts.values())[:2]:
+        host.start()
+    group.run(3_000)
+    assert {replica.formation.standing for replica in group.replicas.values()} == {Standing.UNKNOWN}
+    group.simulation.hosts["r2"].start()
+    group.run(3_000)
+    assert {replica.formation.standing for replica in group.replicas.values()} == {Standing.FORMED}
+
+
+def test_the_same_seed_gives_the_same_run_under_any_hash_seed() -> None:
+    code = (
+        "from tests.paxos.swarm import play\n"
+        "for seed in (3, 4):\n"
+        "    group = play(seed)\n"
+        "    print(group.simulation.steps, sorted(group.answered.items()), group.simulation.now)\n"
+    )
+    shown = set()
+    for hash_seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        run = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+        )
+        shown.add(run.stdout)
+    assert len(shown) == 1
