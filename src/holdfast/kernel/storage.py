@@ -51,3 +51,10 @@ class LogPart(msgspec.Struct, frozen=True, gc=False):
     next: int
     end: int
     gone: int = 0
+
+
+def message_of(wanted: LogMessage, start: int, part: LogPart) -> tuple[Message, int, int]:
+    """What a driver sends for a part of a log that it has read: the message, how far it goes, how many events."""
+    if part.gone:
+        return wanted.gone(part.gone), start - 1, 0
+    return wanted.make(part.records, part.end)

@@ -37,7 +37,7 @@ from holdfast.kernel.node import InvariantBroken, Node
 from holdfast.kernel.outbox import Complete, Connect, Deliver, Disconnect, Note, Outbox, ReadLog, SendLog
 from holdfast.kernel.parts import BREACH
 from holdfast.kernel.queues import Entry, Lane, OutputQueue, QueueState
-from holdfast.kernel.storage import StoredStreams
+from holdfast.kernel.storage import StoredStreams, message_of
 from holdfast.protocols.catalogue import MESSAGES
 from holdfast.runtime.connection import CLOSE_WITHIN_S, SECONDS, Connection
 from holdfast.runtime.refusals import Refusals
@@ -326,10 +326,7 @@ class NodeRunner:
 
     def _send_log(self, storage: Storage, action: SendLog) -> None:
         part = storage.read(action.stream, action.start, READ_RECORDS, action.bytes_max)
-        if part.gone:
-            message, through, count = action.message.gone(part.gone), action.start - 1, 0
-        else:
-            message, through, count = action.message.make(part.records, part.end)
+        message, through, count = message_of(action.message, action.start, part)
         queue = self._out.queues.get(action.to)
         if queue is not None and queue.state is not QueueState.CLOSED:
             # Behind what was sent before, also if that waits for the disk.

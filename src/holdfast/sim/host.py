@@ -27,7 +27,7 @@ from holdfast.kernel.links import Role, peer_name
 from holdfast.kernel.node import Node, require
 from holdfast.kernel.outbox import Complete, Connect, Deliver, Disconnect, Note, Outbox, ReadLog, SendLog
 from holdfast.kernel.queues import Entry, Lane, OutputQueue, QueueState
-from holdfast.kernel.storage import StoredStreams
+from holdfast.kernel.storage import StoredStreams, message_of
 from holdfast.protocols.catalogue import MESSAGES
 from holdfast.sim.disk import Disk
 from holdfast.sim.network import End, Frame, Packet
@@ -324,10 +324,7 @@ class Host:
         if life != self.life or self.disk is None:
             return
         part = self.disk.read(action.stream, action.start, 1 << 30, action.bytes_max)
-        if part.gone:
-            message, through, count = action.message.gone(part.gone), action.start - 1, 0
-        else:
-            message, through, count = action.message.make(part.records, part.end)
+        message, through, count = message_of(action.message, action.start, part)
         queue = self.out.queues.get(action.to)
         if queue is not None and queue.state is not QueueState.CLOSED:
             # Behind what was sent before, also if that waits for the disk.
