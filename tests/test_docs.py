@@ -7,6 +7,8 @@ import doctest
 import importlib
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +87,9 @@ def test_the_readmes_commands_print_what_it_shows(
         printed = re.sub(r"[\d.]+ s$", "…", capsys.readouterr().out, flags=re.MULTILINE).splitlines()
         for line in shown:
             assert re.sub(r"[\d.]+ s$", "…", line) in printed
+
+
+def test_the_page_on_the_public_interface_says_what_the_docstrings_say() -> None:
+    command = [sys.executable, "scripts/api_docs.py", "--check"]
+    result = subprocess.run(command, cwd=ROOT, check=False)
+    assert result.returncode == 0, "run python scripts/api_docs.py"
