@@ -50,10 +50,9 @@ class DurableBroker:
 
 @dataclass
 class Ledger:
-    """What publishers were told, and what consumers got."""
+    """What publishers were told."""
 
     acknowledged: dict[str, int] = field(default_factory=dict)  # publisher → up to which number, all before included
-    refused: list[str] = field(default_factory=list)
 
 
 async def publish(url: str, name: str, ledger: Ledger, stop: asyncio.Event, batch: int = 50) -> None:

@@ -16,8 +16,6 @@ from holdfast.storage import Log, LogSettings, LogWriter, open_log
 
 LIVES = "lives"  # one record: the incarnation of the last life
 _LIFE_KIND = 255
-_READ_RECORDS = 4_096
-_READ_BYTES = 4 * 1024 * 1024
 
 log = logging.getLogger("holdfast")
 
@@ -31,6 +29,7 @@ class SegmentStorage:
         self._log: Log | None = None
         self._writer: LogWriter | None = None
         self._token = 0
+        self._incarnation = 0
         self._durable: Callable[[int], None] = lambda token: None
         self._failed: Callable[[str], None] = lambda reason: None
         self._has_failed = False
@@ -55,7 +54,9 @@ class SegmentStorage:
             log.warning(
                 "%s: the last commit was torn: bytes %d to %d of %s are cut", self._folder, cut.start, cut.end, cut.file
             )
+        self._incarnation = self._begin_life(opened)
         self._durable, self._failed = durable, failed
+        # Only now: a log is committed to from one thread.
         loop = asyncio.get_running_loop()
         self._writer = LogWriter(
             opened,
@@ -69,8 +70,10 @@ class SegmentStorage:
         }
 
     def next_incarnation(self) -> int:
+        return self._incarnation
+
+    def _begin_life(self, opened: Log) -> int:
         """Larger than any before on this disk, whatever the clock says; on the disk when this returns."""
-        opened = self._open
         last = 0
         for records in opened.scan(LIVES):
             last = int.from_bytes(records[-1][4], "big")

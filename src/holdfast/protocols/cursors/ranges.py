@@ -98,7 +98,6 @@ class CursorPart(msgspec.Struct, frozen=True, gc=False):
         events: list[EventBytes] = []
         through = self.after
         for batch in _batches(records):
-            place = 0
             for place, (after, matcher) in enumerate(matchers):
                 until = matchers[place + 1][0] if place + 1 < len(matchers) else None
                 if until is not None and until < batch.first:

@@ -44,9 +44,6 @@ class DecidedLog:
         self._votes.pop(slot, None)
         self._proposed.pop(slot, None)
 
-    def is_decided(self, slot: int) -> bool:
-        return slot <= self.executed or slot in self._values
-
     @property
     def is_behind(self) -> bool:
         """Whether something is decided that can't be executed, since something before it is not known."""

@@ -20,7 +20,6 @@ class Liveness:
 
     def __init__(self, settings: PaxosSettings, place: int, quorum: int, rng: Random) -> None:
         self.leader = ""
-        self.leader_ballot = 0
         self.highest = 0  # ballot that was seen from anyone
         self.executed: dict[str, int] = {}  # how far each replica says that it is
         self._settings = settings
@@ -48,7 +47,6 @@ class Liveness:
     def heard(self, ballot: int, executed: int, now: int) -> None:
         """A heartbeat of the leader of a ballot."""
         self.see(ballot)
-        self.leader_ballot = ballot
         self.leader = self._names[place_of(ballot)] if place_of(ballot) < len(self._names) else ""
         self.executed[self.leader] = executed
         self._heard_at, self._attempts = now, 0
@@ -80,8 +78,8 @@ class Liveness:
         return bool(self.leader) and now - self._heard_at < self._settings.patience // 2
 
     # ------------------------------------------------------------------------------------------------------- leading
-    def lead(self, name: str, ballot: int, now: int) -> None:
-        self.leader, self.leader_ballot, self._attempts = name, ballot, 0
+    def lead(self, name: str, now: int) -> None:
+        self.leader, self._attempts = name, 0
         self._seen_at = dict.fromkeys(self._names, now)
 
     def answered(self, peer: str, executed: int, now: int) -> None:

@@ -342,7 +342,7 @@ class Replica:
         if not self.proposer.promise(peer, promise):
             return
         ballot = self.proposer.ballot
-        self.liveness.lead(self._settings.name, ballot, out.now)
+        self.liveness.lead(self._settings.name, out.now)
         out.note("control", what="leader", detail={"replica": self._settings.name, "ballot": ballot})
         for slot, value in sorted(self.proposer.undecided.items()):
             self._accept(slot, [value], out)
