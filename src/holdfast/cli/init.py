@@ -36,6 +36,9 @@ filter_bytes_per_session = {_LIMITS.filter_bytes_per_session}   # text of all it
 backlog_events = {_LIMITS.backlog_events}              # that a subscription keeps at its broker …
 backlog_bytes = {_LIMITS.backlog_bytes}             # … and their size
 backlog_bytes_per_session = {_LIMITS.backlog_bytes_per_session} # of all subscriptions of a client
+named_subscriptions = {_LIMITS.named_subscriptions}         # with data: names that the broker keeps
+staged_bytes = {_LIMITS.staged_bytes}            # … events that are staged and not committed
+queries = {_LIMITS.queries}                     # … queries whose last committed epoch is remembered
 
 [retention]                         # of events in the log; 0 is for ever
 bytes = {_RETENTION.bytes}
