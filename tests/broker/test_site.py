@@ -2,8 +2,9 @@
 
 import pytest
 
-from holdfast.broker.site import BrokerEntry, Site, site_from_toml
+from holdfast.broker.site import BrokerEntry, Scheme, Site, site_from_toml
 from holdfast.errors import SiteError
+from holdfast.protocols.paxos.settings import Protocol
 from holdfast.protocols.sessions.limits import CoreLimits
 
 GOOD = """\
@@ -22,7 +23,6 @@ backlog_events = 500
 def test_a_site_is_read_whole() -> None:
     assert site_from_toml(GOOD, "site.toml") == Site(
         name="quotes",
-        scheme="tree",
         brokers=(BrokerEntry(id="b1", address="127.0.0.1:7500", data="var/b1"),),
         limits=CoreLimits(backlog_events=500),
     )
@@ -35,14 +35,14 @@ def test_plaintext_on_public_addresses_is_accepted_in_so_many_words() -> None:
 
 def test_what_is_left_out_has_a_default() -> None:
     site = site_from_toml('[[broker]]\nid = "b1"\n', "site.toml")
-    assert site == Site(name="site", scheme="tree", brokers=(BrokerEntry(id="b1"),))
+    assert site == Site(name="site", brokers=(BrokerEntry(id="b1"),))
     assert not site.brokers[0].durable
 
 
 @pytest.mark.parametrize(
     ("old", "new", "line", "problem"),
     [
-        ('kind = "tree"', 'kind = "ring"', 3, "there is no scheme 'ring'; there is tree"),
+        ('kind = "tree"', 'kind = "ring"', 3, "there is no scheme 'ring'; there is tree, paxos"),
         ('kind = "tree"', "kind = 3", 3, "'kind' is 3, and has to be a text"),
         ('kind = "tree"', 'knd = "tree"', 3, "'knd' is not known in [scheme]; known are kind"),
         ('name = "quotes"', 'name = "a b"', 1, "'a b' is no name"),
@@ -100,3 +100,42 @@ def test_a_second_broker_is_refused_until_there_is_routing() -> None:
 def test_two_brokers_share_neither_name_nor_address(second: str) -> None:
     with pytest.raises(SiteError, match="two brokers"):
         site_from_toml(GOOD + f"[[broker]]\n{second}\n", "site.toml")
+
+
+def group(*ids: str, scheme: str = "") -> str:
+    tables = [
+        f'[[broker]]\nid = "{id}"\naddress = "h:{100 + n}"\npeer_address = "h:{200 + n}"\ndata = "{id}"\n'
+        for n, id in enumerate(ids)
+    ]
+    return f'[scheme]\nkind = "paxos"\n{scheme}' + "".join(tables)
+
+
+def test_a_group_is_read_whole() -> None:
+    site = site_from_toml(group("r1", "r2", "r3", scheme='protocol = "multi"\npipeline = 3\n'), "site.toml")
+    assert site.is_group
+    assert site.scheme == Scheme(kind="paxos", protocol=Protocol.MULTI, pipeline=3)
+    assert [(m.name, m.peer_address, m.client_address) for m in site.members][1] == ("r2", "h:201", "h:101")
+    assert site_from_toml(group("r1"), "site.toml").scheme.protocol is Protocol.BATCH
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (group("a", "b"), "site.toml:3: the group has 2 replicas, and has to have one of 1, 3, 5, 7"),
+        (group("a", "b", "c", "d"), "site.toml:3: the group has 4 replicas"),
+        (
+            group("a", "b", "c", scheme='protocol = "raft"\n'),
+            "site.toml:3: there is no protocol 'raft'; there is multi",
+        ),
+        (group("a", scheme="pipeline = 0\n"), "site.toml:3: 'pipeline' is 0, and has to be 1 to 1000"),
+        (group("a", scheme='pipeline = "x"\n'), "site.toml:3: 'pipeline' is 'x', and has to be a whole number"),
+        (group("a", "b", "c").replace('data = "b"\n', ""), "site.toml:8: replica 'b' has no data"),
+        (group("a", "b", "c").replace('data = "b"', 'data = "a"'), "site.toml:12: two replicas keep their data in 'a'"),
+        (group("a", "b", "c").replace('peer_address = "h:202"\n', ""), "site.toml:13: replica 'c' has no peer_address"),
+        (GOOD.replace('"tree"', '"tree"\npipeline = 3'), "site.toml:4: 'pipeline' is not known in [scheme]"),
+    ],
+)
+def test_what_is_no_group_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(SiteError) as caught:
+        site_from_toml(text, "site.toml")
+    assert str(caught.value).startswith(problem)

@@ -12,7 +12,7 @@ from holdfast.codec import Registry
 from holdfast.kernel.messages import Message
 from holdfast.model.event import Event, encode_batch, encode_event
 from holdfast.protocols.cursors import messages as log
-from holdfast.protocols.operating.messages import Inspect, Inspected, LinkReport
+from holdfast.protocols.operating.messages import Inspect, Inspected, LeadershipMoved, LinkReport, MoveLeadership
 from holdfast.protocols.paxos import messages as paxos
 from holdfast.protocols.sessions import commands, messages
 from holdfast.protocols.sessions.messages import Overflow, Refusal
@@ -48,6 +48,8 @@ MESSAGE_EXAMPLES: list[Message] = [
     messages.Pong(),
     Inspect(3, 50),
     Inspected(3, "b1", 4, 5, {"sessions": 6}, {"scheme": "tree"}, 7, (LinkReport("client:a", "client", 8, 9, 10),)),
+    MoveLeadership(3, "r2"),
+    LeadershipMoved(3, "r2", "no"),
     log.OpenCursor(1, "risk", "price > 1", 5, True, 100, 2, 7, 6),
     log.CursorOpened(1, 2, 3, 4),
     log.CursorRefused(1, Refusal.POSITION_GONE, "gone", 2, "a name", 9),
@@ -72,6 +74,7 @@ MESSAGE_EXAMPLES: list[Message] = [
     paxos.Greeting("disk", {"b1": "disk", "b2": "other"}, True),
     paxos.Canvass(65),
     paxos.CanvassAnswer(65, True),
+    paxos.TakeOver(65),
     paxos.Prepare(65, 2),
     paxos.Promise(65, 2, [paxos.Vote(3, 64, VALUE)], 1),
     paxos.Refused(129),

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from holdfast.kernel.time import SECOND
 from holdfast.protocols.paxos.formation import Standing
 from tests.paxos.swarm import Group, play
 from tests.repository import ROOT
@@ -49,6 +50,16 @@ def test_a_replica_whose_disk_was_wiped_does_not_vote_and_is_not_listened_to() -
     group.run(3_000)
     assert all(group.answered[who] > number for who, number in served.items())
     assert group.check() == []
+
+
+def test_replicas_that_wait_for_another_to_form_the_group_are_quiet() -> None:
+    group = Group(3)
+    hosts = list(group.simulation.hosts.values())
+    for host in hosts[:2]:
+        host.start()
+    group.simulation.run(2 * SECOND)
+    # A greeting each way every 100 ms, and attempts to reach the third.
+    assert group.simulation.steps < 400
 
 
 def test_nothing_is_decided_without_a_majority() -> None:

@@ -68,17 +68,20 @@ def make_replica(settings: BrokerSettings, group: PaxosSettings, rng: Random, st
     core = BrokerCore(settings.limits, log=True)
     replica = Replica(group, core, msgspec.msgpack.encode, _COMMANDS.decode, rng)
     replica.recover(streams)
-    host = SessionHost(settings.name, core, replica, msgspec.structs.replace(settings.host, replicated=True))
+    others = tuple(member.client_address for member in group.members if member.name != group.name)
+    hosting = msgspec.structs.replace(settings.host, replicated=True, alternates=others)
+    host = SessionHost(settings.name, core, replica, hosting)
     log = LogHost(core, replica, host, (), settings.retention, settings.delivery, replicated=True)
     host.on_log_output = log.on_log_output
     replica.applied = host.on_applied
     replica.elected = host.on_elected
     replica.deposed = host.on_deposed
+    replica.followed = host.on_leader_known
     replica.restored = log.on_restored
     desk = OperatorDesk(settings.name, {"scheme": "paxos", "durable": "yes"})
     # The replica comes first: it proposes what the turn asked for.
     node = Assembly([replica, log, host, desk])
-    desk.measure_node = node.measure
+    desk.measure_node, desk.more_facts, desk.transfer = node.measure, replica.facts, replica.transfer
     return node
 
 

@@ -29,6 +29,16 @@ NODE_MEASURES: Final = {
     "events_accepted_total": "events that were accepted since the broker's memory began",
     "events_sent_total": "events sent to subscribers, with those sent again",
     "events_repeated_total": "events that were due to be sent again since nobody confirmed them",
+    "replica_is_leading": "1 at the replica that leads its group",
+    "replica_survives": "how many more replicas may fail, of those that this one hears, and the group goes on",
+    "replica_tolerates": "how many may fail if all are there",
+    "replica_peers": "other replicas that this one hears",
+    "replica_ballot": "the highest ballot that this replica has promised",
+    "replica_slots_executed": "slots of the group's log that this replica has executed",
+    "replica_slots_behind": "slots that another replica has executed and this one not",
+    "replica_slots_undecided": "at the leader: slots that are proposed and not decided",
+    "replica_commands_waiting": "at the leader: commands that have no slot yet",
+    "replica_elections_total": "how often this replica became the leader",
 }
 
 DRIVER_MEASURES: Final = {

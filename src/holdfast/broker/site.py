@@ -2,7 +2,9 @@
 
     name = "quotes"
     [scheme]
-    kind = "tree"                     # the schemes that exist: tree
+    kind = "tree"                     # one broker; or "paxos": 1, 3, 5 or 7 replicas that behave as one broker
+    protocol = "batch"                # of a group: "multi" is one request a slot, "batch" all that wait
+    pipeline = 10                     # of a group: slots that are decided at once
     [[broker]]
     id = "b1"
     address = "127.0.0.1:7411"
@@ -30,9 +32,13 @@ import msgspec
 from holdfast.errors import SiteError
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.cursors.host import RetentionSettings
+from holdfast.protocols.paxos.settings import Member, Protocol
 from holdfast.protocols.sessions.limits import CoreLimits
 
-SCHEMES = ("tree",)
+TREE, PAXOS = "tree", "paxos"
+SCHEMES = (TREE, PAXOS)
+GROUP_SIZES = (1, 3, 5, 7)  # an even one survives no more failures than the next smaller
+PIPELINE_MAX = 1_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):([0-9]{1,5})")
 DEFAULT_ADDRESS = "127.0.0.1:7411"
@@ -52,15 +58,32 @@ class BrokerEntry(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.data)
 
 
+class Scheme(msgspec.Struct, frozen=True, kw_only=True):
+    """`[scheme]`: how brokers work together."""
+
+    kind: str = TREE
+    protocol: Protocol = Protocol.BATCH
+    pipeline: int = 10
+
+
 class Site(msgspec.Struct, frozen=True, kw_only=True):
     """A described network."""
 
     name: str
-    scheme: str
+    scheme: Scheme = Scheme()
     brokers: tuple[BrokerEntry, ...]
     limits: CoreLimits = CoreLimits()
     plaintext: bool = False  # public addresses without TLS are accepted
     retention: RetentionSettings = RetentionSettings()
+
+    @property
+    def is_group(self) -> bool:
+        return self.scheme.kind == PAXOS
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The replicas of a group, in the order of the file, which is that of their places."""
+        return tuple(Member(entry.id, entry.peer_address, entry.address) for entry in self.brokers)
 
 
 def site_from_toml(text: str, where: str) -> Site:
@@ -78,7 +101,7 @@ def site_from_toml(text: str, where: str) -> Site:
     name = document.get("name", "site")
     reader.check_name("name", name)
     scheme = reader.scheme(document.get("scheme", {}))
-    brokers = reader.brokers(document.get("broker", []))
+    brokers = reader.brokers(document.get("broker", []), scheme.kind)
     return Site(
         name=name,
         scheme=scheme,
@@ -124,14 +147,21 @@ class _Reader:
             problem = f"{value!r} is no name: letters, digits, '_', '.' and '-', up to 64, a letter or digit first"
             self.refuse(problem, key, occurrence)
 
-    def scheme(self, table: dict[str, Any]) -> str:
-        self.allow(table, "scheme", {"kind": str})
-        kind: str = table.get("kind", "tree")
-        if kind not in SCHEMES:
+    def scheme(self, table: dict[str, Any]) -> Scheme:
+        kind = table.get("kind", TREE)
+        if isinstance(kind, str) and kind not in SCHEMES:
             self.refuse(f"there is no scheme {kind!r}; there is {', '.join(SCHEMES)}", "kind")
-        return kind
+        group = {"protocol": str, "pipeline": int} if kind == PAXOS else {}
+        self.allow(table, "scheme", {"kind": str, **group})
+        protocol, pipeline = table.get("protocol", Protocol.BATCH.value), table.get("pipeline", 10)
+        known = [each.value for each in Protocol]
+        if protocol not in known:
+            self.refuse(f"there is no protocol {protocol!r}; there is {', '.join(known)}", "protocol")
+        if not 1 <= pipeline <= PIPELINE_MAX:
+            self.refuse(f"'pipeline' is {pipeline}, and has to be 1 to {PIPELINE_MAX}", "pipeline")
+        return Scheme(kind=kind, protocol=Protocol(protocol), pipeline=pipeline)
 
-    def brokers(self, tables: list[Any]) -> tuple[BrokerEntry, ...]:
+    def brokers(self, tables: list[Any], scheme: str) -> tuple[BrokerEntry, ...]:
         if not tables:
             self.refuse("a site has a broker: add [[broker]] with an id", "broker")
         entries: list[BrokerEntry] = []
@@ -156,10 +186,25 @@ class _Reader:
                     if address and address in (other.address, other.peer_address):
                         self.refuse(f"two brokers have the address {address!r}", key, place)
             entries.append(entry)
-        if len(entries) > 1:
+        if scheme == PAXOS:
+            self._check_group(entries)
+        elif len(entries) > 1:
             problem = f"the site has {len(entries)} brokers; the scheme 'tree' takes one until routing is built"
             self.refuse(problem, "broker", 1)
         return tuple(entries)
+
+    def _check_group(self, entries: list[BrokerEntry]) -> None:
+        if len(entries) not in GROUP_SIZES:
+            sizes = ", ".join(map(str, GROUP_SIZES))
+            self.refuse(f"the group has {len(entries)} replicas, and has to have one of {sizes}", "broker")
+        for place, entry in enumerate(entries):
+            if not entry.data:
+                self.refuse(f"replica {entry.id!r} has no data: its votes must outlive it", "broker", place)
+            if not entry.peer_address and len(entries) > 1:
+                problem = f"replica {entry.id!r} has no peer_address: the others of its group connect there"
+                self.refuse(problem, "broker", place)
+            if any(other.data == entry.data for other in entries[:place]):
+                self.refuse(f"two replicas keep their data in {entry.data!r}", "data", place)
 
     def _check_address(self, key: str, address: str, occurrence: int) -> None:
         if not is_address(address):

@@ -36,7 +36,7 @@ def default_site() -> Site:
     """One broker at the default address, with its data where the user's programs keep their state."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     data = str(Path(state) / "holdfast" / "b1")
-    return Site(name="default", scheme="tree", brokers=(BrokerEntry(id="b1", data=data),))
+    return Site(name="default", brokers=(BrokerEntry(id="b1", data=data),))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -58,6 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
             f"it keeps its state and its events in {entry.data}" if entry.durable else "it keeps nothing over a restart"
         )
         print(kept, flush=True)
+        if site.is_group and len(site.brokers) > 1:
+            others = ", ".join(other.id for other in site.brokers if other.id != entry.id)
+            print(f"it is a replica of a group, with {others}; clients need one of them, or all their addresses")
 
     try:
         failure = loop.run(serve(site, entries, ready, arguments.metrics))

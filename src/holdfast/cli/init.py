@@ -6,28 +6,17 @@ import argparse
 import sys
 from pathlib import Path
 
-from holdfast.broker.site import DEFAULT_ADDRESS, PLAINTEXT_ACCEPTED, SCHEMES
+from holdfast.broker.site import DEFAULT_ADDRESS, PAXOS, PLAINTEXT_ACCEPTED, SCHEMES, TREE
 from holdfast.cli.main import OK
 from holdfast.errors import SiteError
 from holdfast.protocols.cursors.host import RetentionSettings
+from holdfast.protocols.paxos.settings import Protocol
 from holdfast.protocols.sessions.limits import CoreLimits
 
 _LIMITS = CoreLimits()
 _RETENTION = RetentionSettings()
 
-TREE = f"""\
-# A site: a broker network, described once. `holdfast up FILE` runs it here, `holdfast sim FILE` breaks it.
-name = "my-site"
-
-[scheme]
-kind = "tree"                       # the schemes that there are: {", ".join(SCHEMES)}
-
-[[broker]]
-id = "b1"
-address = "{DEFAULT_ADDRESS}"          # where clients connect
-# peer_address = "127.0.0.1:7511"   # where other brokers connect
-data = "var/b1"                     # keeps its state and its events there; leave it out to keep nothing
-
+_LIMITS_TEXT = f"""\
 [limits]                            # these are the defaults
 sessions = {_LIMITS.sessions}                   # clients that the broker remembers
 subscriptions_per_session = {_LIMITS.subscriptions_per_session}
@@ -49,21 +38,65 @@ bytes_hard = {_RETENTION.bytes_hard}             # also for what named subscript
 # plaintext = "{PLAINTEXT_ACCEPTED}"            # serve addresses other than loopback, without TLS
 """
 
+TREE_TEXT = f"""\
+# A site: a broker network, described once. `holdfast up FILE` runs it here, `holdfast sim FILE` breaks it.
+name = "my-site"
+
+[scheme]
+kind = "tree"                       # the schemes that there are: {", ".join(SCHEMES)}
+
+[[broker]]
+id = "b1"
+address = "{DEFAULT_ADDRESS}"          # where clients connect
+# peer_address = "127.0.0.1:7511"   # where other brokers connect
+data = "var/b1"                     # keeps its state and its events there; leave it out to keep nothing
+
+{_LIMITS_TEXT}"""
+
+PAXOS_TEXT = f"""\
+# A site: a broker network, described once. `holdfast up FILE` runs all of it here; `holdfast broker FILE --id r1` one
+# replica of it, as you would on its own machine; `holdfast sim FILE` breaks it.
+name = "my-site"
+
+[scheme]
+kind = "paxos"                      # replicas that behave as one broker: 3 survive 1 failure, 5 survive 2, 7 survive 3
+protocol = "{
+    Protocol.BATCH.value
+}"                  # "batch": all that waits is decided at once; "multi": each on its own
+pipeline = 10                       # decisions that are under way at once
+{
+    "".join(
+        f'''
+[[broker]]
+id = "r{number}"
+address = "127.0.0.1:{7410 + number}"          # where clients connect; they are given all of them
+peer_address = "127.0.0.1:{7510 + number}"     # where the other replicas connect
+data = "var/r{number}"                     # what it promised and voted for must outlive it
+'''
+        for number in (1, 2, 3)
+    )
+}
+{_LIMITS_TEXT}"""
+
+TEXTS = {TREE: TREE_TEXT, PAXOS: PAXOS_TEXT}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", default="site.toml", help="default site.toml; '-' prints it")
-    parser.add_argument("--scheme", choices=SCHEMES, default="tree", help="which scheme (default tree)")
+    parser.add_argument(
+        "--scheme", choices=SCHEMES, default="tree", help="tree: one broker (default); paxos: a group of three replicas"
+    )
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.file == "-":
-        sys.stdout.write(TREE)
+        sys.stdout.write(TEXTS[arguments.scheme])
         return OK
     path = Path(arguments.file)
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(TREE)
+            file.write(TEXTS[arguments.scheme])
     except FileExistsError:
         raise SiteError("this file exists already; name another", str(path)) from None
     print(f"wrote {path}; now: holdfast up {path}")

@@ -35,6 +35,7 @@ SUBCOMMANDS = {
     "subscribe": "print events as JSON lines, as they come",
     "read": "print events from a broker's log, by position",
     "status": "show the live network: brokers, links, roles, rates, backlog",
+    "group": "who leads a group of replicas; let another one lead",
     "bench": "measure a broker: events a second, and latency",
     "sim": "break a site under the simulator, by seed; replay a seed",
     "log": "look into a broker's log: inspect, verify, repair",

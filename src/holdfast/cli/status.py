@@ -132,6 +132,9 @@ def _page(rows: Sequence[dict[str, Any]]) -> str:
             cells += [f"{measures[name]:,}" for name in ("events_accepted_total", "backlog_events")]
         lines.append(cells + ["-"] * (len(HEADINGS) - len(cells)))
     parts = [table(lines)]
+    replicas = [row for row in rows if "role" in row]
+    if replicas:
+        parts.append(_group(replicas))
     for row in rows:
         if "reason" in row:
             parts.append(paint(f"{row['broker'] or row['address']}: {row['reason']}", "red"))
@@ -141,6 +144,27 @@ def _page(rows: Sequence[dict[str, Any]]) -> str:
         if row["links"]:
             parts.append(_links(row))
     return "\n".join(parts) + "\n"
+
+
+def _group(rows: Sequence[dict[str, Any]]) -> str:
+    """The replicas of a group, and how it stands as the one sees it that leads."""
+    lines = [["replica", "role", "ballot", "slots", "behind", "undecided", "hears", "elections"]]
+    for row in rows:
+        measures = row["measures"]
+        numbers = ["ballot", "slots_executed", "slots_behind", "slots_undecided", "peers", "elections_total"]
+        lines.append([row["broker"], row["role"], *(f"{measures[f'replica_{name}']:,}" for name in numbers)])
+    leading = [row for row in rows if row["measures"]["replica_is_leading"]]
+    if not leading:
+        verdict = paint("nobody leads: too few replicas can hear each other, or an election is under way", "red")
+    else:
+        leader = max(leading, key=lambda row: int(row["measures"]["replica_ballot"]))
+        more, at_best = (leader["measures"][f"replica_{name}"] for name in ("survives", "tolerates"))
+        text = f"{leader['broker']} leads; the group survives {more} more failure{'' if more == 1 else 's'}"
+        verdict = text if more == at_best else paint(f"{text}, of {at_best} if all were there", "yellow")
+    if any(row["role"] == "wiped" for row in rows):
+        wiped = ", ".join(row["broker"] for row in rows if row["role"] == "wiped")
+        verdict += "\n" + paint(f"{wiped}: its disk is not the one that it voted with; it takes no part", "red")
+    return f"\n{table(lines)}\n{verdict}\n"
 
 
 def _log(row: dict[str, Any]) -> str:

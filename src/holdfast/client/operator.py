@@ -1,4 +1,4 @@
-"""Asks brokers how they are: what stands behind `holdfast status`."""
+"""Asks brokers how they are, and groups to change: what stands behind `holdfast status` and `holdfast group`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from holdfast.broker.assembly import make_operator
 from holdfast.kernel.links import Role
-from holdfast.protocols.operating.messages import Inspected
-from holdfast.protocols.operating.operator import AskBroker, Unreachable
+from holdfast.protocols.operating.messages import Inspected, LeadershipMoved
+from holdfast.protocols.operating.operator import AskBroker, AskToMove, Unreachable
 from holdfast.runtime.runner import NodeRunner
 
 
@@ -34,6 +34,13 @@ class BrokerDesk:
 
     async def inspect(self, links: int = 100) -> Inspected | Unreachable:
         """What the broker says of itself, or why it does not."""
+        return await self._ask(AskBroker(links))  # type: ignore[no-any-return]
+
+    async def move_leadership(self, to: str = "") -> LeadershipMoved | Unreachable:
+        """Asks the leader of a group to let another replica lead."""
+        return await self._ask(AskToMove(to))  # type: ignore[no-any-return]
+
+    async def _ask(self, command: AskBroker | AskToMove) -> Any:
         if self._runner is None:
             self._runner = NodeRunner(
                 f"operator-{secrets.token_hex(4)}",
@@ -44,14 +51,14 @@ class BrokerDesk:
             self._runner.start()
         self._last_request += 1
         future = self._futures[self._last_request] = asyncio.get_running_loop().create_future()
-        self._runner.request(self._last_request, AskBroker(links))
+        self._runner.request(self._last_request, command)
         try:
             answer = await asyncio.wait_for(future, self._timeout_s)
         except TimeoutError:
             answer = Unreachable(f"no answer within {self._timeout_s:g} s")
         if isinstance(answer, Unreachable):
             await self.close()
-        return answer  # type: ignore[no-any-return]
+        return answer
 
     async def close(self) -> None:
         runner, self._runner = self._runner, None

@@ -19,9 +19,9 @@ RESERVE = 64
 log = logging.getLogger("holdfast")
 
 
-def fitted(limits: WireLimits) -> WireLimits:
-    """Raises this process's limit of descriptors, and gives limits that stay within it."""
-    wanted = limits.connections + limits.handshakes + RESERVE
+def fitted(limits: WireLimits, brokers: int = 1) -> WireLimits:
+    """Raises this process's limit of descriptors, and gives limits with which all its brokers stay within it."""
+    wanted = brokers * (limits.connections + limits.handshakes) + RESERVE
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return limits
@@ -32,7 +32,7 @@ def fitted(limits: WireLimits) -> WireLimits:
             soft = raised
     if soft >= wanted:
         return limits
-    room = max(2, soft - RESERVE)
+    room = max(2, (soft - RESERVE) // brokers)
     handshakes = min(limits.handshakes, max(1, room // 4))
     connections = min(limits.connections, room - handshakes)
     log.warning("%d descriptors are not enough: %d connections at most (raise ulimit -n)", soft, connections)

@@ -337,7 +337,8 @@ class NodeRunner:
     # ------------------------------------------------------------------------------------------------- connections
     def _accept(self, roles: tuple[Role, ...]) -> Connection:
         handshake = Listening(roles, self.name, self._incarnation, self._limits)
-        connection = Connection(self, handshake, self._limits)
+        limits = self._limits.between_brokers() if roles == (Role.BROKER,) else self._limits
+        connection = Connection(self, handshake, limits)
         self._connections.add(connection)
         if len(self._greeting) >= self._limits.handshakes:
             # Whoever means it has said who it is long before so many others came: the oldest is the slow one.
@@ -349,7 +350,8 @@ class NodeRunner:
     async def _dial(self, action: Connect) -> None:
         host, port = split_address(action.address)
         handshake = Dialling(self.role, self.name, self._incarnation, self._limits)
-        connection = Connection(self, handshake, self._limits, action.address, action.peer)
+        limits = self._limits.between_brokers() if self.role is Role.BROKER else self._limits
+        connection = Connection(self, handshake, limits, action.address, action.peer)
         self._connections.add(connection)
         try:
             dialled = self._loop.create_connection(lambda: connection, host, port)

@@ -7,12 +7,16 @@ import contextlib
 import logging
 import signal
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import NamedTuple
 
-from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.assembly import BrokerSettings, make_broker, make_replica
 from holdfast.broker.site import PLAINTEXT_ACCEPTED, BrokerEntry, Site
 from holdfast.errors import SiteError
 from holdfast.kernel.links import Role
+from holdfast.kernel.node import Node
+from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.runtime.descriptors import fitted
 from holdfast.runtime.metrics import MetricsServer
 from holdfast.runtime.runner import NodeRunner
@@ -60,11 +64,12 @@ async def serve(site: Site, entries: Sequence[BrokerEntry], ready: Ready, metric
         loop.add_signal_handler(number, stopping.set)
     runners: list[NodeRunner] = []
     exporter = MetricsServer(runners)
+    limits = fitted(WireLimits(), len(entries))
     try:
         if metrics:
             await exporter.listen(*split_address(metrics))
         for entry in entries:
-            runners.append(await _start(site, entry, ready))
+            runners.append(await _start(site, entry, limits, ready))
         waiting = [asyncio.ensure_future(event.wait()) for event in (stopping, *(r.stopped for r in runners))]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         for task in waiting:
@@ -79,16 +84,15 @@ async def serve(site: Site, entries: Sequence[BrokerEntry], ready: Ready, metric
     return None if failed is None else Failure(f"{failed.name}: {failed.failure}", failed.storage_failed)
 
 
-async def _start(site: Site, entry: BrokerEntry, ready: Ready) -> NodeRunner:
+async def _start(site: Site, entry: BrokerEntry, limits: WireLimits, ready: Ready) -> NodeRunner:
     settings = BrokerSettings(entry.id, entry.durable, limits=site.limits, retention=site.retention)
+    group = PaxosSettings(entry.id, site.members, site.scheme.protocol, site.scheme.pipeline)
+
+    def make(rng: Random, streams: StoredStreams) -> Node:
+        return make_replica(settings, group, rng, streams) if site.is_group else make_broker(settings, rng, streams)
+
     storage = SegmentStorage(entry.data) if entry.durable else None
-    runner = NodeRunner(
-        entry.id,
-        Role.BROKER,
-        lambda rng, streams: make_broker(settings, rng, streams),
-        storage=storage,
-        limits=fitted(WireLimits()),
-    )
+    runner = NodeRunner(entry.id, Role.BROKER, make, storage=storage, limits=limits)
     try:
         runner.start()
         port = await runner.listen((Role.CLIENT, Role.OPERATOR), *split_address(entry.address))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+from contextlib import suppress
 from typing import Protocol
 
 ZEROS_AT_ONCE = bytes(1024 * 1024)
@@ -63,7 +64,8 @@ class SystemFiles:
             return
         parent = os.path.dirname(os.path.abspath(path))
         self.make_folder(parent)
-        os.mkdir(path, 0o750)
+        with suppress(FileExistsError):  # another replica may be making the folder that they share
+            os.mkdir(path, 0o750)
         self.sync_folder(parent)
 
     def names(self, folder: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The part of a broker that operators talk to. It looks at the other parts and changes nothing."""
+"""The part of a broker that operators talk to. It looks at the other parts, and changes nothing by itself."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from holdfast.kernel.inputs import LinkDown, LinkUp, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import NOW, Outbox
-from holdfast.protocols.operating.messages import Inspect, Inspected, LinkReport
+from holdfast.protocols.operating.messages import Inspect, Inspected, LeadershipMoved, LinkReport, MoveLeadership
 
+OPERATORS: Final = frozenset({Role.OPERATOR})
+NO_GROUP: Final = "this broker is no member of a group"
 LINKS_MAX: Final = 1_000  # in one answer, whatever is asked for
 
 
 class OperatorDesk:
-    """`measure` gives the node's measures, `facts` what there is to say in words."""
+    """`measure_node` gives the node's measures, `facts` and `more_facts` what there is to say in words. `transfer` lets
+    another replica lead, and gives its name, or what is against it."""
 
     name: ClassVar[str] = "desk"
-    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Inspect: frozenset({Role.OPERATOR})}
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys((Inspect, MoveLeadership), OPERATORS)
 
     def __init__(self, broker: str, facts: Mapping[str, str]) -> None:
         self.measure_node: Callable[[], dict[str, int]] = dict
+        self.more_facts: Callable[[], dict[str, str]] = dict
+        self.transfer: Callable[[str, Outbox], tuple[str, str]] = lambda to, out: (to, NO_GROUP)
         self._broker = broker
         self._facts = dict(facts)
         self._incarnation = 0
@@ -53,8 +58,12 @@ class OperatorDesk:
             self._incarnation,
             out.now - self._started_at,
             self.measure_node(),
-            self._facts,
+            self._facts | self.more_facts(),
             len(reports),
             shown,
         )
         out.send(peer, answer, after=NOW)
+
+    def on_move_leadership(self, peer: str, move: MoveLeadership, out: Outbox) -> None:
+        to, problem = self.transfer(move.to, out)
+        out.send(peer, LeadershipMoved(move.request, to, problem), after=NOW)

@@ -40,4 +40,19 @@ class Inspected(Message, frozen=True):
         return NOMINAL_WEIGHT * (1 + len(self.measures) + len(self.links))
 
 
-OPERATING_MESSAGES: dict[int, type[Message]] = {40: Inspect, 41: Inspected}
+class MoveLeadership(Message, frozen=True):
+    """To the leader of a group: let another replica lead; empty: whichever is furthest."""
+
+    request: int
+    to: str = ""
+
+
+class LeadershipMoved(Message, frozen=True):
+    """The replica `to` was asked to lead; or why it was not."""
+
+    request: int
+    to: str
+    problem: str = ""
+
+
+OPERATING_MESSAGES: dict[int, type[Message]] = {40: Inspect, 41: Inspected, 42: MoveLeadership, 43: LeadershipMoved}

@@ -11,7 +11,7 @@ from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Requested, S
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import NOW, Outbox
-from holdfast.protocols.operating.messages import Inspect, Inspected
+from holdfast.protocols.operating.messages import Inspect, Inspected, LeadershipMoved, MoveLeadership
 
 BROKERS: Final = frozenset({Role.BROKER})
 
@@ -22,6 +22,12 @@ class AskBroker(msgspec.Struct, frozen=True, gc=False):
     links: int = 100
 
 
+class AskToMove(msgspec.Struct, frozen=True, gc=False):
+    """A request of the application: let another replica lead."""
+
+    to: str = ""
+
+
 class Unreachable(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
@@ -30,13 +36,13 @@ class Operator:
     """A part, and all of an operator's node. It tries once: whoever asks may ask again."""
 
     name: ClassVar[str] = "operator"
-    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Inspected: BROKERS}
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys((Inspected, LeadershipMoved), BROKERS)
 
     def __init__(self, address: str) -> None:
         self._address = address
         self._broker = ""
         self._failure = ""
-        self._waiting: dict[int, AskBroker] = {}
+        self._waiting: dict[int, AskBroker | AskToMove] = {}
 
     def on_started(self, started: Started, out: Outbox) -> None:
         out.connect("", self._address)
@@ -50,7 +56,11 @@ class Operator:
             self._ask(requested.request, out)
 
     def _ask(self, request: int, out: Outbox) -> None:
-        out.send(self._broker, Inspect(request, self._waiting[request].links), after=NOW)
+        asked = self._waiting[request]
+        if isinstance(asked, AskBroker):
+            out.send(self._broker, Inspect(request, asked.links), after=NOW)
+        else:
+            out.send(self._broker, MoveLeadership(request, asked.to), after=NOW)
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
         self._broker = up.peer
@@ -60,6 +70,10 @@ class Operator:
     def on_inspected(self, peer: str, inspected: Inspected, out: Outbox) -> None:
         if self._waiting.pop(inspected.request, None) is not None:
             out.complete(inspected.request, inspected)
+
+    def on_leadership_moved(self, peer: str, moved: LeadershipMoved, out: Outbox) -> None:
+        if self._waiting.pop(moved.request, None) is not None:
+            out.complete(moved.request, moved)
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
         self._fail(down.reason, out)

@@ -102,6 +102,12 @@ class Learn(Message, frozen=True):
 
 
 # --------------------------------------------------------------------------------------------------------- liveness
+class TakeOver(Message, frozen=True):
+    """From the leader of a ballot, whom an operator asked: lead in my place."""
+
+    ballot: int
+
+
 class Heartbeat(Message, frozen=True):
     """The leader is there, and has executed so far."""
 
@@ -205,6 +211,7 @@ PAXOS_MESSAGES: dict[int, type[Message]] = {
     91: SnapshotPart,
     92: Canvass,
     93: CanvassAnswer,
+    94: TakeOver,
 }
 LARGE_PAXOS_MESSAGES: Final = (Promise, Accept, Decided, SnapshotPart, Learn)
 PAXOS_RECORDS: dict[int, type[Record]] = {

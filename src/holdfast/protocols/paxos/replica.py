@@ -44,6 +44,7 @@ from holdfast.protocols.paxos.messages import (
     Refused,
     ReplicaState,
     SnapshotPart,
+    TakeOver,
     Value,
 )
 from holdfast.protocols.paxos.proposer import Phase, Proposer
@@ -70,7 +71,7 @@ class Replica:
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
         (
             Greeting, Canvass, CanvassAnswer, Prepare, Promise, Refused, Accept, Learn, Heartbeat, HeartbeatSeen,
-            AskDecided, Decided, AskSnapshot, SnapshotPart,
+            AskDecided, Decided, AskSnapshot, SnapshotPart, TakeOver,
         ),
         REPLICAS,
     )  # fmt: skip
@@ -88,8 +89,10 @@ class Replica:
         self.applied: Callable[[list[Any], Outbox], None] = lambda outputs, out: None
         self.elected: Callable[[Outbox], None] = lambda out: None
         self.deposed: Callable[[Outbox], None] = lambda out: None
+        self.followed: Callable[[Outbox], None] = lambda out: None  # another one leads, and it is known which
         self.restored: Callable[[Outbox], None] = lambda out: None  # by another's snapshot
         self.commands = 0  # executed
+        self.elections = 0  # that this replica won
         self._settings = settings
         self._application = application
         self._encode = encode
@@ -169,16 +172,15 @@ class Replica:
         if peer not in self._connected:
             return
         self._connected[peer] = greeting.hears
-        before = self.formation.standing
-        answer = not greeting.hears
-        if self.formation.greet(peer, greeting, out) and peer not in self._links:
+        before, heard = self.formation.standing, peer in self._links
+        if self.formation.greet(peer, greeting, out):
             self._links[peer] = None
-            answer = True
         if before is not self.formation.standing and self.formation.standing is Standing.FORMED:
             # Whoever greeted before is listened to now.
             self._links |= {other: None for other in self._connected if self.formation.accepts(other)}
-        if answer:
-            out.send(peer, self.formation.greeting(peer in self._links))
+        # Two that do not listen to each other leave it to the timer: answering at once would never end.
+        if peer in self._links and not (heard and greeting.hears):
+            out.send(peer, self.formation.greeting(hears=True))
         if self.formation.standing is Standing.WIPED:
             out.note("control", what="wiped-disk", detail={"replica": self._settings.name})
 
@@ -196,6 +198,8 @@ class Replica:
 
     def _tell_all(self, message: Message, out: Outbox, now: bool = False) -> None:
         for peer in self._links:
+            if peer in out.queues and out.queues[peer].bytes > self._settings.unread_bytes_max:
+                continue  # it reads nothing; it will catch up when it does
             if now:
                 out.send(peer, message, after=NOW)
             else:
@@ -342,6 +346,7 @@ class Replica:
         if not self.proposer.promise(peer, promise):
             return
         ballot = self.proposer.ballot
+        self.elections += 1
         self.liveness.lead(self._settings.name, out.now)
         out.note("control", what="leader", detail={"replica": self._settings.name, "ballot": ballot})
         for slot, value in sorted(self.proposer.undecided.items()):
@@ -412,7 +417,10 @@ class Replica:
             out.send(peer, Refused(self.acceptor.promised))
             return
         self._step_down_below(beat.ballot, out)
+        before = self.liveness.leader
         self.liveness.heard(beat.ballot, beat.executed, out.now)
+        if self.liveness.leader != before:
+            self.followed(out)
         self._set_timer(out)
         out.send(peer, HeartbeatSeen(beat.ballot, self.decided.executed, beat.number), after=NOW)
         if (beat.executed > self.decided.executed or self.decided.is_behind) and not self._behind_due:
@@ -541,17 +549,52 @@ class Replica:
         out.send(peer, AskDecided(self.decided.executed + 1), after=NOW)
 
     # ----------------------------------------------------------------------------------------------------- operators
+    def transfer(self, to: str, out: Outbox) -> tuple[str, str]:
+        """Asks another replica to lead: which one, and what is against it, if something is."""
+        if not self.is_leading:
+            leader = self.liveness.leader
+            return to, f"{self._settings.name} does not lead; " + (f"{leader} does" if leader else "nobody does now")
+        executed = self.liveness.executed
+        if not to and self._links:
+            to = max(self._links, key=lambda peer: executed.get(peer, 0))
+        if to == self._settings.name:
+            return to, f"{to} leads already"
+        if to not in self._names:
+            known = ", ".join(self._names)
+            return to, f"there is no replica {to!r}; there is {known}" if to else "no other replica can be reached"
+        if to not in self._links:
+            return to, f"{to} can't be reached"
+        behind = self.decided.executed - executed.get(to, 0)
+        if behind > max(self._settings.trim_keep, self._settings.pipeline):
+            return to, f"{to} is {behind} slots behind"
+        out.send(to, TakeOver(self.proposer.ballot), after=NOW)
+        return to, ""
+
+    def on_take_over(self, peer: str, message: TakeOver, out: Outbox) -> None:
+        asked = self._is_heard(peer) and self.liveness.leader == peer and message.ballot == self.liveness.highest
+        if asked and not self.is_leading and self.formation.standing is Standing.FORMED:
+            self._prepare(out)
+
     def measure(self) -> dict[str, int]:
+        formed, executed = self.formation.standing is Standing.FORMED, self.decided.executed
         return {
             "replica_ballot": self.acceptor.promised,
-            "replica_executed": self.decided.executed,
+            "replica_slots_executed": executed,
+            "replica_slots_behind": max(0, *self.liveness.executed.values(), executed) - executed,
+            "replica_slots_undecided": len(self.proposer.undecided),
+            "replica_commands_waiting": self.proposer.waiting,
             "replica_is_leading": int(self.is_leading),
+            "replica_elections_total": self.elections,
             "replica_peers": len(self._links),
-            "replica_survives": max(0, 1 + len(self._links) - self._quorum)
-            if self.formation.standing is Standing.FORMED
-            else 0,
+            "replica_survives": max(0, 1 + len(self._links) - self._quorum) if formed else 0,
             "replica_tolerates": tolerated(len(self._names)),
         }
+
+    def facts(self) -> dict[str, str]:
+        """What there is to say in words."""
+        standing = self.formation.standing
+        role = self.proposer.phase.value if standing is Standing.FORMED else standing.value
+        return {"role": role, "leader": self.liveness.leader, "protocol": self._settings.protocol.value}
 
     def check_invariants(self) -> None:
         self.acceptor.check_invariants()

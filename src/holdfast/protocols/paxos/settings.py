@@ -39,3 +39,4 @@ class PaxosSettings(msgspec.Struct, frozen=True):
     trim_every: int = 2_000  # slots, between snapshots
     trim_keep: int = 500  # slots that are kept for those who lag
     part_bytes: int = 256 * 1024  # of a snapshot, or of decided values, in one message
+    unread_bytes_max: int = 32 * 1024 * 1024  # that wait for a replica that does not read; more is not said to it

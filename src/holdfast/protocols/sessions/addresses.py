@@ -13,7 +13,7 @@ REDIRECTS_MAX = 5
 
 
 class Addresses:
-    """Tried in turn, with a pause after each failure that grows."""
+    """Tried in turn, with a pause after each failure that grows when all have failed."""
 
     def __init__(self, given: tuple[str, ...], pause_min: int, pause_max: int, rng: Random) -> None:
         require(given, "a client has an address to connect to")
@@ -27,6 +27,10 @@ class Addresses:
     @property
     def current(self) -> str:
         return self._known[self._next % len(self._known)]
+
+    @property
+    def are_several(self) -> bool:
+        return len(self._known) > 1
 
     def learn(self, addresses: tuple[str, ...]) -> None:
         self._known += [address for address in addresses if address not in self._known]
@@ -46,7 +50,7 @@ class Addresses:
     def failed(self) -> int:
         """Turns to the next address; gives how long to wait before it is tried."""
         self._next += 1
-        pause = min(self._pause_max, self._pause_min << min(self._failures, 30))
+        pause = min(self._pause_max, self._pause_min << min(self._failures // len(self._known), 30))
         self._failures += 1
         # Clients that lost the same broker do not come back at the same moment.
         return int(pause * (0.5 + self._rng.random() / 2))

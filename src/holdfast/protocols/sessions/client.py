@@ -40,6 +40,7 @@ from holdfast.protocols.sessions.messages import (
     SessionOpened,
     SessionRefused,
 )
+from holdfast.protocols.sessions.patience import Patience
 from holdfast.protocols.sessions.publisher import Publisher
 from holdfast.protocols.sessions.subscriber import Subscriber
 
@@ -70,6 +71,7 @@ class ClientSession:
         self._companions = tuple(companions)
         self._settings = settings
         self._addresses = Addresses(settings.addresses, settings.pause_min, settings.pause_max, rng)
+        self._patience = Patience(settings)
         self._instance = rng.getrandbits(63)
         self.epoch = 0
         self._link = 0
@@ -90,8 +92,9 @@ class ClientSession:
     def _connect(self, out: Outbox) -> None:
         self._conversation.enter(Phase.CONNECTING)
         self._address = self._addresses.current
+        self._patience.has_choice = self._addresses.are_several
         out.connect("", self._address)
-        out.set_timer((self.name, "opening"), self._settings.opening_max)
+        out.set_timer((self.name, "opening"), self._patience.opening_max)
 
     def _pause(self, out: Outbox) -> None:
         """Waits, longer each time, and then tries the next address."""
@@ -141,7 +144,7 @@ class ClientSession:
         self._heard_at = out.now
 
     def on_pong(self, peer: str, pong: Pong, out: Outbox) -> None:
-        pass  # heard, which is all it says
+        self._patience.answered(out.now)
 
     def on_redirect(self, peer: str, redirect: Redirect, out: Outbox) -> None:
         if not self._conversation.is_opening_with(peer):
@@ -165,8 +168,10 @@ class ClientSession:
         self._conversation.enter(Phase.OPEN)
         self._addresses.succeeded()
         self._addresses.learn(opened.alternates)
+        self._patience.has_choice = self._addresses.are_several
+        self._patience.opened()
         out.cancel_timer((self.name, "opening"))
-        out.set_timer((self.name, "ping"), self._settings.ping_every)
+        out.set_timer((self.name, "ping"), self._patience.ping_every)
         self.epoch = opened.epoch
         self._conversation.log_id = opened.log_id
         for companion in self._companions:
@@ -246,6 +251,7 @@ class ClientSession:
                 broken("a timer of the client has a known name", key=key)
 
     def _give_up_attempt(self, out: Outbox) -> None:
+        self._patience.was_not_opened()
         if self.phase is Phase.OPENING:
             out.disconnect(self._link, "no session in time")  # LinkDown leads to a pause
         elif self.phase is Phase.CONNECTING:
@@ -255,11 +261,15 @@ class ClientSession:
     def _ping(self, out: Outbox) -> None:
         if self.phase is not Phase.OPEN:
             return
-        if out.now - self._heard_at >= self._settings.silent_after:
-            out.disconnect(self._link, f"nothing heard for {self._settings.silent_after // SECOND} s")
-        else:
+        silent_after = self._patience.silent_after
+        if out.now - self._heard_at >= silent_after:
+            self._patience.was_silent()
+            out.disconnect(self._link, f"nothing heard for {silent_after / SECOND:g} s")
+            return
+        if self._patience.needs_ping(self._heard_at, out.now):
+            self._patience.pinged(out.now)
             self._conversation.send(Ping(), out, after=NOW)
-            out.set_timer((self.name, "ping"), self._settings.ping_every)
+        out.set_timer((self.name, "ping"), self._patience.ping_every)
 
     @property
     def _is_waiting(self) -> bool:

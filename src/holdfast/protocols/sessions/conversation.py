@@ -33,6 +33,10 @@ class ClientSettings(msgspec.Struct, frozen=True, gc=False):
     repeat_after_max: int = 8 * SECOND
     ping_every: int = 5 * SECOND
     silent_after: int = 15 * SECOND
+    # If there are several brokers to turn to; longer again after it came to nothing, up to the above:
+    opening_max_with_choice: int = 1 * SECOND
+    ping_every_with_choice: int = 250 * MILLISECOND
+    silent_after_with_choice: int = 750 * MILLISECOND
     report_after: int = 10 * MILLISECOND  # progress is reported at the latest
 
 

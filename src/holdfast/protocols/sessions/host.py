@@ -17,7 +17,7 @@ from holdfast.errors import EventError, ProtocolError
 from holdfast.kernel.inputs import Drained, LinkDown, LinkUp, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
-from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.protocols.sessions import commands
@@ -123,6 +123,7 @@ class SessionHost:
         """This replica leads now: whoever has a session may come here."""
         self._away = {client: out.now for client in self._core.sessions if client not in self._core.dormant}
         self._keep_ticking(out)
+        self.on_leader_known(out)
 
     def on_deposed(self, out: Outbox) -> None:
         """It leads no more: clients find the next leader."""
@@ -170,18 +171,33 @@ class SessionHost:
     # ----------------------------------------------------------------------------------------------------- sessions
     def on_open_session(self, peer: str, message: OpenSession, out: Outbox) -> None:
         attachment = self._attached[peer]
-        redirect = self._settings.redirect or self._sequencer.leader_addresses
-        if redirect:
-            out.send(peer, Redirect(redirect))
-            return
-        if not self._sequencer.is_leading:
-            out.disconnect(attachment.link, "no one leads the group that this broker knows of")
-            return
         self._check_counts(message)
         if not 0 <= message.epoch <= EPOCH_MAX:
             raise ProtocolError(f"an epoch is 0 to {EPOCH_MAX}, not {message.epoch}")
         attachment.opening = message
-        self._sequencer.submit(commands.OpenSession(peer, message.instance, message.epoch), out)
+        self._take_up(peer, message, out)
+
+    def _take_up(self, peer: str, opening: OpenSession, out: Outbox) -> None:
+        redirect = self._settings.redirect or self._sequencer.leader_addresses
+        if redirect:
+            out.send(peer, Redirect(redirect))
+        elif self._sequencer.is_leading:
+            self._sequencer.submit(commands.OpenSession(peer, opening.instance, opening.epoch), out)
+        else:
+            # There will be a leader soon, if this replica is not cut off; going elsewhere would take longer.
+            out.set_timer((self.name, "leaderless"), self._settings.leader_within)
+
+    def on_leader_known(self, out: Outbox) -> None:
+        """This replica leads, or knows who does: those that waited for that get to know it too."""
+        for peer, attachment in self._attached.items():
+            if attachment.opening is not None and not attachment.epoch:
+                self._take_up(peer, attachment.opening, out)
+
+    def _send_away(self, out: Outbox) -> None:
+        if not self._sequencer.is_leading:
+            for attachment in self._attached.values():
+                if attachment.opening is not None:
+                    out.disconnect(attachment.link, "no one leads the group that this broker knows of")
 
     def _check_counts(self, message: OpenSession | Progress) -> None:
         what, count = type(message).__name__, len(message.subscriptions)
@@ -337,15 +353,16 @@ class SessionHost:
         """Says what the turn came to. The sequencer's own `finish` has run before."""
         for peer in list(self._answered):
             self._say_accepted(peer)
+        after = NOW if self._settings.replicated else LATEST
         for peer, message in self._replies:
             if peer in self._attached:
-                out.send(peer, message)
+                out.send(peer, message, after=after)
         self._replies.clear()
         if out.tracing and self._noted_size != len(self._core.index):
             self._noted_size = len(self._core.index)
             out.note("table_size", node=self._node, table="subscriptions", entries=self._noted_size)
         for peer, message in self._deliveries.take():
-            out.send(peer, message, Lane.USER)
+            out.send(peer, message, Lane.USER, after)
 
     def _say_accepted(self, peer: str) -> None:
         if peer in self._answered:
@@ -356,6 +373,9 @@ class SessionHost:
 
     # --------------------------------------------------------------------------------------------------------- time
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
+        if key[1] == "leaderless":
+            self._send_away(out)
+            return
         if key[1] == "block":
             self._admission.lose_patience(out)
             if self._admission.is_holding:

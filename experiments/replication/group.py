@@ -1,0 +1,108 @@
+"""A group of replicas, each `holdfast broker` in a process of its own, as on machines of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from signal import SIGCONT, SIGKILL, Signals
+
+from holdfast.client.operator import BrokerDesk
+from holdfast.protocols.operating.messages import Inspected
+
+LOOK_EVERY_S = 0.02
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for free in sockets:
+            free.bind(("127.0.0.1", 0))
+        return [int(free.getsockname()[1]) for free in sockets]
+    finally:
+        for free in sockets:
+            free.close()
+
+
+class ReplicaGroup:
+    """`start` starts all of them; used with `with`, all are killed at the end."""
+
+    def __init__(
+        self, folder: Path, replicas: int = 3, protocol: str = "batch", pipeline: int = 10, rest: str = ""
+    ) -> None:
+        """`rest` is more of the site file."""
+        ports = free_ports(2 * replicas)
+        self.names = [f"r{number}" for number in range(1, replicas + 1)]
+        self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(self.names, ports[:replicas], strict=True)}
+        self.peers = {name: f"127.0.0.1:{port}" for name, port in zip(self.names, ports[replicas:], strict=True)}
+        self.url = "holdfast://" + ",".join(self.addresses.values())
+        self.site = folder / "group.toml"
+        self.folder = folder
+        entries = [
+            f'[[broker]]\nid = "{name}"\naddress = "{self.addresses[name]}"\npeer_address = "{self.peers[name]}"\n'
+            f'data = "{folder}/{name}"\n'
+            for name in self.names
+        ]
+        scheme = f'[scheme]\nkind = "paxos"\nprotocol = "{protocol}"\npipeline = {pipeline}\n'
+        self.site.write_text(scheme + "".join(entries) + rest)
+        self.processes: dict[str, subprocess.Popen[str]] = {}
+
+    def __enter__(self) -> ReplicaGroup:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in list(self.processes):
+            self.stop(name)
+
+    def start(self, *names: str) -> None:
+        """Starts some, or all that are not there."""
+        started = []
+        for name in names or [name for name in self.names if name not in self.processes]:
+            command = [sys.executable, "-m", "holdfast.cli", "broker", str(self.site), "--id", name]
+            with (self.folder / f"{name}.log").open("a") as log:
+                self.processes[name] = subprocess.Popen(
+                    [*command, "--log-level", "warning"], stdout=subprocess.PIPE, stderr=log, text=True
+                )
+            started.append(name)
+        for name in started:
+            process = self.processes[name]
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            if not line.startswith(f"broker {name} serves"):
+                del self.processes[name]
+                raise RuntimeError(f"{name} did not start: {line!r}, exit code {process.wait()}")
+
+    def send(self, name: str, number: Signals) -> None:
+        self.processes[name].send_signal(number)
+
+    def stop(self, name: str, number: Signals = SIGKILL) -> int:
+        process = self.processes.pop(name)
+        process.send_signal(number)
+        if number is not SIGKILL:
+            process.send_signal(SIGCONT)
+        code = process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+        return code
+
+    async def inspect(self, name: str) -> Inspected | None:
+        async with BrokerDesk(self.addresses[name], timeout_s=1.0) as desk:
+            answer = await desk.inspect(0)
+            return answer if isinstance(answer, Inspected) else None
+
+    async def leader(self, within_s: float = 20.0) -> str:
+        """Who leads: of those who think so, the one of the highest ballot."""
+        deadline = asyncio.get_running_loop().time() + within_s
+        while asyncio.get_running_loop().time() < deadline:
+            answers = await asyncio.gather(*(self.inspect(name) for name in self.processes))
+            leading = [
+                (answer.measures["replica_ballot"], answer.broker)
+                for answer in answers
+                if answer is not None and answer.measures["replica_is_leading"]
+            ]
+            if leading:
+                return max(leading)[1]
+            await asyncio.sleep(LOOK_EVERY_S)
+        raise RuntimeError(f"nobody leads within {within_s:g} s")

@@ -1,0 +1,113 @@
+"""Groups of replicas in real processes: they form, serve as one broker, and go on when one of them is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from experiments.replication.group import ReplicaGroup
+
+
+def run(scene: Callable[[], Awaitable[Any]]) -> Any:
+    async def within_time() -> Any:
+        async with asyncio.timeout(60):
+            return await scene()
+
+    return asyncio.run(within_time())
+
+
+def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "holdfast.cli", *arguments], capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.mark.parametrize("protocol", ["multi", "batch"])
+def test_a_killed_leader_costs_nothing_that_was_acknowledged_or_delivered(tmp_path: Path, protocol: str) -> None:
+    """D4-C1, D4-C2."""
+
+    async def scene() -> None:
+        with ReplicaGroup(tmp_path, protocol=protocol) as group:
+            group.start()
+            async with (
+                holdfast.connect(group.url, name="p") as publisher,
+                holdfast.connect(group.url, name="s") as subscriber,
+                subscriber.subscribe("n > 0") as events,
+                subscriber.subscribe("n > 0", name="kept") as kept,
+            ):
+                for n in range(1, 31):
+                    await publisher.publish({"n": n})
+                    if n in (10, 20):
+                        group.stop(await group.leader())
+                        if n == 10:
+                            group.start()
+                        else:
+                            assert len(group.processes) == 2
+                got = [(await events.next()) for _ in range(30)]
+                assert [event.attributes["n"] for event in got] == list(range(1, 31))
+                assert [(await kept.next()).attributes["n"] for _ in range(30)] == list(range(1, 31))
+                head = await publisher.head()
+                assert head.number == 30
+                assert [event.attributes["n"] async for event in publisher.read()] == list(range(1, 31))
+
+    run(scene)
+
+
+def test_status_and_group_show_who_leads_and_move_it(tmp_path: Path) -> None:
+    with ReplicaGroup(tmp_path) as group:
+        group.start()
+        asyncio.run(group.leader())
+        first = cli("group", "leader", str(group.site))
+        assert first.returncode == 0
+        leader = first.stdout.split()[0]
+        assert first.stdout == f"{leader} at {group.addresses[leader]}\n"
+        other = next(name for name in group.names if name != leader)
+        moved = cli("group", "transfer", group.url, "--to", other)
+        assert moved.stdout == f"{other} leads at {group.addresses[other]}, in place of {leader}\n", moved.stderr
+        again = cli("group", "transfer", str(group.site), "--to", other)
+        assert (again.returncode, again.stderr) == (1, f"not moved: {other} leads already\n")
+        unknown = cli("group", "transfer", str(group.site), "--to", "r9")
+        assert unknown.stderr == "not moved: there is no replica 'r9'; there is r1, r2, r3\n"
+        page = cli("status", str(group.site)).stdout
+        assert f"{other} leads; the group survives 1 more failure\n" in page
+        group.stop(leader)
+        shown = cli("status", str(group.site))
+        assert shown.returncode == 1
+        assert f"{other} leads; the group survives 0 more failures, of 1 if all were there\n" in shown.stdout
+        rows = json.loads(cli("status", str(group.site), "--json").stdout)["brokers"]
+        assert {row.get("role") for row in rows} == {None, "leading", "following"}
+        group.stop(other)
+        alone = cli("group", "leader", str(group.site))
+        assert alone.returncode == 1
+        assert alone.stderr.startswith("nobody leads\n")
+
+
+def test_a_replica_with_another_disk_takes_no_part(tmp_path: Path) -> None:
+    """A wiped disk can't vote."""
+
+    async def scene() -> None:
+        with ReplicaGroup(tmp_path) as group:
+            group.start()
+            async with holdfast.connect(group.url, name="p") as publisher:
+                await publisher.publish({"n": 1})
+                leader = await group.leader()
+                follower = next(name for name in group.names if name != leader)
+                group.stop(follower)
+                for file in (tmp_path / follower).iterdir():
+                    file.unlink()
+                group.start(follower)
+                await publisher.publish({"n": 2})
+                while (answer := await group.inspect(follower)) is None or answer.facts["role"] != "wiped":
+                    await asyncio.sleep(0.05)
+            wiped = f"{follower}: its disk is not the one that it voted with; it takes no part\n"
+            assert wiped in (await asyncio.to_thread(cli, "status", str(group.site))).stdout
+
+    run(scene)
