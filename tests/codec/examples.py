@@ -71,6 +71,9 @@ MESSAGE_EXAMPLES: list[Message] = [
     log.Staged(1, 2),
     log.CommitStages(1, "query", 2, ("stage", "other")),
     log.StagesCommitted(1, 2, 3, True),
+    log.AskEvents(4),
+    log.EventsTold(4, [log.LoggedBatch(3, 5, encode_batch([encode_event(EVENT)]))]),
+    log.EventsGone(4, 9),
     paxos.Greeting("disk", {"b1": "disk", "b2": "other"}, True),
     paxos.Canvass(65),
     paxos.CanvassAnswer(65, True),
@@ -107,6 +110,7 @@ COMMAND_EXAMPLES: list[commands.Command] = [
     commands.CommitStages("client:a", 3, 1, "query", 2, ("stage",)),
     commands.ExpireStages("", 5),
     commands.KeepLog("", 6),
+    commands.LookAtLog("client:a", 3, 4),
 ]
 
 RECORD_EXAMPLES = [

@@ -32,7 +32,7 @@ def test_a_turns_events_are_appended_at_its_end_and_are_durable_with_their_token
     log.add(logged(1, 2))
     log.add(logged(3, 1))
     assert out.take_effects() == []
-    log.finish(out)
+    log.finish(3, 0, out)
     assert out.take_effects() == [appended(1, 2, 1), appended(3, 1, 2)]
     assert log.durable_head == 0
     log.on_durable(Durable(1))
@@ -47,8 +47,8 @@ def test_the_tail_moves_after_the_events_of_the_turn() -> None:
     log.on_started(started(1), 1, 0)
     log.add(Kept(2))
     log.add(logged(1, 2))
-    log.finish(out)
-    log.finish(out)
+    log.finish(2, 0, out)
+    log.finish(2, 0, out)
     assert out.take_effects() == [appended(1, 2, 1), Truncate(EVENTS, 2)]
 
 
@@ -61,7 +61,7 @@ def test_what_is_missing_is_made_again_from_the_journal(sizes: list[int], surviv
     tail = min(kept, total + 1)
     log.on_started(started(survived + 1), tail, total)
     assert log.durable_head == survived
-    log.finish(out)
+    log.finish(total, 0, out)
     effects = out.take_effects()
     written = [effect for effect in effects if isinstance(effect, Append)]
     assert sum(effect.count for effect in written) == total - survived
@@ -85,4 +85,78 @@ def test_a_gap_stops_the_node() -> None:
     log.on_started(started(1), 1, 0)
     log.add(logged(2, 1))
     with pytest.raises(InvariantBroken, match="no gap"):
-        log.finish(RecordingOutbox())
+        log.finish(2, 0, RecordingOutbox())
+
+
+# --------------------------------------------------------------------------------------------------- in a group: holes
+def with_hole(head: int, wanted: int) -> tuple[EventLog, RecordingOutbox]:
+    """The log of a replica whose core was replaced by one that has given positions up to `wanted`."""
+    log, out = EventLog(), RecordingOutbox()
+    log.on_started(started(head + 1), 1, head, replicated=True)
+    log.restored(wanted, 1, out)
+    log.finish(wanted, 0, out)
+    assert out.take_effects() == [Truncate(EVENTS, 1)]
+    assert log.has_hole
+    return log, out
+
+
+def lacks_some(log: EventLog) -> bool:
+    return log.has_hole
+
+
+def test_what_comes_behind_a_hole_waits_until_it_is_filled() -> None:
+    log, out = with_hole(2, 5)
+    log.add(logged(6, 2))
+    log.finish(7, 0, out)
+    assert out.take_effects() == []
+    log.fill(2, 102, logged(2, 3).events, out)  # the first of them is known
+    log.close_hole(7, out)
+    assert lacks_some(log)
+    log.fill(5, 105, logged(5, 1).events, out)
+    log.close_hole(7, out)
+    assert not lacks_some(log)
+    effects = [effect for effect in out.take_effects() if isinstance(effect, Append)]
+    assert [(effect.record.first, effect.count) for effect in effects if isinstance(effect.record, EventBatch)] == [
+        (3, 2),
+        (5, 1),
+        (6, 2),
+    ]
+    log.check_invariants(7)
+
+
+def test_no_more_than_a_limit_waits_behind_a_hole_and_the_rest_is_fetched_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.protocols.cursors.event_log.LATER_BYTES_MAX", 40)
+    log, out = with_hole(0, 1)
+    log.add(logged(2, 3))
+    log.finish(4, 0, out)
+    log.fill(1, 101, logged(1, 1).events, out)
+    log.close_hole(4, out)
+    assert lacks_some(log)
+    log.fill(2, 102, logged(2, 3).events, out)
+    log.close_hole(4, out)
+    assert not lacks_some(log)
+
+
+def test_what_the_group_has_given_up_is_not_fetched() -> None:
+    log, out = with_hole(2, 8)
+    log.add(Kept(6))
+    log.finish(8, 77, out)
+    skipped = EventBatch(3, 77, batch())
+    assert out.take_effects() == [Append(EVENTS, skipped, 1, 3), Truncate(EVENTS, 6)]
+    assert (log.head, log.durable_head) == (5, 2)
+    log.on_durable(Durable(1))
+    assert (log.durable_head, log.has_hole) == (5, True)
+
+
+def test_a_replica_that_was_stopped_while_it_filled_a_hole_knows_that() -> None:
+    log = EventLog()
+    log.on_started(started(3), 1, 5, replicated=True)
+    assert lacks_some(log)
+
+
+def test_a_replicas_log_may_be_ahead_of_its_core() -> None:
+    log, out = EventLog(), RecordingOutbox()
+    log.on_started(started(6), 1, 2, replicated=True)
+    log.add(logged(3, 4))
+    log.finish(6, 0, out)
+    assert out.take_effects() == [Append(EVENTS, EventBatch(6, 103, batch(6)), 1, 1)]

@@ -53,7 +53,8 @@ class AcknowledgesBeforeTheDisk(SessionHost):
 
 class SendsBeforeTheDisk(LogHost):
     def finish(self, out: Outbox) -> None:
-        self._log.finish(out)
+        assert self._core.log is not None
+        self.events.finish(self._core.log.head, self._core.log.wall, out)
         token, out.token = out.token, 0
         self._deliveries.finish(out)
         out.token = token

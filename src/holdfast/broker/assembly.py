@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.cursors.asker import LogAsker
 from holdfast.protocols.cursors.consumer import Consumer
 from holdfast.protocols.cursors.deliveries import DeliverySettings
 from holdfast.protocols.cursors.host import LogHost, RetentionSettings
+from holdfast.protocols.cursors.refill import Refill
 from holdfast.protocols.operating.desk import OperatorDesk
 from holdfast.protocols.operating.operator import Operator
 from holdfast.protocols.paxos.replica import Replica
@@ -77,10 +79,17 @@ def make_replica(settings: BrokerSettings, group: PaxosSettings, rng: Random, st
     replica.elected = host.on_elected
     replica.deposed = host.on_deposed
     replica.followed = host.on_leader_known
-    replica.restored = log.on_restored
+    refill = Refill(log.events, replica.others, lambda: 0 if core.log is None else core.log.head)
+    replica.is_whole = lambda: not log.events.has_hole
+
+    def restored(out: Outbox) -> None:
+        log.on_restored(out)
+        refill.fetch(out)
+
+    replica.restored = restored
     desk = OperatorDesk(settings.name, {"scheme": "paxos", "durable": "yes"})
     # The replica comes first: it proposes what the turn asked for.
-    node = Assembly([replica, log, host, desk])
+    node = Assembly([replica, log, refill, host, desk])
     desk.measure_node, desk.more_facts, desk.transfer = node.measure, replica.facts, replica.transfer
     return node
 

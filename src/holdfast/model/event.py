@@ -148,6 +148,14 @@ def decode_batch(batch: EventBytes) -> tuple[list[Event], list[EventBytes]]:
         raise EventError(f"bytes are no events: {error}") from error
 
 
+def slices_of(batch: EventBytes) -> list[EventBytes]:
+    """The bytes of each event of a msgpack array of them. EventError if the bytes are no array."""
+    try:
+        return _decode_slices(batch)
+    except UNREADABLE as error:
+        raise EventError(f"bytes are no events: {error}") from error
+
+
 def encode_batch(events: Sequence[EventBytes]) -> EventBytes:
     """A msgpack array of the events' bytes, which are copied as they are."""
     return msgspec.Raw(_encode(events))

@@ -1,4 +1,8 @@
-"""The broker's side of writing the log: appends what the core accepted, and knows how far it is on the disk."""
+"""The broker's side of writing the log: appends what the core accepted, and knows how far it is on the disk.
+
+In a group a core may come to speak of events that this log lacks (`restored`). It has a hole then: what is accepted
+meanwhile waits behind it, as far as there is room, until the hole is filled with events from another replica.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ from holdfast.model.event import EventBytes, encode_batch
 from holdfast.protocols.sessions.commands import EventBatch
 from holdfast.protocols.sessions.outputs import Kept, Logged
 
+LATER_BYTES_MAX = 8 * 1024 * 1024  # of events that wait behind a hole; more are fetched like those in it
+
 
 class EventLog:
     """What was accepted in a turn is appended at its end, behind the journal: a disk that keeps a part of a turn's
@@ -20,18 +26,23 @@ class EventLog:
 
     def __init__(self, recovered: Iterable[Logged] = ()) -> None:
         self.durable_head = 0
-        self._head = 0  # appended
+        self.head = 0  # appended
+        self.has_hole = False  # between the head and what the core speaks of
         self._turn: list[Logged] = list(recovered)
+        self._later: deque[Logged] = deque()  # behind the hole, without gaps
+        self._later_bytes = 0
         self._keep_from = 0
         self._under_way: deque[tuple[int, int]] = deque()  # (token, head)
 
     def on_started(self, started: Started, tail: int, head: int, replicated: bool = False) -> None:
-        """In a group the log may be ahead of the core, which executes again what was decided since its snapshot."""
+        """In a group the log may be ahead of the core, which executes again what was decided since its snapshot; or
+        behind it, if it was stopped while a hole was being filled."""
         bounds = started.logs.get(EVENTS, LogBounds())
-        self.durable_head = self._head = bounds.next - 1
-        known = max([self._head, *(logged.first + len(logged.events) - 1 for logged in self._turn)])
+        self.durable_head = self.head = bounds.next - 1
+        known = max([self.head, *(logged.first + len(logged.events) - 1 for logged in self._turn)])
+        self.has_hole = replicated and known < head
         holds = known >= head if replicated else known == head
-        require(holds, "the log holds what the journal speaks of", log=self._head, known=known, journal=head)
+        require(holds or self.has_hole, "the log holds what the journal speaks of", log=self.head, journal=head)
         if tail > bounds.first:
             self._keep_from = tail
 
@@ -41,38 +52,77 @@ class EventLog:
         else:
             self._turn.append(output)
 
-    def finish(self, out: Outbox) -> None:
+    def finish(self, wanted: int, wall: int, out: Outbox) -> None:
+        """At the end of a turn; `wanted` is the last position that the core has given, at the time `wall`."""
         turn, self._turn = self._turn, []
-        for logged in turn:
-            self._append(logged.first, logged.wall, logged.events, out)
+        if self.has_hole:
+            self._put_later(turn)
+        else:
+            for logged in turn:
+                self._append(logged.first, logged.wall, logged.events, out)
         if self._keep_from:
+            if self._keep_from > self.head + 1:
+                self._skip_to(self._keep_from - 1, wall, out)
             out.truncate(EVENTS, self._keep_from)
             self._keep_from = 0
+        if self.has_hole:
+            self.close_hole(wanted, out)
 
     def _append(self, first: int, wall: int, events: list[EventBytes], out: Outbox) -> None:
-        known = self._head + 1 - first  # on the disk since before a restart
+        known = self.head + 1 - first  # on the disk since before a restart
         if known > 0:
             events, first = events[known:], first + known
         if not events:
             return
-        require(first == self._head + 1, "the log has no gap", first=first, head=self._head)
+        require(first == self.head + 1, "the log has no gap", first=first, head=self.head)
         token = out.append(EVENTS, EventBatch(first, wall, encode_batch(events)), len(events))
-        self._head += len(events)
-        self._under_way.append((token, self._head))
-
-    def skip_to(self, head: int, wall: int, out: Outbox) -> None:
-        """The core was replaced by one that is further: positions in between are not here, and never will be."""
-        missing = head - self._head
-        if missing > 0:
-            out.append(EVENTS, EventBatch(self._head + 1, wall, encode_batch([])), missing)
-            self._head = self.durable_head = head
-            out.truncate(EVENTS, head + 1)
+        self.head += len(events)
+        self._under_way.append((token, self.head))
 
     def on_durable(self, durable: Durable) -> None:
         while self._under_way and self._under_way[0][0] <= durable.token:
             self.durable_head = self._under_way.popleft()[1]
 
+    # ------------------------------------------------------------------------------------------------------- holes
+    def restored(self, wanted: int, tail: int, out: Outbox) -> None:
+        """The core was replaced by one that is further: its log begins at `tail`, and ends at `wanted`."""
+        turn, self._turn = self._turn, []
+        if not self.has_hole:
+            for logged in turn:
+                self._append(logged.first, logged.wall, logged.events, out)
+        self._later.clear()
+        self._later_bytes = 0
+        self._keep_from = max(self._keep_from, tail)
+        self.has_hole = self.head < wanted
+
+    def _put_later(self, turn: list[Logged]) -> None:
+        for logged in turn:
+            self._later.append(logged)
+            self._later_bytes += sum(map(len, logged.events))
+        if self._later_bytes > LATER_BYTES_MAX:
+            self._later.clear()
+            self._later_bytes = 0
+
+    def fill(self, first: int, wall: int, events: list[EventBytes], out: Outbox) -> None:
+        """Events from another replica, which it has at the same positions as everyone."""
+        self._append(first, wall, events, out)
+
+    def close_hole(self, wanted: int, out: Outbox) -> None:
+        """Looks whether what waits fits now, and whether that is all."""
+        if self._later and self._later[0].first <= self.head + 1:
+            for logged in self._later:
+                self._append(logged.first, logged.wall, logged.events, out)
+            self._later.clear()
+            self._later_bytes = 0
+        self.has_hole = self.head < wanted
+
+    def _skip_to(self, head: int, wall: int, out: Outbox) -> None:
+        """The group has given up what is before: nobody will ask for it."""
+        token = out.append(EVENTS, EventBatch(self.head + 1, wall, encode_batch([])), head - self.head)
+        self.head = head
+        self._under_way.append((token, head))
+
     def check_invariants(self, head: int, replicated: bool = False) -> None:
-        if not self._turn:
-            holds = self._head >= head if replicated else self._head == head
-            require(holds, "what was accepted is in the log", head=head, appended=self._head)
+        if not self._turn and not self.has_hole:
+            holds = self.head >= head if replicated else self.head == head
+            require(holds, "what was accepted is in the log", head=head, appended=self.head)

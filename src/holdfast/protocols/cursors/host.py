@@ -41,7 +41,7 @@ from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host import SessionHost
 from holdfast.protocols.sessions.messages import Refusal
-from holdfast.protocols.sessions.outputs import CursorFed, CursorLeft, CursorTaken, Kept, Logged, LogOutput
+from holdfast.protocols.sessions.outputs import CursorFed, CursorLeft, CursorTaken, Kept, Logged, LogLookedAt, LogOutput
 from holdfast.protocols.sessions.sequencer import Sequencer
 from holdfast.protocols.sessions.session import Session
 
@@ -106,11 +106,12 @@ class LogHost:
         self._sessions = sessions
         self._retention = retention or RetentionSettings()
         self._settings = delivery or DeliverySettings()
-        self._log = EventLog(recovered)
+        self.events = EventLog(recovered)
         self._deliveries = CursorDeliveries(lambda: 0 if core.log is None else core.log.head, self._settings)
         self._links: dict[str, int] = {}
         self._replicated = replicated
         self._waiting: list[_Waiting] = []
+        self._looked_for: dict[tuple[str, int], AskLog] = {}  # questions that the group has not agreed on yet
         self._looking: dict[int, tuple[str, AskLog]] = {}  # for the event at a time
         self._last_look = 0
         self._ticking = False
@@ -118,7 +119,7 @@ class LogHost:
     # -------------------------------------------------------------------------------------------------------- life
     def on_started(self, started: Started, out: Outbox) -> None:
         if self._core.log is not None:
-            self._log.on_started(started, self._core.log.tail, self._core.log.head, self._replicated)
+            self.events.on_started(started, self._core.log.tail, self._core.log.head, self._replicated)
             out.set_timer((self.name, "retention"), self._retention.look_every)
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
@@ -134,11 +135,13 @@ class LogHost:
     def _detach(self, peer: str) -> None:
         self._deliveries.detach(peer)
         self._waiting = [waiting for waiting in self._waiting if waiting.peer != peer]
+        for key in [key for key in self._looked_for if key[0] == peer]:
+            del self._looked_for[key]
 
     def on_log_output(self, output: LogOutput, out: Outbox) -> None:
         match output:
             case Logged() | Kept():
-                self._log.add(output)
+                self.events.add(output)
             case CursorFed():
                 self._deliveries.feed(output)
             case CursorTaken():
@@ -146,15 +149,19 @@ class LogHost:
                 self._tick(out)
             case CursorLeft():
                 self._deliveries.leave(output.owner)
+            case LogLookedAt():
+                asked = self._looked_for.pop((output.client, output.request), None)
+                if asked is not None:
+                    self._ask(output.client, asked, out)
             case _:
                 assert_never(output)
 
     def on_durable(self, durable: Durable, out: Outbox) -> None:
-        self._log.on_durable(durable)
+        self.events.on_durable(durable)
         self._deliveries.on_durable(durable.token)
-        ready = [w for w in self._waiting if w.message.at_least <= self._log.durable_head]
+        ready = [w for w in self._waiting if w.message.at_least <= self.events.durable_head]
         if ready:
-            self._waiting = [w for w in self._waiting if w.message.at_least > self._log.durable_head]
+            self._waiting = [w for w in self._waiting if w.message.at_least > self.events.durable_head]
             for waiting in ready:
                 self._answer(waiting.peer, waiting.message, out)
 
@@ -165,13 +172,14 @@ class LogHost:
         self._deliveries.on_log_sent(sent, out)
 
     def finish(self, out: Outbox) -> None:
-        self._log.finish(out)
+        if self._core.log is not None:
+            self.events.finish(self._core.log.head, self._core.log.wall, out)
         self._deliveries.finish(out)
 
     def on_restored(self, out: Outbox) -> None:
         """The core's state is another replica's."""
         if self._core.log is not None:
-            self._log.skip_to(self._core.log.head, self._core.log.wall, out)
+            self.events.restored(self._core.log.head, self._core.log.tail, out)
 
     # ------------------------------------------------------------------------------------------------------ cursors
     def on_open_cursor(self, peer: str, message: OpenCursor, out: Outbox) -> None:
@@ -277,7 +285,13 @@ class LogHost:
             self._sequencer.submit(command, out)
 
     def on_ask_log(self, peer: str, message: AskLog, out: Outbox) -> None:
-        self._ask(peer, message, out)
+        session = self._sessions.session(peer)
+        if not self._replicated or session is None:
+            self._ask(peer, message, out)
+        else:
+            # A replica that was deposed and does not know it would tell of an older end: the group has to agree.
+            self._looked_for[peer, message.request] = message
+            self._sequencer.submit(commands.LookAtLog(peer, session.epoch, message.request), out)
 
     def on_read_range(self, peer: str, message: ReadRange, out: Outbox) -> None:
         self._ask(peer, message, out)
@@ -285,7 +299,7 @@ class LogHost:
     def _ask(self, peer: str, message: AskLog | ReadRange, out: Outbox) -> None:
         if self._session_for(peer, message.request, out) is None:
             return
-        if message.at_least <= self._log.durable_head:
+        if message.at_least <= self.events.durable_head:
             self._answer(peer, message, out)
         elif any(w.peer == peer and w.message.request == message.request for w in self._waiting):
             pass  # it asks again, and waits already
@@ -345,7 +359,7 @@ class LogHost:
             if read.records:
                 self._look(peer, message, read.next, out)
                 return
-            if self._log.durable_head < log.head:
+            if self.events.durable_head < log.head:
                 # It is among those that are not on the disk yet.
                 self._ask(peer, AskLog(message.request, message.since, log.head), out)
                 return
@@ -413,4 +427,4 @@ class LogHost:
     def check_invariants(self) -> None:
         self._deliveries.check_invariants()
         if self._core.log is not None:
-            self._log.check_invariants(self._core.log.head, self._replicated)
+            self.events.check_invariants(self._core.log.head, self._replicated)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from holdfast.kernel.messages import NOMINAL_WEIGHT, Message
 from holdfast.model.event import EventBytes, event_ids
 from holdfast.protocols.sessions.messages import Refusal
@@ -225,6 +227,38 @@ class StagesCommitted(Message, frozen=True):
     already: bool = False
 
 
+# --------------------------------------------------------------------------------------- between replicas of a group
+class LoggedBatch(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Events that were accepted together, as they are in the log."""
+
+    first: int
+    wall: int
+    events: EventBytes
+
+
+class AskEvents(Message, frozen=True):
+    """Events of the log from this position on, for a replica that lacks them."""
+
+    first: int
+
+
+class EventsTold(Message, frozen=True):
+    """`first` is what was asked for; the first batch may begin before it."""
+
+    first: int
+    batches: list[LoggedBatch]
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + sum(len(batch.events) for batch in self.batches)
+
+
+class EventsGone(Message, frozen=True):
+    """The log begins at `tail`, behind what was asked for."""
+
+    first: int
+    tail: int
+
+
 CURSOR_MESSAGES: dict[int, type[Message]] = {
     50: OpenCursor,
     51: CursorOpened,
@@ -247,5 +281,8 @@ CURSOR_MESSAGES: dict[int, type[Message]] = {
     68: Staged,
     69: CommitStages,
     70: StagesCommitted,
+    71: AskEvents,
+    72: EventsTold,
+    73: EventsGone,
 }
-LARGE_CURSOR_MESSAGES: Final = (CursorEvents, RangeRead, StageEvents, CommitStages)
+LARGE_CURSOR_MESSAGES: Final = (CursorEvents, RangeRead, StageEvents, CommitStages, EventsTold)

@@ -10,13 +10,11 @@ from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.node import broken
 from holdfast.matching import FilterIndex
 from holdfast.model import Filter
-from holdfast.model.event import EventBytes, decode_batch
+from holdfast.model.event import EventBytes, decode_batch, slices_of
 from holdfast.protocols.cursors.cursor import attempt
 from holdfast.protocols.cursors.messages import CursorEnded, CursorEvents, LogRefused, RangeRead
 from holdfast.protocols.sessions.commands import EventBatch
 from holdfast.protocols.sessions.messages import Refusal
-
-_slices = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
 def gone(first: int, wanted: int) -> str:
@@ -35,7 +33,7 @@ class _Matcher:
     def rows(self, batch: EventBytes) -> tuple[list[EventBytes], list[int]]:
         """A batch's events, and the rows of those that match."""
         if self._index is None:
-            slices = _slices(batch)
+            slices = slices_of(batch)
             return slices, list(range(len(slices)))
         events, slices = decode_batch(batch)
         matched = self._index.match_batch([(event.attributes, event.topic) for event in events])

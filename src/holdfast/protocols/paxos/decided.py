@@ -57,6 +57,10 @@ class DecidedLog:
         self.executed += 1
         return self.executed, value
 
+    def knows(self, slot: int) -> bool:
+        """Whether the slot's value is decided, and not forgotten."""
+        return slot in self._values
+
     def read(self, first: int, bytes_max: int) -> list[Value]:
         """Decided values from a slot on, as far as they are known without a gap; none if the first is forgotten."""
         values: list[Value] = []

@@ -22,6 +22,7 @@ class Liveness:
         self.leader = ""
         self.highest = 0  # ballot that was seen from anyone
         self.executed: dict[str, int] = {}  # how far each replica says that it is
+        self.held: dict[str, int] = {}  # up to which slot each holds all that came of it, when this one leads
         self._settings = settings
         self._names = tuple(member.name for member in settings.members)
         self._place = place
@@ -81,9 +82,11 @@ class Liveness:
     def lead(self, name: str, now: int) -> None:
         self.leader, self._attempts = name, 0
         self._seen_at = dict.fromkeys(self._names, now)
+        self.held = {}
 
-    def answered(self, peer: str, executed: int, now: int) -> None:
+    def answered(self, peer: str, executed: int, held: int, now: int) -> None:
         self._seen_at[peer] = now
+        self.held[peer] = held
         self.executed[peer] = executed
 
     def is_alone(self, name: str, now: int) -> bool:

@@ -46,9 +46,10 @@ class Greeting(Message, frozen=True):
 
 class Canvass(Message, frozen=True):
     """Would you follow me? Asked before a ballot is prepared: who can't hear a leader that others hear does not harm
-    it by wanting to lead itself."""
+    it by wanting to lead itself. `executed`: who is so far behind that it would need a snapshot is not to lead."""
 
     ballot: int
+    executed: int = 0
 
 
 class CanvassAnswer(Message, frozen=True):
@@ -117,11 +118,13 @@ class Heartbeat(Message, frozen=True):
 
 
 class HeartbeatSeen(Message, frozen=True):
-    """The answer; so a leader knows how far everyone is, and that it is not alone."""
+    """The answer; so a leader knows how far everyone is, and that it is not alone. `held`: up to which slot the sender
+    holds all that came of it, also what is no part of a snapshot."""
 
     ballot: int
     executed: int
     number: int
+    held: int = 0
 
 
 # -------------------------------------------------------------------------------------------------------- catching up

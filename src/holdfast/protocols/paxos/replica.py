@@ -91,6 +91,8 @@ class Replica:
         self.deposed: Callable[[Outbox], None] = lambda out: None
         self.followed: Callable[[Outbox], None] = lambda out: None  # another one leads, and it is known which
         self.restored: Callable[[Outbox], None] = lambda out: None  # by another's snapshot
+        # Whether the application has all that is no part of its state; one that lacks something does not lead.
+        self.is_whole: Callable[[], bool] = lambda: True
         self.commands = 0  # executed
         self.elections = 0  # that this replica won
         self._settings = settings
@@ -111,6 +113,7 @@ class Replica:
         self._links: dict[str, None] = {}  # of those, the ones that we listen to
         self._beats = 0
         self._trimmed_at = 0
+        self._bytes_since = 0  # of what was decided since the last snapshot
         self._behind_due = False  # the timer is set
         self._canvassed = 0  # the ballot that we would use
         self._supporters: set[str] = set()
@@ -135,6 +138,7 @@ class Replica:
         self.commands = state.commands
         self.decided.skip_to(state.slot)
         self._trimmed_at = state.slot
+        self._bytes_since = 0
 
     def on_started(self, started: Started, out: Outbox) -> None:
         self.formation.start(started.log_id)
@@ -205,6 +209,10 @@ class Replica:
             else:
                 out.send(peer, message)
 
+    def others(self) -> list[str]:
+        """The replicas that are heard, the leader first."""
+        return sorted(self._links, key=lambda peer: peer != self.liveness.leader)
+
     # ---------------------------------------------------------------------------------------------------- sequencer
     @property
     def is_leading(self) -> bool:
@@ -239,10 +247,16 @@ class Replica:
             self._tell_all(Learn(ballot, slots), out)
 
     def _trim_due(self) -> int:
-        executed = self.decided.executed
-        if executed - self._trimmed_at < self._settings.trim_every:
+        """Before which slot everyone may forget its votes, or 0. A majority must hold what came of those: a replica
+        that lags takes a snapshot, and asks for the rest. A large state is written again only when as much was
+        decided."""
+        executed, settings = self.decided.executed, self._settings
+        due = executed - self._trimmed_at >= settings.trim_every or self._bytes_since >= settings.trim_bytes
+        if not due or self._bytes_since < (len(self._snapshot.state) if self._snapshot else 0):
             return 0
-        return max(1, executed - self._settings.trim_keep)
+        held = sorted([executed, *(self.liveness.held.get(peer, 0) for peer in self._links)], reverse=True)
+        safe = held[self._quorum - 1] if len(held) >= self._quorum else 0
+        return safe + 1 if safe > self._trimmed_at else 0
 
     def _accept(self, first: int, values: list[Value], out: Outbox) -> None:
         """Phase 2: the leader's own vote is one among the others, and counts when it is on the disk."""
@@ -307,13 +321,14 @@ class Replica:
         """Asks who would follow; nothing is promised by that, and no ballot is used up."""
         self._canvassed = next_ballot(max(self.liveness.highest, self.acceptor.promised), self._place)
         self._supporters = {self._settings.name}
-        self._tell_all(Canvass(self._canvassed), out, now=True)
+        self._tell_all(Canvass(self._canvassed, self.decided.executed), out, now=True)
         self._count_support(out)
 
     def on_canvass(self, peer: str, canvass: Canvass, out: Outbox) -> None:
         if self._is_heard(peer):
             trusting = self.is_leading or (self.liveness.trusts_leader(out.now) and self.liveness.leader != peer)
-            yes = not trusting and canvass.ballot > self.acceptor.promised
+            near = canvass.executed >= self.decided.executed or self.decided.knows(canvass.executed + 1)
+            yes = not trusting and near and canvass.ballot > self.acceptor.promised
             out.send(peer, CanvassAnswer(canvass.ballot, yes), after=NOW)
 
     def on_canvass_answer(self, peer: str, answer: CanvassAnswer, out: Outbox) -> None:
@@ -381,6 +396,7 @@ class Replica:
         while (taken := self.decided.take_next()) is not None:
             slot, value = taken
             self.proposer.decided(slot)
+            self._bytes_since += len(value)
             try:
                 entry = _entry(value)
             except msgspec.DecodeError:
@@ -398,9 +414,10 @@ class Replica:
         state = make_state(self.decided.executed, self.commands, self._application.get_state())
         self._snapshot = state
         self._trimmed_at = self.decided.executed
+        self._bytes_since = 0
         out.snapshot(STATE_STREAM, state)
         self.acceptor.trim(before, out)
-        self.decided.trim(before)
+        self.decided.trim(before - self._settings.trim_keep)
 
     # ----------------------------------------------------------------------------------------------------- liveness
     def _beat(self, out: Outbox) -> None:
@@ -422,15 +439,17 @@ class Replica:
         if self.liveness.leader != before:
             self.followed(out)
         self._set_timer(out)
-        out.send(peer, HeartbeatSeen(beat.ballot, self.decided.executed, beat.number), after=NOW)
-        if (beat.executed > self.decided.executed or self.decided.is_behind) and not self._behind_due:
+        executed = self.decided.executed
+        held = executed if self.is_whole() else 0
+        out.send(peer, HeartbeatSeen(beat.ballot, executed, beat.number, held), after=NOW)
+        if (beat.executed > executed or self.decided.is_behind) and not self._behind_due:
             # What is under way may still come.
             self._behind_due = True
             out.set_timer((self.name, "behind"), self._settings.repeat_after)
 
     def on_heartbeat_seen(self, peer: str, seen: HeartbeatSeen, out: Outbox) -> None:
         if self._is_heard(peer) and self.is_leading and seen.ballot == self.proposer.ballot:
-            self.liveness.answered(peer, seen.executed, out.now)
+            self.liveness.answered(peer, seen.executed, seen.held, out.now)
 
     def _set_timer(self, out: Outbox) -> None:
         if not self.is_leading:
@@ -465,7 +484,7 @@ class Replica:
         heard = 1 + len(self._links)
         if self.liveness.wants_to_lead(out.now) and self.formation.standing is Standing.FORMED:
             self.liveness.attempt(out.now)
-            if heard >= self._quorum:  # with too few there is nothing to lead
+            if heard >= self._quorum and self.is_whole():  # with too few there is nothing to lead
                 self._canvass(out)
         elif self.formation.standing is not Standing.FORMED:
             self.liveness.attempt(out.now)
@@ -509,7 +528,7 @@ class Replica:
         known = self.decided.executed - ask.first + 1
         if values:
             out.send(peer, Decided(ask.first, values[:known]), after=NOW)
-        elif self._snapshot is not None and self._snapshot.slot >= ask.first:
+        elif self._snapshot is not None and self._snapshot.slot >= ask.first and self.is_whole():
             self._send_part(peer, self._snapshot, 0, out)
 
     def on_decided(self, peer: str, decided: Decided, out: Outbox) -> None:
@@ -523,7 +542,7 @@ class Replica:
             out.send(peer, AskDecided(self.decided.executed + 1), after=NOW)
 
     def on_ask_snapshot(self, peer: str, ask: AskSnapshot, out: Outbox) -> None:
-        if self._is_heard(peer) and self._snapshot is not None:
+        if self._is_heard(peer) and self._snapshot is not None and self.is_whole():
             offset = ask.offset if ask.slot == self._snapshot.slot else 0
             self._send_part(peer, self._snapshot, offset, out)
 
@@ -540,10 +559,12 @@ class Replica:
             if self._incoming.offset and self._incoming.slot == part.slot:
                 out.send(peer, AskSnapshot(part.slot, self._incoming.offset), after=NOW)
             return
+        if self.is_leading:
+            self._step_down(out)  # with a state of another it may lack what is no part of it
         self._restore(state)
         self._snapshot = state
+        # Votes are kept until the group decides to forget them: they may be needed for what this replica lacks.
         out.snapshot(STATE_STREAM, state)
-        self.acceptor.trim(state.slot + 1, out)
         self.restored(out)
         self._execute(out)
         out.send(peer, AskDecided(self.decided.executed + 1), after=NOW)
@@ -572,7 +593,7 @@ class Replica:
 
     def on_take_over(self, peer: str, message: TakeOver, out: Outbox) -> None:
         asked = self._is_heard(peer) and self.liveness.leader == peer and message.ballot == self.liveness.highest
-        if asked and not self.is_leading and self.formation.standing is Standing.FORMED:
+        if asked and not self.is_leading and self.formation.standing is Standing.FORMED and self.is_whole():
             self._prepare(out)
 
     def measure(self) -> dict[str, int]:

@@ -148,7 +148,16 @@ class KeepLog(_Command, frozen=True, tag=18):
     tail: int
 
 
-LogCommandOfClient: TypeAlias = OpenCursor | CloseCursor | AcknowledgeCursor | ForgetName | StageEvents | CommitStages
+class LookAtLog(_Command, frozen=True, tag=19):
+    """Changes nothing: in a group, whoever executes it knows of all that was decided before it was asked."""
+
+    epoch: int
+    request: int
+
+
+LogCommandOfClient: TypeAlias = (
+    OpenCursor | CloseCursor | AcknowledgeCursor | ForgetName | StageEvents | CommitStages | LookAtLog
+)
 LogCommand: TypeAlias = LogCommandOfClient | ExpireStages | KeepLog
 SessionCommand: TypeAlias = (
     OpenSession

@@ -43,6 +43,7 @@ from holdfast.protocols.sessions.outputs import (
     Freed,
     Kept,
     Logged,
+    LogLookedAt,
     NotOpened,
     Opened,
     Output,
@@ -474,6 +475,8 @@ class BrokerCore:
                 # The events first: whoever is told that they are published can rely on it.
                 answer = self._commit(log, command, wall, outputs)
                 outputs.append(Reply(command.client, command.epoch, answer))
+            case commands.LookAtLog():
+                outputs.append(LogLookedAt(command.client, command.request))
             case _:
                 assert_never(command)
 

@@ -97,6 +97,13 @@ class Kept(msgspec.Struct, frozen=True, gc=False):
     tail: int
 
 
+class LogLookedAt(msgspec.Struct, frozen=True, gc=False):
+    """Everything that was accepted before the question was put is in the log now."""
+
+    client: str
+    request: int
+
+
 SessionOutput: TypeAlias = Reply | Opened | NotOpened | Answered | Woken | Removed | Freed
-LogOutput: TypeAlias = Logged | CursorTaken | CursorLeft | CursorFed | Kept
+LogOutput: TypeAlias = Logged | CursorTaken | CursorLeft | CursorFed | Kept | LogLookedAt
 Output: TypeAlias = SessionOutput | LogOutput

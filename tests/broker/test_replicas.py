@@ -1,0 +1,185 @@
+"""Brokers that are replicas of a group, under the simulator: catching up, and what a replica must hold to lead."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from holdfast.broker.assembly import BrokerSettings, make_client, make_replica
+from holdfast.kernel.links import Role
+from holdfast.kernel.parts import Assembly
+from holdfast.kernel.storage import EVENTS
+from holdfast.kernel.time import MILLISECOND
+from holdfast.protocols.cursors import requests as log_requests
+from holdfast.protocols.cursors.refill import Refill
+from holdfast.protocols.paxos.replica import Replica
+from holdfast.protocols.paxos.settings import Member, PaxosSettings
+from holdfast.protocols.sessions import requests
+from holdfast.protocols.sessions.conversation import ClientSettings
+from holdfast.sim.disk import Disk
+from holdfast.sim.host import Application, Host
+from holdfast.sim.latency import Constant, build
+from holdfast.sim.simulation import Simulation
+
+NAMES = ("r1", "r2", "r3")
+
+
+class Answers(Application):
+    def __init__(self) -> None:
+        self.got: dict[int, Any] = {}
+
+    def on_started(self, host: Host) -> None: ...
+
+    def on_deliver(self, host: Host, subscription: int, events: list[Any]) -> None: ...
+
+    def on_complete(self, host: Host, request: int, result: Any) -> None:
+        self.got[request] = result
+
+
+class World:
+    """A group of three, and one client."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.simulation = Simulation(1, build(Constant(delay_us=200), Random(1)), checking=True)
+        members = tuple(Member(name, name, name) for name in NAMES)
+        self.nodes: dict[str, Assembly] = {}
+        for name in NAMES:
+            group = PaxosSettings(name, members, **settings)
+            self.simulation.add_host(name, Role.BROKER, self._factory(group), Disk(Random(name), (100, 500)))
+        self.answers = Answers()
+        client = ClientSettings("c", NAMES, batch_events=1)
+        self.client = self.simulation.add_host(
+            "c", Role.CLIENT, lambda rng, streams: make_client(client, rng, streams), application=self.answers
+        )
+        self._requests = 0
+        for host in self.simulation.hosts.values():
+            host.start()
+        self.run(2_000)
+
+    def _factory(self, group: PaxosSettings) -> Any:
+        def make(rng: Random, streams: Any) -> Assembly:
+            node = self.nodes[group.name] = make_replica(BrokerSettings(group.name, True), group, rng, streams)
+            return node
+
+        return make
+
+    def run(self, ms: int) -> None:
+        self.simulation.run(self.simulation.now + ms * MILLISECOND, lambda: False)
+
+    def ask(self, command: Any) -> int:
+        self._requests += 1
+        self.client.request(self._requests, command)
+        return self._requests
+
+    def publish(self, count: int) -> None:
+        for n in range(count):
+            self.ask(requests.PublishEvents([requests.NewEvent({"n": n}, "", bytes(100), 0)], True))
+        self.run(1_000)
+
+    def head(self) -> Any:
+        request = self.ask(log_requests.AskBounds())
+        self.run(1_000)
+        return self.answers.got[request].head
+
+    def host(self, name: str) -> Host:
+        return self.simulation.hosts[name]
+
+    def measures(self, name: str) -> dict[str, int]:
+        return self.nodes[name].measure()
+
+    def held(self, name: str) -> int:
+        """The last event on the replica's disk."""
+        disk = self.host(name).disk
+        assert disk is not None
+        bounds = disk.bounds()[EVENTS]
+        assert bounds.first == 1
+        return bounds.next - 1
+
+    @property
+    def leader(self) -> str:
+        leading = [n for n in NAMES if self.host(n).running and self.measures(n)["replica_is_leading"]]
+        return max(leading, key=lambda name: self.measures(name)["replica_ballot"])
+
+    def followers(self) -> list[str]:
+        return [name for name in NAMES if name != self.leader]
+
+
+def lagging() -> tuple[World, str]:
+    """A group whose log was cut while one of its replicas was away: that one needs a snapshot."""
+    world = World(trim_every=5, trim_keep=1, repeat_after=20 * MILLISECOND)
+    world.publish(20)
+    away = world.followers()[0]
+    assert world.held(away) == 20
+    world.host(away).stop(power_cut=False)
+    for _ in range(5):
+        world.publish(40)
+    return world, away
+
+
+def test_a_replica_that_took_a_snapshot_fetches_the_events_that_are_not_in_it() -> None:
+    world, away = lagging()
+    world.host(away).start()
+    world.run(2_000)
+    assert world.measures(away)["replica_events_missing"] == 0
+    assert {name: world.held(name) for name in NAMES} == dict.fromkeys(NAMES, 220)
+    world.publish(3)
+    assert {name: world.held(name) for name in NAMES} == dict.fromkeys(NAMES, 223)
+    assert world.head() == 223
+
+
+def test_a_replica_that_lacks_events_does_not_lead_until_it_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Refill, "on_ask_events", lambda self, peer, ask, out: None)  # no one gives what it lacks
+        world, away = lagging()
+        leader = world.leader
+        world.host(away).start()
+        world.run(1_000)
+        assert world.measures(away)["replica_events_missing"] > 0
+        world.host(leader).stop(power_cut=False)
+        world.run(3_000)
+        assert not world.measures(away)["replica_is_leading"]
+        assert world.leader not in (away, leader)
+        world.publish(5)  # it votes all the same
+        assert world.head() == 225
+        third = world.leader
+        world.host(third).stop(power_cut=False)
+        world.host(away).stop(power_cut=True)
+    world.host(third).start()
+    world.host(away).start()  # it knows what it lacks
+    world.run(3_000)
+    assert world.held(away) == 225
+    assert world.head() == 225
+
+
+def test_votes_are_forgotten_only_when_a_majority_holds_what_came_of_them() -> None:
+    world = World(trim_every=5, trim_keep=1)
+    world.publish(20)
+    leader = world.nodes[world.leader].parts[0]
+    assert isinstance(leader, Replica)
+    assert leader.decided.executed - min(leader.acceptor.votes, default=0) < 30
+    for name in world.followers():
+        world.nodes[name].parts[0].is_whole = lambda: False
+    world.run(500)  # until they have said so
+    first = min(leader.acceptor.votes, default=leader.decided.executed + 1)
+    world.publish(60)
+    assert min(leader.acceptor.votes) <= first
+
+
+def test_the_end_of_the_log_is_asked_of_the_group_and_not_of_one_replica() -> None:
+    """A leader that is cut off, and deposed meanwhile, does not answer with the end that it knows."""
+    world = World()
+    world.publish(5)
+    old = world.leader
+    assert world.head() == 5
+    for other in world.followers():
+        world.simulation.network.cut(old, other)
+        world.simulation.network.cut(other, old)
+    request = world.ask(log_requests.AskBounds())
+    world.run(200)
+    assert old in [name for name in NAMES if world.measures(name)["replica_is_leading"]]
+    assert request not in world.answers.got
+    world.run(5_000)
+    assert world.leader != old
+    assert world.answers.got[request].head == 5  # from the next leader
