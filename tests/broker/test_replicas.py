@@ -18,6 +18,8 @@ from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import Member, PaxosSettings
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import ClientSettings
+from holdfast.protocols.sessions.limits import CoreLimits
+from holdfast.protocols.sessions.messages import Overflow
 from holdfast.sim.disk import Disk
 from holdfast.sim.host import Application, Host
 from holdfast.sim.latency import Constant, build
@@ -29,10 +31,13 @@ NAMES = ("r1", "r2", "r3")
 class Answers(Application):
     def __init__(self) -> None:
         self.got: dict[int, Any] = {}
+        self.delivered: list[int] = []
 
     def on_started(self, host: Host) -> None: ...
 
-    def on_deliver(self, host: Host, subscription: int, events: list[Any]) -> None: ...
+    def on_deliver(self, host: Host, subscription: int, events: list[Any]) -> None:
+        self.delivered += [event.attributes["n"] for event in events]
+        host.request(0, requests.Consume(subscription, len(events)))
 
     def on_complete(self, host: Host, request: int, result: Any) -> None:
         self.got[request] = result
@@ -41,7 +46,8 @@ class Answers(Application):
 class World:
     """A group of three, and one client."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, limits: CoreLimits | None = None, **settings: Any) -> None:
+        self._limits = limits or CoreLimits()
         self.simulation = Simulation(1, build(Constant(delay_us=200), Random(1)), checking=True)
         members = tuple(Member(name, name, name) for name in NAMES)
         self.nodes: dict[str, Assembly] = {}
@@ -60,7 +66,9 @@ class World:
 
     def _factory(self, group: PaxosSettings) -> Any:
         def make(rng: Random, streams: Any) -> Assembly:
-            node = self.nodes[group.name] = make_replica(BrokerSettings(group.name, True), group, rng, streams)
+            node = self.nodes[group.name] = make_replica(
+                BrokerSettings(group.name, True, self._limits), group, rng, streams
+            )
             return node
 
         return make
@@ -183,3 +191,15 @@ def test_the_end_of_the_log_is_asked_of_the_group_and_not_of_one_replica() -> No
     world.run(5_000)
     assert world.leader != old
     assert world.answers.got[request].head == 5  # from the next leader
+
+
+def test_a_blocking_subscription_loses_nothing_though_events_are_applied_later_than_they_are_taken_in() -> None:
+    """More is taken in than there is room for, unless what is under way is counted."""
+    world = World(limits=CoreLimits(backlog_events=5))
+    request = world.ask(requests.MakeSubscription("", Overflow.BLOCK, 3))
+    world.run(200)
+    assert isinstance(world.answers.got[request], requests.SubscriptionMade)
+    for n in range(60):
+        world.ask(requests.PublishEvents([requests.NewEvent({"n": n}, "", b"", 0)], True))
+    world.run(20_000)
+    assert world.answers.delivered == list(range(60))

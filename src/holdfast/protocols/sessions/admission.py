@@ -3,6 +3,9 @@
 Publishers whose events a full blocking subscription wants are held, each with its later events behind, until there is
 room; nobody else is, and control never is. No event waits longer than `block_max`: then the subscription that it waits
 for ends.
+
+In a group what is submitted is applied later. Until then it counts as wanted by every blocking subscription: too much
+is held back for a moment, and never too little.
 """
 
 from __future__ import annotations
@@ -43,6 +46,16 @@ class _Held:
         self.bytes = 0
 
 
+class _UnderWay(NamedTuple):
+    """Events that were submitted and not applied: of which session, up to which number, how many, how large."""
+
+    client: str
+    epoch: int
+    last: int
+    events: int
+    size: int
+
+
 class Admission:
     """Submits what is published, now or when there is room."""
 
@@ -52,6 +65,9 @@ class Admission:
         self._settings = settings
         self._held: dict[str, _Held] = {}  # in the order in which they came to wait
         self._submitted: dict[str, int] = {}  # client → the last of its events that a command was made of
+        self._under_way: deque[_UnderWay] = deque()  # in a group
+        self._under_way_events = 0
+        self._under_way_bytes = 0
         self._freed = False
         self._releasing = False
 
@@ -87,18 +103,41 @@ class Admission:
 
     def _submit(self, session: Session, first: int, confirmed: int, batch: EventBytes, count: int, out: Outbox) -> None:
         self._submitted[session.client] = max(self._submitted.get(session.client, 0), first + count - 1)
+        if self._settings.replicated:
+            self._under_way.append(_UnderWay(session.client, session.epoch, first + count - 1, count, len(batch)))
+            self._under_way_events += count
+            self._under_way_bytes += len(batch)
         self._sequencer.submit(commands.Publish(session.client, session.epoch, first, confirmed, batch), out)
+
+    def on_applied(self, out: Outbox) -> None:
+        """In a group: some of what was submitted is applied, in the order of submitting."""
+        while self._under_way:
+            client, epoch, last, count, size = self._under_way[0]
+            session = self._core.session(client, epoch)
+            if session is not None and session.accepted < last:
+                break
+            self._under_way.popleft()
+            self._under_way_events -= count
+            self._under_way_bytes -= size
+        if self._held:
+            self.release(out)
+
+    def give_up(self) -> None:
+        """What was submitted may never be applied: another replica leads."""
+        self._under_way.clear()
+        self._under_way_events = self._under_way_bytes = 0
 
     def _admissible(self, session: Session, first: int, batch: EventBytes) -> int:
         """How many of the events, from the first on, find room in every blocking subscription that wants them."""
         events, slices = self._core.decode(batch)
-        limits = self._core.limits
+        limits, more_events, more_bytes = self._core.limits, self._under_way_events, self._under_way_bytes
+        count, size_of_all = len(events) + more_events, len(batch) + more_bytes
         tight = {
-            subscription: limits.backlog_events - len(subscription)
-            for subscription in self._core.possibly_full(len(events), len(batch))
-            if len(subscription) + len(events) > limits.backlog_events
-            or subscription.bytes + len(batch) > limits.backlog_bytes
-            or subscription.ledger.bytes + len(batch) > subscription.ledger.bytes_max
+            subscription: limits.backlog_events - len(subscription) - more_events
+            for subscription in self._core.possibly_full(count, size_of_all)
+            if len(subscription) + count > limits.backlog_events
+            or subscription.bytes + size_of_all > limits.backlog_bytes
+            or subscription.ledger.bytes + size_of_all > subscription.ledger.bytes_max
         }
         if not tight:
             return len(events)
@@ -106,6 +145,7 @@ class Admission:
             subscription: min(
                 limits.backlog_bytes - subscription.bytes, subscription.ledger.bytes_max - subscription.ledger.bytes
             )
+            - more_bytes
             for subscription in tight
         }
         seen = max(0, session.accepted + 1 - first)

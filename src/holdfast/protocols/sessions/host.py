@@ -130,6 +130,7 @@ class SessionHost:
         for attachment in self._attached.values():
             out.disconnect(attachment.link, "this replica leads no more")
         self._away = {}
+        self._admission.give_up()
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
         if up.role is Role.CLIENT:
@@ -344,7 +345,9 @@ class SessionHost:
                     freed = True
                 case _:
                     self.on_log_output(output, out)
-        if freed:
+        if self._settings.replicated:
+            self._admission.on_applied(out)
+        elif freed:
             # Here and not at the end of the turn, so that who publishes next has to stand behind those that waited,
             # however the driver cuts turns.
             self._admission.release(out)
