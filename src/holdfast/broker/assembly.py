@@ -80,6 +80,7 @@ def make_replica(settings: BrokerSettings, group: PaxosSettings, rng: Random, st
     replica.deposed = host.on_deposed
     replica.followed = host.on_leader_known
     refill = Refill(log.events, replica.others, lambda: 0 if core.log is None else core.log.head)
+    replica.settle = log.write
     replica.is_whole = lambda: not log.events.has_hole
 
     def restored(out: Outbox) -> None:

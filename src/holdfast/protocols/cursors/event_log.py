@@ -52,8 +52,14 @@ class EventLog:
         else:
             self._turn.append(output)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something is to be appended."""
+        return bool(self._turn)
+
     def finish(self, wanted: int, wall: int, out: Outbox) -> None:
-        """At the end of a turn; `wanted` is the last position that the core has given, at the time `wall`."""
+        """Appends; `wanted` is the last position that the core has given, at the time `wall`. In a group that may be
+        some turns later than it was accepted: until then the votes for it are on the disks."""
         turn, self._turn = self._turn, []
         if self.has_hole:
             self._put_later(turn)

@@ -16,7 +16,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import EVENTS
-from holdfast.kernel.time import SECOND
+from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model import Filter
 from holdfast.protocols.cursors.deliveries import CursorDeliveries, DeliverySettings
 from holdfast.protocols.cursors.event_log import EventLog
@@ -50,6 +50,7 @@ WAITING_MAX: Final = 10_000  # requests that wait for a position
 NAME_BYTES_MAX: Final = 128
 NO_LOG: Final = "the broker keeps no log: give it 'data' in the site file"
 NO_NAME: Final = f"a name has 1 to {NAME_BYTES_MAX} bytes"
+WRITE_WITHIN: Final = 10 * MILLISECOND  # in a group: what is decided is appended to the log at the latest
 FOUND_RECORDS: Final = 1_000  # read at a time when a time is looked for
 
 
@@ -115,6 +116,7 @@ class LogHost:
         self._looking: dict[int, tuple[str, AskLog]] = {}  # for the event at a time
         self._last_look = 0
         self._ticking = False
+        self._writing_due = False  # the timer is set
 
     # -------------------------------------------------------------------------------------------------------- life
     def on_started(self, started: Started, out: Outbox) -> None:
@@ -172,9 +174,19 @@ class LogHost:
         self._deliveries.on_log_sent(sent, out)
 
     def finish(self, out: Outbox) -> None:
+        # In a group the votes are what must be on the disk, and are: a sync for the log alone can be saved.
+        if self._replicated and self.events.is_waiting and not out.stored:
+            if not self._writing_due:
+                self._writing_due = True
+                out.set_timer((self.name, "write"), WRITE_WITHIN)
+        else:
+            self.write(out)
+        self._deliveries.finish(out)
+
+    def write(self, out: Outbox) -> None:
+        """Appends what was accepted to the log."""
         if self._core.log is not None:
             self.events.finish(self._core.log.head, self._core.log.wall, out)
-        self._deliveries.finish(out)
 
     def on_restored(self, out: Outbox) -> None:
         """The core's state is another replica's."""
@@ -374,6 +386,10 @@ class LogHost:
             out.set_timer((self.name, "tick"), self._settings.tick)
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
+        if key[1] == "write":
+            self._writing_due = False
+            self.write(out)
+            return
         if key[1] == "tick":
             self._ticking = False
             self._deliveries.repeat(out)

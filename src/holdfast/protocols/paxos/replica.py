@@ -91,6 +91,8 @@ class Replica:
         self.deposed: Callable[[Outbox], None] = lambda out: None
         self.followed: Callable[[Outbox], None] = lambda out: None  # another one leads, and it is known which
         self.restored: Callable[[Outbox], None] = lambda out: None  # by another's snapshot
+        # The application writes what it holds back: the snapshot that follows speaks of it.
+        self.settle: Callable[[Outbox], None] = lambda out: None
         # Whether the application has all that is no part of its state; one that lacks something does not lead.
         self.is_whole: Callable[[], bool] = lambda: True
         self.commands = 0  # executed
@@ -411,6 +413,7 @@ class Replica:
 
     def _trim(self, before: int, out: Outbox) -> None:
         """By a decided command, so at the same slot everywhere; each keeps its own snapshot of the same state."""
+        self.settle(out)
         state = make_state(self.decided.executed, self.commands, self._application.get_state())
         self._snapshot = state
         self._trimmed_at = self.decided.executed
