@@ -89,6 +89,11 @@ def test_the_readmes_commands_print_what_it_shows(
             assert re.sub(r"[\d.]+ s$", "…", line) in printed
 
 
+def test_the_states_of_the_machines_are_drawn_from_their_tables() -> None:
+    command = [sys.executable, "scripts/state_diagrams.py", "--check"]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0, "run python scripts/state_diagrams.py"
+
+
 def test_the_page_on_the_public_interface_says_what_the_docstrings_say() -> None:
     command = [sys.executable, "scripts/api_docs.py", "--check"]
     result = subprocess.run(command, cwd=ROOT, check=False)

@@ -72,6 +72,7 @@ class ReplicaGroup:
             line = process.stdout.readline()
             if not line.startswith(f"broker {name} serves"):
                 del self.processes[name]
+                process.stdout.close()
                 raise RuntimeError(f"{name} did not start: {line!r}, exit code {process.wait()}")
 
     def send(self, name: str, number: Signals) -> None:

@@ -141,3 +141,15 @@ def test_an_open_log_is_not_repaired(call: Call, damaged: Path) -> None:
     code, _, err = call("repair", str(damaged), "--yes")
     assert (code, "another process" in err) == (2, True)
     log.close()
+
+
+def test_a_log_without_a_readable_header_can_not_be_repaired_and_stays_as_it_is(call: Call, folder: Path) -> None:
+    for path in folder.glob("*.segment"):
+        data = bytearray(path.read_bytes())
+        data[16] ^= 255
+        path.write_bytes(data)
+    before = contents(folder)
+    code, _, err = call("repair", str(folder), "--yes")
+    assert code != 0
+    assert "the headers of all its segments are damaged" in err
+    assert contents(folder) == before

@@ -24,6 +24,8 @@ class MemoryStorage:
         self._disk = Disk(Random(1))
         self._life = 0
 
+    repairs = 0
+
     @property
     def log_id(self) -> str:
         return self._disk.log_id

@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from random import Random
 
+import msgspec
 import pytest
 
+from holdfast.kernel.inputs import Started
+from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.paxos.formation import Standing
-from tests.paxos.swarm import Group, play
+from holdfast.protocols.paxos.replica import Replica
+from tests.paxos.swarm import Group, Ledger, play
 from tests.repository import ROOT
 
 SEEDS = 60
@@ -50,6 +55,19 @@ def test_a_replica_whose_disk_was_wiped_does_not_vote_and_is_not_listened_to() -
     group.run(3_000)
     assert all(group.answered[who] > number for who, number in served.items())
     assert group.check() == []
+
+
+def test_a_disk_of_which_something_was_given_up_is_another_disk() -> None:
+    group = Group(1)
+    group.start()
+    group.run(2_000)
+    host, replica = next(iter(group.simulation.hosts.items()))[1], group.replicas["r0"]
+    assert replica.formation.standing is Standing.FORMED
+    assert host.disk is not None
+    again = Replica(group.settings["r0"], Ledger(), msgspec.msgpack.encode, msgspec.msgpack.decode, Random(1))
+    again.recover(host.disk.start())
+    again.on_started(Started(2, host.disk.log_id, repairs=1), Outbox())
+    assert again.formation.standing is Standing.WIPED
 
 
 def test_replicas_that_wait_for_another_to_form_the_group_are_quiet() -> None:

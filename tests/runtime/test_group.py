@@ -14,6 +14,7 @@ import pytest
 
 import holdfast
 from experiments.replication.group import ReplicaGroup
+from holdfast.cli.main import STORAGE_FAILED
 
 
 def run(scene: Callable[[], Awaitable[Any]]) -> Any:
@@ -111,3 +112,28 @@ def test_a_replica_with_another_disk_takes_no_part(tmp_path: Path) -> None:
             assert wiped in (await asyncio.to_thread(cli, "status", str(group.site))).stdout
 
     run(scene)
+
+
+def test_a_replica_whose_votes_are_damaged_does_not_start_and_not_when_they_were_given_up(tmp_path: Path) -> None:
+    async def fill(group: ReplicaGroup) -> str:
+        async with holdfast.connect(group.url, name="p") as publisher:
+            for _ in range(20):
+                await publisher.publish({"n": 1}, payload=b"x" * 4000)
+        leader = await group.leader()
+        return next(name for name in group.names if name != leader)
+
+    with ReplicaGroup(tmp_path) as group:
+        group.start()
+        follower = asyncio.run(fill(group))
+        group.stop(follower)
+        folder = tmp_path / follower
+        segment = min(folder.glob("*.segment"))
+        data = bytearray(segment.read_bytes())
+        data[data.index(b"x" * 4000) + 10] ^= 1  # in the first event, which is in a vote
+        segment.write_bytes(data)
+        with pytest.raises(RuntimeError, match=f"exit code {STORAGE_FAILED}"):
+            group.start(follower)
+        repaired = cli("log", "repair", str(folder), "--yes")
+        assert repaired.returncode == 0, repaired.stderr
+        with pytest.raises(RuntimeError, match=f"exit code {STORAGE_FAILED}"):
+            group.start(follower)

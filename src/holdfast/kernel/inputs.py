@@ -22,12 +22,13 @@ class Started(_Input, frozen=True):
     """The first input of a node's life. The incarnation is larger than at any start before.
 
     `log_id` names the disk, if there is one: another one means that everything was lost. `logs` says where the disk's
-    logs begin and end.
+    logs begin and end. `repairs`: how often damaged records of it were given up.
     """
 
     incarnation: int
     log_id: str = ""
     logs: dict[str, LogBounds] = {}
+    repairs: int = 0
 
 
 class Received(_Input, frozen=True):

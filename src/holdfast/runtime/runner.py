@@ -126,7 +126,8 @@ class NodeRunner:
         if self._storage is None:
             self._hand(Started(self._incarnation))
         else:
-            self._hand(Started(self._incarnation, self._storage.log_id, self._storage.bounds()))
+            storage = self._storage
+            self._hand(Started(self._incarnation, storage.log_id, storage.bounds(), storage.repairs))
 
     async def listen(self, roles: tuple[Role, ...], host: str, port: int) -> int:
         """Accepts peers of some roles at an address; gives the port."""

@@ -39,6 +39,10 @@ class SegmentStorage:
         return self._open.log_id
 
     @property
+    def repairs(self) -> int:
+        return len(self._open.opening.repairs)
+
+    @property
     def _open(self) -> Log:
         if self._log is None:
             raise RuntimeError("the storage is not open")

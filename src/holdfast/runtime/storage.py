@@ -19,6 +19,11 @@ class Storage(Protocol):
         """Names the disk: one that was wiped has another."""
         ...
 
+    @property
+    def repairs(self) -> int:
+        """How often damaged records of it were given up."""
+        ...
+
     def start(self, durable: Callable[[int], None], failed: Callable[[str], None]) -> StoredStreams:
         """The state streams. From now on `durable` is called, in the loop's thread, with the token that is safe."""
         ...

@@ -81,6 +81,12 @@ def _first_to_rewrite(found: Examination) -> int:
 
 
 def _rebuild(files: Files, folder: str, settings: LogSettings, found: Examination) -> RepairReport:
+    log_id = next((s.header.log_id for s in reversed(found.segments) if s.header is not None), None)
+    if log_id is None:
+        problem = (
+            "the headers of all its segments are damaged: nothing in it can be proved good; restore it from a copy"
+        )
+        raise NotALog(folder, problem)
     place = _first_to_rewrite(found)
     old = found.segments[place:]
     report = RepairReport(needed=True)
@@ -88,7 +94,6 @@ def _rebuild(files: Files, folder: str, settings: LogSettings, found: Examinatio
     files.make_folder(workshop)
     for name in files.names(workshop):
         files.remove(os.path.join(workshop, name))
-    log_id = next(s.header.log_id for s in reversed(found.segments) if s.header is not None)
     start = old[0].header or Header(log_id, old[0].sequence, 0, 0, 0, 1, salt_of(log_id), 0)
     unsynced = _Unsynced(files)
     new = _NewLog(unsynced, workshop, settings, start, report, found)

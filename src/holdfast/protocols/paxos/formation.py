@@ -12,6 +12,7 @@ import enum
 from collections.abc import Iterable
 
 from holdfast.kernel.messages import Record
+from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
 from holdfast.protocols.paxos.messages import Formed, Greeting
 
@@ -22,6 +23,14 @@ class Standing(enum.Enum):
     UNKNOWN = "unknown"  # not everyone has greeted us
     FORMED = "formed"
     WIPED = "wiped"  # the others know us with another disk
+
+
+# From where to where. What is not here is a mistake of ours.
+TRANSITIONS: dict[Standing, frozenset[Standing]] = {
+    Standing.UNKNOWN: frozenset({Standing.FORMED, Standing.WIPED}),
+    Standing.FORMED: frozenset(),
+    Standing.WIPED: frozenset(),
+}
 
 
 class Formation:
@@ -44,7 +53,12 @@ class Formation:
         """Our own disk is known."""
         self._greeted[self._name] = disk
         if self.disks:
-            self.standing = Standing.FORMED if self.disks.get(self._name) == disk else Standing.WIPED
+            self._enter(Standing.FORMED if self.disks.get(self._name) == disk else Standing.WIPED)
+
+    def _enter(self, standing: Standing) -> None:
+        known = standing in TRANSITIONS[self.standing]
+        require(known, "a replica's standing changes by the table", at=self.standing, to=standing)
+        self.standing = standing
 
     def greeting(self, hears: bool) -> Greeting:
         return Greeting(self._greeted.get(self._name, ""), self.disks, hears)
@@ -61,14 +75,14 @@ class Formation:
             if greeting.formed.get(self._name) == self._greeted.get(self._name):
                 self._form(dict(greeting.formed), out)
             else:
-                self.standing = Standing.WIPED
+                self._enter(Standing.WIPED)
         if self.standing is Standing.UNKNOWN and len(self._greeted) == len(self._members):
             self._form(dict(self._greeted), out)
         return self.accepts(peer)
 
     def _form(self, disks: dict[str, str], out: Outbox) -> None:
         self.disks = disks
-        self.standing = Standing.FORMED
+        self._enter(Standing.FORMED)
         out.append(STREAM, Formed(disks))
 
     def accepts(self, peer: str) -> bool:

@@ -143,7 +143,9 @@ class Replica:
         self._bytes_since = 0
 
     def on_started(self, started: Started, out: Outbox) -> None:
-        self.formation.start(started.log_id)
+        # A disk of which something was given up may lack votes: it is another one than the group was formed with.
+        repaired = f"/{started.repairs}" if started.repairs else ""
+        self.formation.start(started.log_id + repaired)
         self.formation.form_alone(out)
         self.liveness.start(out.now)
         for member in self._settings.members[self._place + 1 :]:

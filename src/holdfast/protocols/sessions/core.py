@@ -339,6 +339,7 @@ class BrokerCore:
         return self._decoded[1], self._decoded[2]
 
     def _publish(self, command: commands.Publish, wall: int, outputs: list[Output]) -> None:
+        """What a client published, or publishes again: its own numbers tell (D4-B6.1, D4-C6)."""
         session = self.session(command.client, command.epoch)
         if session is None or command.first > session.accepted + 1:
             return
@@ -381,7 +382,8 @@ class BrokerCore:
         wall: int,
         outputs: list[Output],
     ) -> None:
-        """Events are published: they get their positions, and go to all who want them."""
+        """Events are published: they get their positions, and go to all who want them now, at every replica alike
+        (D4-B6.3)."""
         self.events += len(events)
         first = 0
         if self.log is not None:

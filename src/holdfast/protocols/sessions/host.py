@@ -120,7 +120,7 @@ class SessionHost:
         return f"{self._core.memory:032x}" if self._settings.replicated else self._disk
 
     def on_elected(self, out: Outbox) -> None:
-        """This replica leads now: whoever has a session may come here."""
+        """This replica leads now: whoever has a session may come here, and gets what it has not confirmed (D4-B6.5)."""
         self._away = {client: out.now for client in self._core.sessions if client not in self._core.dormant}
         self._keep_ticking(out)
         self.on_leader_known(out)

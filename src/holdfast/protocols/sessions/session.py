@@ -72,6 +72,8 @@ class Session:
 
 
 class SessionState(msgspec.Struct, frozen=True, array_like=True):
+    """A session as snapshots hold it: with what answers a request that comes again, at any replica (D4-B6.4)."""
+
     client: str
     instance: int
     epoch: int
