@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from holdfast.protocols.paxos.ballots import next_ballot, place_of, quorum, tolerated
 from holdfast.protocols.paxos.messages import Vote
 from holdfast.protocols.paxos.picking import pick
+from tests.paxos.oracle import oracle
 
 votes = st.lists(
     st.builds(
@@ -16,17 +17,6 @@ votes = st.lists(
     ),
     max_size=8,
 )
-
-
-def oracle(promises: list[list[Vote]], first: int) -> dict[int, bytes | None]:
-    """What a leader must propose, said as plainly as possible."""
-    slots = [vote.slot for votes in promises for vote in votes if vote.slot >= first]
-    answer: dict[int, bytes | None] = {}
-    for slot in range(first, max(slots, default=first - 1) + 1):
-        here = [vote for votes in promises for vote in votes if vote.slot == slot]
-        best = max((vote.ballot for vote in here), default=None)
-        answer[slot] = None if best is None else next(bytes(vote.value) for vote in here if vote.ballot == best)
-    return answer
 
 
 @given(promises=st.lists(votes, max_size=4), first=st.integers(1, 5))

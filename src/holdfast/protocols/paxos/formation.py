@@ -1,9 +1,11 @@
 """Which disks make up the group: how a replica whose disk was wiped is told from one that is new.
 
-A group is formed once, when all its replicas have greeted each other: each then writes down the ids of all disks, and
-votes from then on. A replica that comes with another disk than the one it was formed with has forgotten what it
-promised and voted for; it must not vote, and nobody listens to it. Without `Formed` on its disk a
-replica can't know whether it is new: it waits until all others say that they are new too, or that they know its disk.
+A group is formed once, in two steps. When all replicas have greeted each other, each writes down the ids of all disks;
+when all have said that they wrote down the same, the group is formed, and each votes from then on. One step would not
+do: a replica that was wiped in between would be new to those who had not written anything yet, and known to the others.
+A replica that comes with another disk than the one it was formed with has forgotten what it promised and voted for; it
+must not vote, and nobody listens to it. A disk that is wiped before the group is formed leaves it unformed for good:
+nothing is lost with it, and the others' disks have to be wiped too.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ STREAM = "group"
 
 
 class Standing(enum.Enum):
-    UNKNOWN = "unknown"  # not everyone has greeted us
+    UNKNOWN = "unknown"  # not everyone has greeted us, or written down what we have
     FORMED = "formed"
     WIPED = "wiped"  # the others know us with another disk
 
@@ -34,7 +36,7 @@ TRANSITIONS: dict[Standing, frozenset[Standing]] = {
 
 
 class Formation:
-    """`disks` is empty until the group is formed."""
+    """`disks` is empty until they are written down."""
 
     def __init__(self, name: str, members: tuple[str, ...]) -> None:
         self.standing = Standing.UNKNOWN
@@ -43,17 +45,22 @@ class Formation:
         self._name = name
         self._members = members
         self._greeted: dict[str, str] = {}
+        self._agreed: set[str] = set()  # who has written down the same disks
+        self._confirmed = False
 
     def recover(self, records: Iterable[Record]) -> None:
         for record in records:
             if isinstance(record, Formed):
-                self.disks = dict(record.disks)
+                self.disks, self._confirmed = dict(record.disks), record.confirmed
 
     def start(self, disk: str) -> None:
         """Our own disk is known."""
         self._greeted[self._name] = disk
-        if self.disks:
-            self._enter(Standing.FORMED if self.disks.get(self._name) == disk else Standing.WIPED)
+        self._agreed = {self._name}
+        if self.disks and self.disks.get(self._name) != disk:
+            self._enter(Standing.WIPED)
+        elif self._confirmed:
+            self._enter(Standing.FORMED)
 
     def _enter(self, standing: Standing) -> None:
         known = standing in TRANSITIONS[self.standing]
@@ -61,29 +68,45 @@ class Formation:
         self.standing = standing
 
     def greeting(self, hears: bool) -> Greeting:
-        return Greeting(self._greeted.get(self._name, ""), self.disks, hears)
+        return Greeting(self._greeted.get(self._name, ""), self.disks, hears, self._confirmed)
 
     def form_alone(self, out: Outbox) -> None:
         """A group of one needs no one's word."""
         if self.standing is Standing.UNKNOWN and len(self._members) == 1:
-            self._form(dict(self._greeted), out)
+            self._write_down(dict(self._greeted), out)
+            self._count(False, out)
 
     def greet(self, peer: str, greeting: Greeting, out: Outbox) -> bool:
         """Whether the peer is to be listened to, now that it has said which disk it has."""
         self._greeted[peer] = greeting.disk
         if self.standing is Standing.UNKNOWN and greeting.formed:
-            if greeting.formed.get(self._name) == self._greeted.get(self._name):
-                self._form(dict(greeting.formed), out)
-            else:
-                self._enter(Standing.WIPED)
-        if self.standing is Standing.UNKNOWN and len(self._greeted) == len(self._members):
-            self._form(dict(self._greeted), out)
+            self._hear(peer, greeting, out)
+        if self.standing is Standing.UNKNOWN and not self.disks and len(self._greeted) == len(self._members):
+            self._write_down(dict(self._greeted), out)
         return self.accepts(peer)
 
-    def _form(self, disks: dict[str, str], out: Outbox) -> None:
+    def _hear(self, peer: str, greeting: Greeting, out: Outbox) -> None:
+        """The peer has written something down."""
+        if greeting.formed.get(self._name) != self._greeted.get(self._name):
+            self._enter(Standing.WIPED)
+        elif not self.disks and greeting.confirmed:
+            self._enter(Standing.WIPED)  # we had written it down too, and it is gone
+        else:
+            if not self.disks:
+                self._write_down(dict(greeting.formed), out)
+            if greeting.formed == self.disks:
+                self._agreed.add(peer)
+                self._count(greeting.confirmed, out)
+
+    def _write_down(self, disks: dict[str, str], out: Outbox) -> None:
         self.disks = disks
-        self._enter(Standing.FORMED)
         out.append(STREAM, Formed(disks))
+
+    def _count(self, confirmed: bool, out: Outbox) -> None:
+        if confirmed or len(self._agreed) == len(self._members):
+            self._enter(Standing.FORMED)
+            self._confirmed = True
+            out.append(STREAM, Formed(self.disks, True))
 
     def accepts(self, peer: str) -> bool:
         """Whether the peer has the disk that it was formed with."""

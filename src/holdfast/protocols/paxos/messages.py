@@ -37,11 +37,13 @@ class Vote(msgspec.Struct, frozen=True, array_like=True, gc=False):
 # ------------------------------------------------------------------------------------------------------ who is there
 class Greeting(Message, frozen=True):
     """The first message on a link, said again until both sides listen. `disk` names the sender's disk; `formed` are the
-    disks, by replica, with which the group was formed, if the sender knows; `hears`: it listens to us."""
+    disks, by replica, that the sender has written down; `hears`: it listens to us; `confirmed`: all have written down
+    the same."""
 
     disk: str
     formed: dict[str, str] = {}  # noqa: RUF012 - a field's default, which is copied
     hears: bool = False
+    confirmed: bool = False
 
 
 class Canvass(Message, frozen=True):
@@ -166,9 +168,10 @@ class SnapshotPart(Message, frozen=True):
 
 # ---------------------------------------------------------------------------------------------------------- records
 class Formed(Record, frozen=True):
-    """The group exists, with these disks. Written once, before the first vote."""
+    """The group has these disks. Written when they are all known, and again, `confirmed`, before the first vote."""
 
     disks: dict[str, str]
+    confirmed: bool = False
 
 
 class Promised(Record, frozen=True):

@@ -111,12 +111,16 @@ class Replica:
         self.liveness = Liveness(settings, self._place, self._quorum, rng)
         self._snapshot: ReplicaState | None = None
         self._incoming = IncomingSnapshot()
+        self._incoming_from = ""
+        self._reached, self._reached_at = (0, 0, 0, 0), 0  # how far we were in learning what others had executed
+        self._outgoing: dict[str, ReplicaState] = {}  # what a peer is being sent, though there may be a newer one
         self._connected: dict[str, bool] = {}  # peers with a link → whether they listen to us
         self._links: dict[str, None] = {}  # of those, the ones that we listen to
         self._beats = 0
         self._trimmed_at = 0
         self._bytes_since = 0  # of what was decided since the last snapshot
         self._behind_due = False  # the timer is set
+        self._greet_due = False  # likewise
         self._canvassed = 0  # the ballot that we would use
         self._supporters: set[str] = set()
         self._own_promise: Promise | None = None  # of the ballot that we prepare, until it is on the disk
@@ -166,6 +170,7 @@ class Replica:
             return
         del self._connected[down.peer]
         self._links.pop(down.peer, None)
+        self._outgoing.pop(down.peer, None)
         out.drop_queue(down.peer)
         self.liveness.lost_link(down.peer, out.now)
         self._set_timer(out)
@@ -180,24 +185,32 @@ class Replica:
         if peer not in self._connected:
             return
         self._connected[peer] = greeting.hears
-        before, heard = self.formation.standing, peer in self._links
-        if self.formation.greet(peer, greeting, out):
-            self._links[peer] = None
-        if before is not self.formation.standing and self.formation.standing is Standing.FORMED:
-            # Whoever greeted before is listened to now.
-            self._links |= {other: None for other in self._connected if self.formation.accepts(other)}
-        # Two that do not listen to each other leave it to the timer: answering at once would never end.
-        if peer in self._links and not (heard and greeting.hears):
-            out.send(peer, self.formation.greeting(hears=True))
+        before = (self.formation.standing, bool(self.formation.disks))
+        told = [peer] if self.formation.greet(peer, greeting, out) and peer not in self._links else []
+        if before != (self.formation.standing, bool(self.formation.disks)):
+            told = list(self._connected)  # whoever greeted before may be listened to now
+        for other in told:
+            if self.formation.accepts(other):
+                self._links[other] = None
+            out.send(other, self.formation.greeting(other in self._links))
+        if not greeting.hears:
+            # Not at once: two that do not listen to each other would answer each other without end.
+            self._greet_later(out)
         if self.formation.standing is Standing.WIPED:
             out.note("control", what="wiped-disk", detail={"replica": self._settings.name})
 
     def _greet(self, out: Outbox) -> None:
         """Greets whoever does not listen to us, or has not been greeted by; links may lose greetings."""
+        self._greet_due = False
         deaf = [peer for peer, hears in self._connected.items() if not hears or peer not in self._links]
         for peer in deaf:
             out.send(peer, self.formation.greeting(peer in self._links))
         if deaf:
+            self._greet_later(out)
+
+    def _greet_later(self, out: Outbox) -> None:
+        if not self._greet_due:
+            self._greet_due = True
             out.set_timer((self.name, "greet"), self._settings.repeat_after)
 
     def _is_heard(self, peer: str) -> bool:
@@ -510,7 +523,18 @@ class Replica:
                 self._learned.setdefault(self.proposer.ballot, []).append(slot)
         if self.proposer.caught_up_at > self.decided.executed:
             self._catch_up(out)
+            if self._learns_nothing(out.now):
+                # Those who had executed more have been restarted since: the next election asks what they voted for.
+                self._step_down(out)
+                return
         out.set_timer((self.name, "repeat"), self._settings.repeat_after)
+
+    def _learns_nothing(self, now: int) -> bool:
+        """Whether we have got nowhere for long with learning what was decided before we led."""
+        reached = (self.proposer.ballot, self.decided.executed, self._incoming.slot, self._incoming.offset)
+        if reached != self._reached:
+            self._reached, self._reached_at = reached, now
+        return now - self._reached_at > 2 * self._settings.patience
 
     # --------------------------------------------------------------------------------------------------- catching up
     def _catch_up(self, out: Outbox) -> None:
@@ -518,7 +542,7 @@ class Replica:
         ahead = [peer for peer in self._links if self.liveness.executed.get(peer, 0) > self.decided.executed]
         target = self.liveness.leader if self.liveness.leader in self._links else ""
         for peer in [target] if target else ahead or list(self._links):
-            if self._incoming.offset:
+            if self._incoming.offset and peer == self._incoming_from:
                 out.send(peer, AskSnapshot(self._incoming.slot, self._incoming.offset), after=NOW)
             else:
                 out.send(peer, AskDecided(self.decided.executed + 1), after=NOW)
@@ -533,6 +557,7 @@ class Replica:
         known = self.decided.executed - ask.first + 1
         if values:
             out.send(peer, Decided(ask.first, values[:known]), after=NOW)
+            self._outgoing.pop(peer, None)
         elif self._snapshot is not None and self._snapshot.slot >= ask.first and self.is_whole():
             self._send_part(peer, self._snapshot, 0, out)
 
@@ -547,11 +572,15 @@ class Replica:
             out.send(peer, AskDecided(self.decided.executed + 1), after=NOW)
 
     def on_ask_snapshot(self, peer: str, ask: AskSnapshot, out: Outbox) -> None:
-        if self._is_heard(peer) and self._snapshot is not None and self.is_whole():
-            offset = ask.offset if ask.slot == self._snapshot.slot else 0
-            self._send_part(peer, self._snapshot, offset, out)
+        state = self._outgoing.get(peer, self._snapshot)
+        if self._is_heard(peer) and state is not None and self.is_whole():
+            if ask.slot == state.slot:
+                self._send_part(peer, state, ask.offset, out)
+            elif self._snapshot is not None:
+                self._send_part(peer, self._snapshot, 0, out)
 
     def _send_part(self, peer: str, state: ReplicaState, offset: int, out: Outbox) -> None:
+        self._outgoing[peer] = state
         data = pack(state)
         part = data[offset : offset + self._settings.part_bytes]
         out.send(peer, SnapshotPart(state.slot, len(data), state.digest, offset, part), after=NOW)
@@ -559,14 +588,20 @@ class Replica:
     def on_snapshot_part(self, peer: str, part: SnapshotPart, out: Outbox) -> None:
         if not self._is_heard(peer) or part.slot <= self.decided.executed:
             return
+        before = (self._incoming.slot, self._incoming.offset)
         state = self._incoming.add(part)
         if state is None:
-            if self._incoming.offset and self._incoming.slot == part.slot:
-                out.send(peer, AskSnapshot(part.slot, self._incoming.offset), after=NOW)
+            if self._incoming.slot == part.slot:
+                self._incoming_from = peer
+                # A part that came twice is not answered twice, or the copies would become more and more.
+                if before != (self._incoming.slot, self._incoming.offset):
+                    out.send(peer, AskSnapshot(part.slot, self._incoming.offset), after=NOW)
             return
         if self.is_leading:
             self._step_down(out)  # with a state of another it may lack what is no part of it
         self._restore(state)
+        for slot in [slot for slot in self.proposer.undecided if slot <= state.slot]:
+            self.proposer.decided(slot)
         self._snapshot = state
         # Votes are kept until the group decides to forget them: they may be needed for what this replica lacks.
         out.snapshot(STATE_STREAM, state)

@@ -1,0 +1,85 @@
+"""One replica on a bench: its peers are the test, which says what they say, and its disk is quick."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from holdfast.kernel.inputs import Durable, Input, LinkUp, Received, Started, TimerFired
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message, Record
+from holdfast.kernel.outbox import Append, RecordingOutbox, Send, Snapshot
+from holdfast.kernel.parts import Assembly
+from holdfast.protocols.paxos.messages import CanvassAnswer, Greeting, Prepare, Promise, Vote
+from holdfast.protocols.paxos.replica import Replica
+from holdfast.protocols.paxos.settings import Member, PaxosSettings
+from tests.paxos.ledger import Ledger, decode, encode
+
+DISK = "disk-0"
+
+
+class Bench:
+    """The replica `r0` of three, or whatever is wanted. `streams` is its disk; what is appended is safe at once."""
+
+    def __init__(self, members: int = 3, streams: dict[str, list[Record]] | None = None, **settings: Any) -> None:
+        names = [f"r{n}" for n in range(members)]
+        self.peers = names[1:]
+        self.streams: dict[str, list[Record]] = streams if streams is not None else {}
+        self.ledger = Ledger()
+        group = tuple(Member(name, name, name) for name in names)
+        self.replica = Replica(PaxosSettings("r0", group, **settings), self.ledger, encode, decode, Random(1))
+        self.replica.recover(self.streams)
+        self._node = Assembly([self.replica])
+        self.out = RecordingOutbox()
+        self.disks = dict.fromkeys(names, DISK)
+        self.handle(Started(1, DISK))
+
+    def handle(self, *inputs: Input) -> list[Send]:
+        """What is sent because of the inputs, and of what became durable."""
+        sent: list[Send] = []
+        todo = list(inputs)
+        while todo:
+            self._node.handle(todo, self.out)
+            self._node.check_invariants()
+            effects = self.out.take_effects()
+            sent += [effect for effect in effects if isinstance(effect, Send)]
+            todo = [Durable(self.out.token)] if self.out.stored else []
+            for operation in self.out.stored:
+                if isinstance(operation, Append | Snapshot):
+                    kept = self.streams.setdefault(operation.stream, [])
+                    if isinstance(operation, Snapshot):
+                        kept.clear()
+                    kept.append(operation.record)
+            self.out.stored.clear()
+        return sent
+
+    def say(self, peer: str, *messages: Message) -> list[Send]:
+        return self.handle(Received(self.peers.index(peer) + 1, peer, list(messages)))
+
+    def fire(self, name: str, after_ms: int = 0) -> list[Send]:
+        self.out.now += after_ms * 1_000_000
+        return self.handle(TimerFired(("replica", name)))
+
+    def link(self) -> None:
+        for link, peer in enumerate(self.peers, 1):
+            self.handle(LinkUp(link, peer, 1, Role.BROKER, True))
+
+    def meet(self) -> None:
+        """Links to all, and a group that is formed."""
+        self.link()
+        for peer in self.peers:
+            self.say(peer, Greeting(DISK, self.disks, True))
+
+    def lead(self, executed: int = 0, votes: list[Vote] | None = None) -> int:
+        """Is elected by `r1`, which has executed so much and voted so. Gives the ballot."""
+        sent = self.fire("patience", 2_000)
+        canvass = next(send.message for send in sent if send.to == "r1")
+        sent = self.say("r1", CanvassAnswer(canvass.ballot, True))  # type: ignore[attr-defined]
+        prepare = next(send.message for send in sent if isinstance(send.message, Prepare))
+        self.say("r1", Promise(prepare.ballot, prepare.first, votes or [], executed))
+        assert self.replica.is_leading
+        return prepare.ballot
+
+
+def messages(sent: list[Send], kind: type[Message]) -> list[Any]:
+    return [send.message for send in sent if type(send.message) is kind]

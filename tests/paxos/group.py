@@ -1,0 +1,191 @@
+"""A group of replicas around a very small application, its clients, and what can befall it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from holdfast.kernel.links import Role
+from holdfast.kernel.outbox import Note
+from holdfast.kernel.parts import Assembly
+from holdfast.kernel.queues import Entry
+from holdfast.kernel.storage import StoredStreams
+from holdfast.kernel.time import MILLISECOND
+from holdfast.protocols.paxos.replica import Replica
+from holdfast.protocols.paxos.settings import Member, PaxosSettings, Protocol
+from holdfast.sim.host import Host
+from holdfast.sim.latency import Uniform, build
+from holdfast.sim.network import Adversary, End
+from holdfast.sim.simulation import Simulation
+from tests.paxos.ledger import Command, Door, Ledger, decode, encode
+from tests.paxos.watch import Watch, WatchedDisk
+
+CLIENTS = ("a", "b", "c")
+
+
+class WatchedSimulation(Simulation):
+    """Shows the watch every message that leaves a machine."""
+
+    watch: Watch
+
+    def note_hops(self, host: Host, end: End, entries: list[Entry]) -> None:
+        for entry in entries:
+            self.watch.sent(host.name, host.life, entry.message)
+
+    def note(self, node: str, note: Note) -> None:
+        """The swarm keeps no trace."""
+
+
+@dataclass
+class Group:
+    """One run. `options` are settings of the replicas."""
+
+    seed: int
+    members: int = 3
+    protocol: Protocol = Protocol.BATCH
+    make_replica: Callable[..., Replica] = Replica
+    adversary: Adversary | None = None
+    late_us: int = 3_000
+    sync_us: int = 5_000
+    ask_ms: int = 40
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.rng = Random(f"group/{self.seed}")
+        names = [f"r{n}" for n in range(self.members)]
+        self.watch = Watch(names)
+        delays = build(Uniform(low_us=50, high_us=self.late_us), Random(self.seed))
+        self.simulation = WatchedSimulation(self.seed, delays, self.adversary, checking=True)
+        self.simulation.watch = self.watch
+        self.simulation.tracing = True
+        self.simulation.when_stopped = self._restart_later
+        self.answered = dict.fromkeys(CLIENTS, 0)
+        self.ledgers: dict[str, Ledger] = {}
+        self.replicas: dict[str, Replica] = {}
+        members = tuple(Member(name, name, name) for name in names)
+        self.settings = {name: PaxosSettings(name, members, self.protocol, **self.options) for name in names}
+        for name in names:
+            disk = WatchedDisk(Random(f"{self.seed}/{name}"), (100, self.sync_us))
+            disk.stored = lambda operation, name=name: self.watch.stored(name, operation)  # type: ignore[misc]
+            self.simulation.add_host(name, Role.BROKER, self._factory(name), disk)
+
+    def _factory(self, name: str) -> Callable[[Random, StoredStreams], Any]:
+        def make(rng: Random, streams: StoredStreams) -> Assembly:
+            ledger = self.ledgers[name] = Ledger(lambda *what: self.watch.applied(name, *what))
+            replica = self.make_replica(self.settings[name], ledger, encode, decode, rng)
+            self.replicas[name] = replica
+            replica.recover(streams)
+            self.watch.recovered(name, replica, ledger)
+            self.watch.watch_elections(name, replica)
+            return Assembly([replica, Door(replica, lambda command: self._on_answered(name, command))])
+
+        return make
+
+    def _on_answered(self, name: str, command: Command) -> None:
+        self.watch.answered(name, command)
+        who, what = command
+        self.answered[who] = max(self.answered[who], what)
+
+    def _restart_later(self, host: Host) -> None:
+        self.start_later(host, 300)
+
+    # ---------------------------------------------------------------------------------------------------------- play
+    @property
+    def hosts(self) -> dict[str, Host]:
+        return self.simulation.hosts
+
+    def start(self) -> None:
+        for host in self.hosts.values():
+            host.start()
+        self.start_clients()
+
+    def start_clients(self) -> None:
+        for who in CLIENTS:
+            self.simulation.after(self.rng.randint(0, self.ask_ms) * MILLISECOND, self._ask, who)
+
+    def start_later(self, host: Host, ms: int) -> None:
+        self.simulation.after(ms * MILLISECOND, self._start, (host, host.life))
+
+    def _start(self, arguments: tuple[Host, int]) -> None:
+        host, life = arguments
+        if host.life == life and not host.running:
+            host.start()
+
+    def _ask(self, who: str) -> None:
+        """A client: asks whoever leads, also again, one number after the other."""
+        command = (who, self.answered[who] + 1)
+        for name, replica in self.replicas.items():
+            if replica.is_leading and self.hosts[name].running:
+                self.watch.asked.add(command)
+                self.hosts[name].request(0, command)
+        self.simulation.after(self.rng.randint(2, 2 * self.ask_ms) * MILLISECOND, self._ask, who)
+
+    def run(self, ms: int, until: Callable[[], bool] | None = None) -> bool:
+        """Whether `until` came true in that time; it is asked now and then."""
+        for _ in range(0, ms, 20):
+            self.simulation.run(self.simulation.now + min(ms, 20) * MILLISECOND)
+            if until is not None and until():
+                return True
+        return False
+
+    def leader(self) -> str:
+        best = [
+            (replica.proposer.ballot, name)
+            for name, replica in self.replicas.items()
+            if replica.is_leading and self.hosts[name].running
+        ]
+        return max(best)[1] if best else ""
+
+    def executed(self) -> dict[str, int]:
+        """Of those whose disks count."""
+        return {n: r.decided.executed for n, r in self.replicas.items() if n not in self.watch.wiped}
+
+    def serves_again(self) -> Callable[[], bool]:
+        """A condition: every client has had an answer since now, and no replica is behind what was chosen by now."""
+        answered, chosen = dict(self.answered), self.watch.prefix
+
+        def reached() -> bool:
+            served = all(number > answered[who] for who, number in self.answered.items())
+            return served and min(self.executed().values()) >= chosen
+
+        return reached
+
+    # ------------------------------------------------------------------------------------------------------- faults
+    def wipe(self, name: str, remember: bool = True) -> None:
+        """A new disk. The watch holds the replica to silence from then on, unless it may still be taken for new."""
+        host = self.hosts[name]
+        host.stop(power_cut=True)
+        assert host.disk is not None
+        host.disk.wipe()
+        self.watch.wipe(name, remember)
+
+    def slow(self, name: str, slowness: int) -> None:
+        disk = self.hosts[name].disk
+        assert disk is not None
+        disk.slowness = slowness
+
+    def fill(self, name: str, full: bool) -> None:
+        disk = self.hosts[name].disk
+        assert disk is not None
+        disk.full = full
+
+    def cut(self, name: str, other: str, both: bool = True) -> None:
+        self.simulation.network.cut(name, other)
+        if both:
+            self.simulation.network.cut(other, name)
+
+    def mend(self, name: str, other: str) -> None:
+        for source, target in ((name, other), (other, name)):
+            if self.simulation.network.is_cut(source, target):
+                self.simulation.network.heal(source, target)
+
+    def heal(self) -> None:
+        self.simulation.network.heal_all()
+        for name, host in self.hosts.items():
+            self.slow(name, 1)
+            self.fill(name, False)
+            host.resume()
+            if not host.running:
+                host.start()

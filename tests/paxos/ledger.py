@@ -1,0 +1,84 @@
+"""A very small application for a group: it takes each client's numbers once and in order, and a door lets them in."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import ClassVar
+
+import msgspec
+
+from holdfast.kernel.inputs import Requested
+from holdfast.kernel.outbox import Outbox
+from holdfast.protocols.paxos.replica import Replica
+
+Command = tuple[str, int]  # who, and its number
+Applied = Callable[[int, int, Command, bool, int], None]  # number, wall, command, whether it was new, chain
+
+
+def link(chain: int, wall: int, command: Command, fresh: bool) -> int:
+    """The next value of the hash over a whole history."""
+    return zlib.crc32(f"{wall} {command[0]} {command[1]} {fresh}".encode(), chain)
+
+
+def filler(chain: int) -> bytes:
+    """So much that a state does not fit into one part, and other bytes in every state."""
+    return b"".join(zlib.crc32(b"%d" % n, chain).to_bytes(4, "big") for n in range(40))
+
+
+class Ledger:
+    """`last` is its dedupe table; `chain` stands for all that ever happened to it."""
+
+    def __init__(self, applied: Applied = lambda *_: None) -> None:
+        self.number = 0
+        self.chain = 0
+        self.last: dict[str, int] = {}
+        self._applied = applied
+
+    def apply(self, number: int, wall: int, command: Command) -> list[Command]:
+        assert number == self.number + 1
+        self.number = number
+        who, what = command
+        fresh = what == self.last.get(who, 0) + 1
+        if fresh:
+            self.last[who] = what
+        self.chain = link(self.chain, wall, command, fresh)
+        self._applied(number, wall, command, fresh, self.chain)
+        known = self.last.get(who, 0)
+        return [(who, known)] if what <= known else []
+
+    def get_state(self) -> bytes:
+        return msgspec.msgpack.encode([self.number, self.chain, sorted(self.last.items()), filler(self.chain)])
+
+    def set_state(self, state: bytes) -> None:
+        self.number, self.chain, last, filled = msgspec.msgpack.decode(state)
+        assert filled == filler(self.chain), "a state is put together from two"
+        self.last = dict(last)
+
+
+def encode(command: Command) -> bytes:
+    return msgspec.msgpack.encode(command)
+
+
+def decode(raw: msgspec.Raw) -> Command:
+    who, what = msgspec.msgpack.decode(raw)
+    return who, what
+
+
+class Door:
+    """Lets commands in, and writes down what came of them at the leader."""
+
+    name: ClassVar[str] = "door"
+
+    def __init__(self, replica: Replica, answered: Callable[[Command], None]) -> None:
+        self._replica = replica
+        self._answered = answered
+        replica.applied = self._on_applied
+
+    def on_requested(self, requested: Requested, out: Outbox) -> None:
+        self._replica.submit(requested.command, out)
+
+    def _on_applied(self, outputs: list[Command], out: Outbox) -> None:
+        if self._replica.is_leading:
+            for output in outputs:
+                self._answered(output)

@@ -1,0 +1,247 @@
+"""Replicas that are behind: values, snapshots in parts, and leaders that have to learn what was decided before them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.kernel.node import InvariantBroken
+from holdfast.protocols.paxos.messages import (
+    Accept,
+    AcceptorState,
+    AskDecided,
+    AskSnapshot,
+    Decided,
+    Entry,
+    Heartbeat,
+    Learn,
+    Promised,
+    ReplicaState,
+    SnapshotPart,
+    Vote,
+)
+from holdfast.protocols.paxos.settings import Protocol
+from holdfast.protocols.paxos.transfer import make_state, pack
+from tests.paxos.bench import Bench, messages
+from tests.paxos.group import Group
+from tests.paxos.ledger import Ledger, encode
+
+
+def value(*numbers: int, trim_before: int = 0) -> msgspec.Raw:
+    commands = [msgspec.Raw(encode(("a", number))) for number in numbers]
+    return msgspec.Raw(msgspec.msgpack.encode(Entry(1, commands, trim_before)))
+
+
+def ledger_after(*numbers: int) -> Ledger:
+    ledger = Ledger()
+    for number, what in enumerate(numbers, 1):
+        ledger.apply(number, 1, ("a", what))
+    return ledger
+
+
+def parts(state: ReplicaState, size: int) -> list[SnapshotPart]:
+    data = pack(state)
+    return [
+        SnapshotPart(state.slot, len(data), state.digest, at, data[at : at + size]) for at in range(0, len(data), size)
+    ]
+
+
+STATE = make_state(9, 4, ledger_after(1, 2, 3, 4).get_state())
+
+
+def follower(**settings: Any) -> Bench:
+    bench = Bench(**settings)
+    bench.meet()
+    bench.say("r1", Heartbeat(65, 9, 1))
+    return bench
+
+
+# ------------------------------------------------------------------------------------------------------- snapshots
+@pytest.mark.parametrize("kept", range(4))
+def test_a_snapshot_whose_installing_is_cut_off_leaves_the_old_state_or_the_new_one(kept: int) -> None:
+    """The disk keeps any prefix of what was written. What a restart finds is never a mixture."""
+    bench = Bench()
+    bench.meet()
+    old = {name: list(records) for name, records in bench.streams.items()}
+    bench.say("r1", Accept(65, 1, [value(1)]), Accept(65, 2, [value(2)]))
+    voted = {name: list(records) for name, records in bench.streams.items()}
+    bench.say("r1", *parts(STATE, 40))
+    assert bench.ledger.number == 4
+    writes: list[tuple[str, Any]] = [("state", bench.streams["state"][0]), ("acceptor", bench.streams["acceptor"][0])]
+    found = dict(voted)
+    for stream, record in writes[:kept]:
+        found[stream] = [record]
+    again = Bench(streams=found)
+    number, executed = (4, 9) if kept else (0, 0)
+    assert (again.ledger.number, again.replica.decided.executed) == (number, executed)
+    assert again.ledger.get_state() == (STATE.state if kept else Ledger().get_state())
+    assert again.replica.acceptor.promised == 65
+    assert set(again.replica.acceptor.votes) == ({1, 2} if kept < 2 else set())
+    assert old["group"] == again.streams["group"]
+
+
+@pytest.mark.parametrize("missing", range(5))
+def test_a_snapshot_with_a_part_missing_changed_or_out_of_order_changes_nothing(missing: int) -> None:
+    cut = parts(STATE, 40)
+    assert len(cut) >= 5
+    for wrong in (
+        [part for place, part in enumerate(cut) if place != missing],
+        [
+            msgspec.structs.replace(part, data=bytes([part.data[0] ^ 1]) + part.data[1:]) if place == missing else part
+            for place, part in enumerate(cut)
+        ],
+        [*cut[missing:], *cut[:missing]] if missing else cut[1:],
+    ):
+        bench = follower()
+        before = {name: list(records) for name, records in bench.streams.items()}
+        bench.say("r1", *wrong)
+        assert (bench.ledger.number, bench.replica.decided.executed) == (0, 0)
+        assert bench.streams == before
+        bench.say("r1", *cut)
+        bench.say("r1", *cut)  # whatever had come of the wrong ones, the right ones are taken in the end
+        assert bench.ledger.get_state() == STATE.state
+
+
+def test_parts_of_two_snapshots_are_not_put_together() -> None:
+    other = make_state(10, 5, ledger_after(1, 2, 3, 4, 5).get_state())
+    bench = follower()
+    for one, another in zip(parts(STATE, 40), parts(other, 40), strict=True):
+        bench.say("r1", one)
+        bench.say("r2", another)
+    bench.say("r2", *parts(other, 40))
+    assert bench.ledger.get_state() == other.state
+    assert bench.replica.decided.executed == 10
+
+
+def test_a_state_on_the_disk_that_is_not_what_it_was_stops_the_replica() -> None:
+    broken = ReplicaState(STATE.slot, STATE.commands, STATE.state[:-1] + b"x", STATE.digest)
+    with pytest.raises(InvariantBroken, match="a snapshot is what it was"):
+        Bench(streams={"state": [broken]})
+
+
+def test_a_part_that_comes_twice_is_answered_once() -> None:
+    """Every repetition by the timer would begin one more conversation, and all would go on to the end."""
+    bench = follower()
+    first, *_ = parts(STATE, 40)
+    assert messages(bench.say("r1", first), AskSnapshot) == [AskSnapshot(9, 40)]
+    assert messages(bench.say("r1", first), AskSnapshot) == []
+
+
+def test_the_rest_of_a_snapshot_is_asked_of_the_one_who_began_it_and_of_no_other() -> None:
+    """Another may have no snapshot, and would be silent for ever; it has values."""
+    bench = follower()
+    bench.say("r1", parts(STATE, 40)[0])
+    assert messages(bench.fire("behind", 100), AskSnapshot) == [AskSnapshot(9, 40)]
+    bench.say("r2", Heartbeat(66, 9, 1))
+    sent = bench.fire("behind", 100)
+    assert [(send.to, send.message) for send in sent] == [("r2", AskDecided(1))]
+
+
+def test_a_snapshot_that_is_being_sent_is_sent_to_its_end_though_there_is_a_newer_one() -> None:
+    """Or one who is behind would begin anew with each, and never get there."""
+    bench = Bench(part_bytes=50, trim_keep=1)
+    bench.meet()
+    for slot in (1, 2):
+        bench.say("r1", Accept(65, slot, [value(slot, trim_before=slot)]), Learn(65, [slot]))
+    assert bench.replica.decided.executed == 2
+    [part] = messages(bench.say("r2", AskDecided(1)), SnapshotPart)
+    assert (part.slot, part.offset) == (2, 0)
+    bench.say("r1", Accept(65, 3, [value(3, trim_before=3)]), Learn(65, [3]))
+    [part] = messages(bench.say("r2", AskSnapshot(2, 50)), SnapshotPart)
+    assert (part.slot, part.offset) == (2, 50)
+    [part] = messages(bench.say("r2", AskSnapshot(1, 50)), SnapshotPart)  # that one is gone
+    assert (part.slot, part.offset) == (3, 0)
+
+
+@pytest.mark.parametrize("protocol", Protocol)
+def test_a_replica_that_is_far_behind_catches_up_under_load(protocol: Protocol) -> None:
+    group = Group(5, protocol=protocol, ask_ms=10, options={"trim_every": 5, "trim_keep": 1, "part_bytes": 40})
+    group.start()
+    assert group.run(5_000, lambda: group.watch.prefix > 5)
+    last = next(name for name in group.hosts if name != group.leader())
+    group.hosts[last].stop(power_cut=True)
+    chosen = group.watch.prefix
+    assert group.run(5_000, lambda: group.watch.prefix > chosen + 50)
+    group.hosts[last].start()
+    assert group.run(5_000, group.serves_again())
+    assert group.watch.disks[last].state > chosen
+
+
+# --------------------------------------------------------------------------------------------------------- leaders
+def test_a_leader_that_can_learn_nothing_of_what_others_executed_asks_for_their_votes_again() -> None:
+    """r1 promised when it had executed 10 slots, and was restarted: it knows its votes, and not what was decided."""
+    bench = Bench()
+    bench.meet()
+    ballot = bench.lead(executed=10)
+    for _ in range(20):
+        bench.fire("repeat", 100)
+    assert not bench.replica.is_leading
+    votes = [Vote(slot, 1, value(slot)) for slot in range(1, 11)]
+    again = bench.lead(executed=0, votes=votes)
+    assert again > ballot
+    bench.say("r1", Learn(again, list(range(1, 11))))
+    assert bench.replica.decided.executed == 10
+
+
+def test_a_leader_that_is_learning_goes_on_leading() -> None:
+    bench = Bench()
+    bench.meet()
+    bench.lead(executed=40)
+    for slot in range(1, 41):
+        bench.fire("repeat", 100)
+        bench.say("r1", Decided(slot, [value(slot)]))
+    assert bench.replica.is_leading
+    assert bench.replica.decided.executed == 40
+
+
+def test_a_leader_proposes_nothing_in_slots_that_others_have_executed() -> None:
+    """Their votes may be forgotten there: what it would pick could be anything."""
+    bench = Bench()
+    bench.meet()
+    bench.lead(executed=5, votes=[Vote(7, 1, value(7))])
+    accepts = messages(bench.fire("repeat", 100), Accept)
+    assert {accept.first for accept in accepts} == {6, 7}
+
+
+def test_a_leader_that_was_brought_up_by_a_snapshot_does_not_repeat_what_is_in_it() -> None:
+    bench = Bench()
+    bench.meet()
+    bench.lead(executed=7, votes=[Vote(slot, 1, value(slot)) for slot in (8, 9, 10)])
+    assert {accept.first for accept in messages(bench.fire("repeat", 100), Accept)} == {8, 9, 10}
+    bench.say("r1", *parts(STATE, 40))
+    assert {accept.first for accept in messages(bench.fire("repeat", 100), Accept)} == {10}
+
+
+# ------------------------------------------------------------------------------------------------------ odd messages
+def test_a_value_that_contradicts_what_is_decided_stops_the_replica() -> None:
+    bench = follower()
+    bench.say("r1", Decided(2, [value(2)]))
+    with pytest.raises(InvariantBroken, match="one value is chosen"):
+        bench.say("r2", Decided(2, [value(3)]))
+
+
+def test_an_accept_that_is_repeated_after_the_slot_was_trimmed_changes_nothing_that_counts() -> None:
+    bench = Bench(trim_keep=1)
+    bench.meet()
+    for slot in range(1, 6):
+        trim = 5 if slot == 5 else 0
+        bench.say("r1", Accept(65, slot, [value(slot, trim_before=trim)]), Learn(65, [slot]))
+    assert set(bench.replica.acceptor.votes) == {5}
+    state = bench.ledger.get_state()
+    [learn] = {tuple(message.slots) for message in messages(bench.say("r1", Accept(65, 2, [value(2)])), Learn)}
+    assert learn == (2,)  # it has the vote again, on its disk; the slot is executed
+    assert (bench.replica.decided.executed, bench.ledger.get_state()) == (5, state)
+    again = Bench(streams=bench.streams, trim_keep=1)
+    assert again.replica.decided.executed == 5
+    assert again.replica.acceptor.promised == 65
+
+
+def test_a_trimmed_acceptor_keeps_its_promise() -> None:
+    bench = Bench(trim_keep=1)
+    bench.meet()
+    bench.say("r1", Accept(65, 1, [value(1, trim_before=1)]), Learn(65, [1]))
+    assert [type(record) for record in bench.streams["acceptor"]] == [AcceptorState]
+    again = Bench(streams={"acceptor": [*bench.streams["acceptor"], Promised(129)]})
+    assert again.replica.acceptor.promised == 129

@@ -1,0 +1,306 @@
+"""What must hold at every moment of a group's life, judged from outside.
+
+The watch sees three things: what becomes safe on each disk, what leaves each machine, and what each application is
+given. From the first it works out by itself what is chosen, and from that what every application has to see. It raises
+`Violation` in the step in which something is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from holdfast.kernel.messages import Message, Record
+from holdfast.kernel.outbox import Append, Snapshot, Truncate
+from holdfast.protocols.paxos.messages import (
+    Accept,
+    AcceptedVotes,
+    AcceptorState,
+    Decided,
+    Entry,
+    Formed,
+    Greeting,
+    Heartbeat,
+    HeartbeatSeen,
+    Learn,
+    Prepare,
+    Promise,
+    Promised,
+    Refused,
+    ReplicaState,
+    SnapshotPart,
+)
+from holdfast.protocols.paxos.replica import Replica
+from holdfast.sim.disk import Disk
+from tests.paxos.ledger import Command, Ledger, decode, link
+from tests.paxos.oracle import oracle
+
+_read_entry = msgspec.msgpack.Decoder(Entry).decode
+
+
+class Violation(AssertionError):  # noqa: N818 - not an error of the caller
+    """Something that must never happen did."""
+
+
+def hold(holds: object, problem: str, *details: object) -> None:
+    if not holds:
+        raise Violation(f"{problem} {details}" if details else problem)
+
+
+@dataclass
+class OnDisk:
+    """What one disk holds for sure."""
+
+    promised: int = 0
+    votes: dict[int, tuple[int, bytes]] = field(default_factory=dict)  # slot → ballot, value
+    voted: set[tuple[int, int]] = field(default_factory=set)  # (slot, ballot), also what was trimmed
+    state: int = 0  # the slot of the snapshot
+    written: dict[str, str] = field(default_factory=dict)  # the disks, before all have confirmed them
+    formed: dict[str, str] = field(default_factory=dict)
+
+
+class WatchedDisk(Disk):
+    """Tells of everything that becomes safe."""
+
+    stored: Callable[[Append | Snapshot | Truncate], None]
+
+    def _carry_out(self, operation: Append | Snapshot | Truncate) -> None:
+        super()._carry_out(operation)
+        self.stored(operation)
+
+
+class Watch:
+    """One run's. `history` is what a single machine would have executed: the chosen values, in the order of slots."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.disks = {name: OnDisk() for name in names}
+        self.places = {name: place for place, name in enumerate(self.disks)}
+        self.quorum = len(self.disks) // 2 + 1
+        self.wiped: set[str] = set()
+        self.greetings = 0  # that were sent
+        self.asked: set[Command] = set()
+        self.chosen: dict[int, tuple[int, bytes]] = {}  # slot → the first ballot in which it was chosen, value
+        self.prefix = 0  # all slots up to here are chosen
+        self.counts = [0]  # slot → how many commands there are up to it
+        self.history: list[tuple[int, Command, bool]] = []  # wall, command, whether it was new
+        self.chains = [0]
+        self.last: dict[str, int] = {}
+        self._proposed: dict[tuple[int, int], bytes] = {}  # (slot, ballot) → value
+        self._voters: dict[tuple[int, int], set[str]] = {}
+        self._prepared: dict[int, tuple[str, int]] = {}  # ballot → who, in which life
+        self._last_ballot: dict[str, int] = {}
+        self._lost_promises: dict[str, int] = {}  # of wiped disks: they were on the disk when they were told
+        self.elections: dict[
+            int, tuple[int, dict[int, bytes | None]]
+        ] = {}  # ballot → first slot, what must be proposed
+        self._checks: dict[type[Message], Callable[[str, int, Any], None]] = {
+            Prepare: self._on_prepare,
+            Promise: self._on_promise,
+            Refused: self._on_refused,
+            Accept: self._on_accept,
+            Learn: self._on_learn,
+            Heartbeat: self._on_heartbeat,
+            HeartbeatSeen: self._on_heartbeat,
+            Decided: self._on_decided,
+            SnapshotPart: self._on_snapshot_part,
+        }
+
+    # -------------------------------------------------------------------------------------------------------- disks
+    def stored(self, name: str, operation: Append | Snapshot | Truncate) -> None:
+        if isinstance(operation, Truncate):
+            return
+        record: Record = operation.record
+        disk = self.disks[name]
+        match record:
+            case Promised():
+                self._promise(disk, name, record.ballot)
+            case AcceptedVotes():
+                self._promise(disk, name, record.ballot)
+                for slot, value in enumerate(record.values, record.first):
+                    self._vote(disk, name, slot, record.ballot, bytes(value))
+            case AcceptorState():
+                hold(record.promised >= disk.promised, "a promise is forgotten by trimming", name)
+                kept = {vote.slot: (vote.ballot, bytes(vote.value)) for vote in record.votes}
+                for slot, vote in disk.votes.items():
+                    hold(slot in kept or slot <= disk.state, "a vote is trimmed that no snapshot covers", name, slot)
+                    hold(kept.get(slot, vote) == vote, "a vote is changed by trimming", name, slot)
+                disk.promised, disk.votes = record.promised, kept
+            case ReplicaState():
+                hold(record.slot >= disk.state, "an older snapshot takes a newer one's place", name)
+                self._state(name, record.slot, record.commands, record.state)
+                disk.state = record.slot
+            case Formed():
+                hold(disk.written in ({}, record.disks), "other disks are written down", name)
+                disk.written = dict(record.disks)
+                if record.confirmed:
+                    others = [other.formed for other in self.disks.values() if other.formed]
+                    hold(record.disks in others or not others, "a group is formed with other disks", name)
+                    disk.formed = dict(record.disks)
+
+    def wipe(self, name: str, remember: bool) -> None:
+        self._lost_promises[name] = max(self._lost_promises.get(name, 0), self.disks[name].promised)
+        self.disks[name] = OnDisk()
+        if remember:
+            self.wiped.add(name)
+
+    def _promise(self, disk: OnDisk, name: str, ballot: int) -> None:
+        hold(ballot >= disk.promised, "a promise is broken", name, ballot, disk.promised)
+        hold(disk.formed, "a promise or a vote comes before the group is formed", name)
+        disk.promised = ballot
+
+    def _vote(self, disk: OnDisk, name: str, slot: int, ballot: int, value: bytes) -> None:
+        hold(name not in self.wiped, "a wiped disk votes", name)
+        known = self._proposed.setdefault((slot, ballot), value)
+        hold(known == value, "a ballot has two values in one slot", slot, ballot)
+        if slot in disk.votes:
+            hold(disk.votes[slot][0] <= ballot, "a later vote has a lower ballot", name, slot)
+        disk.votes[slot] = (ballot, value)
+        disk.voted.add((slot, ballot))
+        if slot in self.chosen:
+            first, chosen = self.chosen[slot]
+            hold(ballot < first or value == chosen, "a vote is against what is chosen", name, slot, ballot)
+        voters = self._voters.setdefault((slot, ballot), set())
+        voters.add(name)
+        if len(voters) >= self.quorum:
+            self._choose(slot, ballot, value)
+
+    def _choose(self, slot: int, ballot: int, value: bytes) -> None:
+        if slot in self.chosen:
+            hold(self.chosen[slot][1] == value, "a slot has two values", slot)
+            return
+        self.chosen[slot] = (ballot, value)
+        while self.prefix + 1 in self.chosen:
+            self.prefix += 1
+            entry = _read_entry(self.chosen[self.prefix][1])
+            for raw in entry.commands:
+                command = decode(raw)
+                hold(command in self.asked, "something is chosen that nobody asked for", slot, command)
+                fresh = command[1] == self.last.get(command[0], 0) + 1
+                if fresh:
+                    self.last[command[0]] = command[1]
+                self.history.append((entry.wall, command, fresh))
+                self.chains.append(link(self.chains[-1], entry.wall, command, fresh))
+            self.counts.append(len(self.history))
+
+    def _state(self, name: str, slot: int, commands: int, state: bytes) -> None:
+        hold(slot <= self.prefix, "a snapshot has what is not chosen", name, slot)
+        number, chain, last, _ = msgspec.msgpack.decode(state)
+        hold(commands == number == self.counts[slot], "a snapshot has another number of commands", name, slot)
+        hold(chain == self.chains[number], "a snapshot has another history", name, slot)
+        known: dict[str, int] = {}
+        for _, (who, what), fresh in self.history[:number]:
+            if fresh:
+                known[who] = what
+        hold(dict(last) == known, "a snapshot has another dedupe table", name, slot)
+
+    # -------------------------------------------------------------------------------------------------- applications
+    def applied(self, name: str, number: int, wall: int, command: Command, fresh: bool, chain: int) -> None:
+        hold(number <= len(self.history), "something is executed that is not chosen", name, number, command)
+        hold(self.history[number - 1] == (wall, command, fresh), "not what all execute there", name, number, command)
+        hold(chain == self.chains[number], "a replica has another history", name, number)
+
+    def recovered(self, name: str, replica: Replica, ledger: Ledger) -> None:
+        """A node has read its disk."""
+        disk = self.disks[name]
+        hold(replica.acceptor.promised >= disk.promised, "a promise is forgotten at a restart", name)
+        votes = {slot: (vote.ballot, bytes(vote.value)) for slot, vote in replica.acceptor.votes.items()}
+        hold(votes == disk.votes, "votes are forgotten at a restart", name)
+        hold(replica.decided.executed == disk.state, "a restart does not begin at the snapshot", name)
+        hold(ledger.number == self.counts[disk.state], "a restart does not have the snapshot's state", name)
+
+    def answered(self, name: str, command: Command) -> None:
+        hold(name not in self.wiped, "a wiped replica answers", name)
+        hold(command[1] <= self.last.get(command[0], 0), "an answer is for what is not chosen", name, command)
+
+    # ------------------------------------------------------------------------------------------------------ messages
+    def sent(self, name: str, life: int, message: Message) -> None:
+        """A message leaves a machine now."""
+        kind = type(message)
+        self.greetings += kind is Greeting
+        if name in self.wiped:
+            hold(kind is Greeting, "a wiped replica takes part", name, kind.__name__)
+        check = self._checks.get(kind)
+        if check is not None:
+            check(name, life, message)
+
+    def _on_prepare(self, name: str, life: int, prepare: Prepare) -> None:
+        hold(self.disks[name].promised >= prepare.ballot, "a ballot is used that its own disk may forget", name)
+        ballot = prepare.ballot
+        if ballot not in self._prepared:
+            hold(self._last_ballot.get(name, 0) < ballot, "a ballot is lower than one before", name, ballot)
+            self._prepared[ballot], self._last_ballot[name] = (name, life), ballot
+        hold(self._prepared[ballot] == (name, life), "a ballot is used again after a restart", name, ballot)
+
+    def _on_promise(self, name: str, life: int, promise: Promise) -> None:
+        disk = self.disks[name]
+        hold(disk.promised >= promise.ballot, "a promise is not on the disk", name, promise.ballot)
+        hold(promise.executed <= self.prefix, "a replica says that it executed what is not chosen", name)
+        told = {vote.slot: vote.ballot for vote in promise.votes}
+        for vote in promise.votes:
+            hold((vote.slot, vote.ballot) in disk.voted, "a vote is told that is not on the disk", name, vote.slot)
+        first = max(promise.first, promise.executed + 1)
+        for slot, (ballot, _) in disk.votes.items():
+            if slot >= first and ballot < promise.ballot:
+                hold(told.get(slot, 0) >= ballot, "a promise keeps silent about a vote", name, slot, ballot)
+
+    def _on_refused(self, name: str, life: int, refused: Refused) -> None:
+        hold(self.disks[name].promised >= refused.promised, "a refusal's promise is not on the disk", name)
+
+    def _on_accept(self, name: str, life: int, accept: Accept) -> None:
+        ballot = accept.ballot
+        hold(ballot in self.elections, "a value is proposed without a majority's promises", name, ballot)
+        first, picked = self.elections[ballot]
+        for slot, value in enumerate(accept.values, accept.first):
+            known = self._proposed.setdefault((slot, ballot), bytes(value))
+            hold(known == bytes(value), "a ballot has two values in one slot", slot, ballot)
+            hold(slot >= first, "something is proposed in a slot that is decided", name, slot)
+            wanted = picked.get(slot, known)
+            if wanted is None:
+                entry = _read_entry(value)
+                hold(not entry.commands and not entry.trim_before, "a gap is not filled with nothing", name, slot)
+            else:
+                hold(wanted == bytes(value), "another value is proposed than the rule wants", name, slot)
+
+    def _on_learn(self, name: str, life: int, learn: Learn) -> None:
+        voted = self.disks[name].voted
+        for slot in learn.slots:
+            hold((slot, learn.ballot) in voted, "a vote is told that is not on the disk", name, slot, learn.ballot)
+
+    def _on_heartbeat(self, name: str, life: int, beat: Heartbeat | HeartbeatSeen) -> None:
+        hold(beat.executed <= self.prefix, "a replica says that it executed what is not chosen", name, beat.executed)
+
+    def _on_decided(self, name: str, life: int, decided: Decided) -> None:
+        for slot, value in enumerate(decided.values, decided.first):
+            hold(slot in self.chosen, "what is not chosen is told as decided", name, slot)
+            hold(self.chosen[slot][1] == bytes(value), "another value is told as decided", name, slot)
+
+    def _on_snapshot_part(self, name: str, life: int, part: SnapshotPart) -> None:
+        hold(part.slot <= self.prefix, "a snapshot has what is not chosen", name, part.slot)
+
+    # ----------------------------------------------------------------------------------------------------- elections
+    def watch_elections(self, name: str, replica: Replica) -> None:
+        """Sees the promises that a proposer is given, and what it makes of them."""
+        proposer = replica.proposer
+        promise = proposer.promise
+        given: dict[int, dict[str, Promise]] = {}
+
+        def watched(peer: str, message: Promise) -> bool:
+            if message.ballot == proposer.ballot:
+                given.setdefault(message.ballot, {})[peer] = message
+            leads = promise(peer, message)
+            if leads:
+                self._elected(name, proposer.ballot, given.get(proposer.ballot, {}))
+            return leads
+
+        proposer.promise = watched  # type: ignore[method-assign, assignment]
+
+    def _elected(self, name: str, ballot: int, promises: dict[str, Promise]) -> None:
+        hold(len(promises) >= self.quorum, "a leader has no majority of promises", name, ballot)
+        for peer in promises:
+            promised = max(self.disks[peer].promised, self._lost_promises.get(peer, 0))
+            hold(promised >= ballot, "a promise is counted that is not on the disk", name, peer)
+        first = 1 + max(promise.executed for promise in promises.values())
+        self.elections[ballot] = (first, oracle([promise.votes for promise in promises.values()], first))
