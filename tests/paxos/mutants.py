@@ -326,7 +326,7 @@ MUTANTS = [
     Mutant("a vote is told before the disk has it", 0, VotesBeforeTheDiskHasIt),
     Mutant("its own vote counts before the disk has it", 0, CountsItsOwnVoteAtOnce),
     Mutant("its own promise counts before the disk has it", 20, CountsItsOwnPromiseAtOnce),
-    Mutant("a restart forgets the promise", 25, ForgetsItsPromise),
+    Mutant("a restart forgets the promise", 35, ForgetsItsPromise),
     Mutant("a restart forgets votes", 0, ForgetsItsVotes),
     Mutant("a ballot is used before its own disk has it", 0, UsesBallotsAgain),
     Mutant("votes are trimmed before the snapshot is written", 0, TrimsWithoutASnapshot),

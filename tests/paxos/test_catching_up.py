@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from holdfast.kernel.inputs import Drained
 from holdfast.kernel.node import InvariantBroken
 from holdfast.protocols.paxos.messages import (
     Accept,
@@ -139,6 +140,15 @@ def test_the_rest_of_a_snapshot_is_asked_of_the_one_who_began_it_and_of_no_other
     assert [(send.to, send.message) for send in sent] == [("r2", AskDecided(1))]
 
 
+def test_a_snapshot_that_was_overtaken_is_not_asked_for_any_more() -> None:
+    """Seed 2419 of the swarm: its parts are of no use, so that asking for them would go on for ever."""
+    bench = follower()
+    bench.say("r1", parts(STATE, 40)[0])
+    bench.say("r1", Decided(1, [value(slot) for slot in range(1, 12)]), Heartbeat(65, 30, 2))
+    assert messages(bench.fire("behind", 100), AskSnapshot) == []
+    assert messages(bench.fire("behind", 100), AskDecided) == [AskDecided(12)]
+
+
 def test_a_snapshot_that_is_being_sent_is_sent_to_its_end_though_there_is_a_newer_one() -> None:
     """Or one who is behind would begin anew with each, and never get there."""
     bench = Bench(part_bytes=50, trim_keep=1)
@@ -194,6 +204,23 @@ def test_a_leader_that_is_learning_goes_on_leading() -> None:
         bench.say("r1", Decided(slot, [value(slot)]))
     assert bench.replica.is_leading
     assert bench.replica.decided.executed == 40
+
+
+def test_a_leader_that_is_behind_answers_nothing_before_it_has_executed_what_was_decided_before_it() -> None:
+    """What it takes in stands behind all that: the answer comes from the state that the others have."""
+    bench = Bench()
+    answers: list[Any] = []
+    bench.replica.applied = lambda outputs, out: answers.extend(outputs)
+    bench.meet()
+    ballot = bench.lead(executed=3)
+    bench.replica.submit(("a", 3), bench.out)  # which was done before it led
+    [accept] = {(message.ballot, message.first) for message in messages(bench.handle(Drained("r1", 0, 0)), Accept)}
+    assert accept == (ballot, 4)
+    bench.say("r1", Learn(ballot, [4]))
+    assert answers == []
+    bench.say("r1", Decided(1, [value(1), value(2), value(3)]))
+    assert answers == [("a", 1), ("a", 2), ("a", 3), ("a", 3)]
+    assert bench.replica.decided.executed == 4
 
 
 def test_a_leader_proposes_nothing_in_slots_that_others_have_executed() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.kernel.time import MILLISECOND
-from holdfast.protocols.paxos.messages import Accept, Canvass, Heartbeat, Prepare
+from holdfast.protocols.paxos.messages import Accept, Canvass, CanvassAnswer, Heartbeat, Prepare
 from holdfast.protocols.paxos.settings import Protocol
 from tests.paxos.bench import Bench, messages
 from tests.paxos.group import Group
@@ -165,3 +165,12 @@ def test_a_leader_steps_down_before_a_higher_ballot_and_says_no_more_under_its_o
     assert not bench.replica.is_leading
     bench.replica.submit(("a", 2), bench.out)
     assert messages([*bench.fire("repeat", 100), *bench.fire("beat", 100)], Accept) == []
+
+
+def test_support_that_comes_when_a_leader_is_there_is_not_used_against_it() -> None:
+    bench = Bench()
+    bench.meet()
+    canvass = messages(bench.fire("patience", 2_000), Canvass)[0]
+    bench.say("r1", Heartbeat(65, 0, 1))
+    assert messages(bench.say("r2", CanvassAnswer(canvass.ballot, True)), Prepare) == []
+    assert bench.replica.acceptor.promised == 0

@@ -453,6 +453,7 @@ class Replica:
             return
         self._step_down_below(beat.ballot, out)
         before = self.liveness.leader
+        self._canvassed = 0  # there is a leader: support that comes late is not used against it
         self.liveness.heard(beat.ballot, beat.executed, out.now)
         if self.liveness.leader != before:
             self.followed(out)
@@ -541,8 +542,10 @@ class Replica:
         """Asks someone who is further; a leader that has just been elected may be behind too."""
         ahead = [peer for peer in self._links if self.liveness.executed.get(peer, 0) > self.decided.executed]
         target = self.liveness.leader if self.liveness.leader in self._links else ""
+        # A snapshot that we have got ahead of meanwhile is not wanted any more, nor one that its sender has not begun.
+        begun = self._incoming_from if self._incoming.offset and self._incoming.slot > self.decided.executed else ""
         for peer in [target] if target else ahead or list(self._links):
-            if self._incoming.offset and peer == self._incoming_from:
+            if peer == begun:
                 out.send(peer, AskSnapshot(self._incoming.slot, self._incoming.offset), after=NOW)
             else:
                 out.send(peer, AskDecided(self.decided.executed + 1), after=NOW)
