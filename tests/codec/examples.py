@@ -79,7 +79,7 @@ MESSAGE_EXAMPLES: list[Message] = [
     paxos.CanvassAnswer(65, True),
     paxos.TakeOver(65),
     paxos.Prepare(65, 2),
-    paxos.Promise(65, 2, [paxos.Vote(3, 64, VALUE)], 1),
+    paxos.Promise(65, 2, [paxos.Vote(3, 64, VALUE)], 1, 2, 3),
     paxos.Refused(129),
     paxos.Accept(65, 3, [VALUE, VALUE]),
     paxos.Learn(65, [3, 4]),

@@ -10,7 +10,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.outbox import Append, RecordingOutbox, Send, Snapshot
 from holdfast.kernel.parts import Assembly
-from holdfast.protocols.paxos.messages import CanvassAnswer, Greeting, Prepare, Promise, Vote
+from holdfast.protocols.paxos.messages import Canvass, CanvassAnswer, Greeting, Prepare, Promise, Vote
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import Member, PaxosSettings
 from tests.paxos.ledger import Ledger, decode, encode
@@ -70,15 +70,19 @@ class Bench:
         for peer in self.peers:
             self.say(peer, Greeting(DISK, self.disks, True))
 
+    def canvass(self) -> int:
+        """Wants to lead, and `r1` has nothing against it. Gives the ballot that is prepared."""
+        sent = self.fire("patience", 2_000)
+        canvass = next(send.message for send in sent if isinstance(send.message, Canvass))
+        sent = self.say("r1", CanvassAnswer(canvass.ballot, True))
+        return next(send.message.ballot for send in sent if isinstance(send.message, Prepare))
+
     def lead(self, executed: int = 0, votes: list[Vote] | None = None) -> int:
         """Is elected by `r1`, which has executed so much and voted so. Gives the ballot."""
-        sent = self.fire("patience", 2_000)
-        canvass = next(send.message for send in sent if send.to == "r1")
-        sent = self.say("r1", CanvassAnswer(canvass.ballot, True))  # type: ignore[attr-defined]
-        prepare = next(send.message for send in sent if isinstance(send.message, Prepare))
-        self.say("r1", Promise(prepare.ballot, prepare.first, votes or [], executed))
+        ballot = self.canvass()
+        self.say("r1", Promise(ballot, self.replica.decided.executed + 1, votes or [], executed))
         assert self.replica.is_leading
-        return prepare.ballot
+        return ballot
 
 
 def messages(sent: list[Send], kind: type[Message]) -> list[Any]:

@@ -23,6 +23,7 @@ from holdfast.protocols.paxos.messages import (
     Vote,
 )
 from holdfast.protocols.paxos.picking import pick
+from holdfast.protocols.paxos.promises import PromiseParts
 from holdfast.protocols.paxos.proposer import Phase, Proposer
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.transfer import IncomingSnapshot, make_state
@@ -231,6 +232,10 @@ def _from_its_own_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proposer_module, "pick", lambda promises, first: dict(list(pick(promises, first).items())[:1]))
 
 
+def _one_part_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PromiseParts, "add", lambda self, peer, promise: promise)
+
+
 # ------------------------------------------------------------------------------------------------------ the learner
 def _one_voter_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     def vote(self: DecidedLog, ballot: int, slot: int, voter: str) -> None:
@@ -346,6 +351,7 @@ MUTANTS = [
     Mutant("nothing is picked", 0, patch=_nothing),
     Mutant("open slots are filled with nothing", 0, patch=_only_nothing),
     Mutant("only the first open slot is picked", 0, patch=_from_its_own_gap),
+    Mutant("one part of a promise is enough", 1, patch=_one_part_is_enough),
     Mutant("one voter counts twice", 0, patch=_one_voter_twice),
     Mutant("votes of different ballots are counted together", 11, patch=_votes_of_all_ballots),
     Mutant("slots are executed out of order", 0, patch=_out_of_order),

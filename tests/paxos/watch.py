@@ -90,6 +90,7 @@ class Watch:
         self.last: dict[str, int] = {}
         self._proposed: dict[tuple[int, int], bytes] = {}  # (slot, ballot) → value
         self._voters: dict[tuple[int, int], set[str]] = {}
+        self._told: dict[tuple[str, int], dict[int, int]] = {}  # who, ballot → votes in all parts of the promise
         self._prepared: dict[int, tuple[str, int]] = {}  # ballot → who, in which life
         self._last_ballot: dict[str, int] = {}
         self._lost_promises: dict[str, int] = {}  # of wiped disks: they were on the disk when they were told
@@ -238,9 +239,12 @@ class Watch:
         disk = self.disks[name]
         hold(disk.promised >= promise.ballot, "a promise is not on the disk", name, promise.ballot)
         hold(promise.executed <= self.prefix, "a replica says that it executed what is not chosen", name)
-        told = {vote.slot: vote.ballot for vote in promise.votes}
+        told = self._told.setdefault((name, promise.ballot), {})
+        told |= {vote.slot: vote.ballot for vote in promise.votes}
         for vote in promise.votes:
             hold((vote.slot, vote.ballot) in disk.voted, "a vote is told that is not on the disk", name, vote.slot)
+        if promise.part < promise.last:
+            return
         first = max(promise.first, promise.executed + 1)
         for slot, (ballot, _) in disk.votes.items():
             if slot >= first and ballot < promise.ballot:
@@ -299,8 +303,10 @@ class Watch:
 
     def _elected(self, name: str, ballot: int, promises: dict[str, Promise]) -> None:
         hold(len(promises) >= self.quorum, "a leader has no majority of promises", name, ballot)
-        for peer in promises:
+        for peer, promise in promises.items():
             promised = max(self.disks[peer].promised, self._lost_promises.get(peer, 0))
             hold(promised >= ballot, "a promise is counted that is not on the disk", name, peer)
+            told = {vote.slot: vote.ballot for vote in promise.votes}
+            hold(peer == name or told == self._told[peer, ballot], "a promise is counted in part", name, peer)
         first = 1 + max(promise.executed for promise in promises.values())
         self.elections[ballot] = (first, oracle([promise.votes for promise in promises.values()], first))

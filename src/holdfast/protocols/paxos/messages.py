@@ -6,7 +6,7 @@ there and with which disk, heartbeats, catching up.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -69,12 +69,15 @@ class Prepare(Message, frozen=True):
 
 class Promise(Message, frozen=True):
     """Nothing below the ballot is accepted any more. `executed` is the last slot that the sender has executed: up to
-    there everything is decided. `votes` are all that it accepted behind that, and from the asked slot on."""
+    there everything is decided. `votes` are all that it accepted behind that, and from the asked slot on; in parts 0 to
+    `last`, since they may be many."""
 
     ballot: int
     first: int
     votes: list[Vote]
     executed: int
+    part: Annotated[int, msgspec.Meta(ge=0)] = 0
+    last: Annotated[int, msgspec.Meta(ge=0)] = 0
 
     def weight(self) -> int:
         return NOMINAL_WEIGHT + sum(len(vote.value) for vote in self.votes)

@@ -47,6 +47,7 @@ from holdfast.protocols.paxos.messages import (
     TakeOver,
     Value,
 )
+from holdfast.protocols.paxos.promises import PromiseParts, split
 from holdfast.protocols.paxos.proposer import Phase, Proposer
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.protocols.paxos.transfer import IncomingSnapshot, make_state, pack
@@ -123,6 +124,7 @@ class Replica:
         self._greet_due = False  # likewise
         self._canvassed = 0  # the ballot that we would use
         self._supporters: set[str] = set()
+        self._promise_parts = PromiseParts()
         self._own_promise: Promise | None = None  # of the ballot that we prepare, until it is on the disk
         self._learned: dict[int, list[int]] = {}  # of this turn: ballot → slots that we voted for
 
@@ -313,7 +315,8 @@ class Replica:
         self._step_down_below(prepare.ballot, out)
         executed = self.decided.executed
         votes = self.acceptor.votes_from(max(prepare.first, executed + 1))
-        out.send(peer, Promise(prepare.ballot, prepare.first, votes, executed))
+        for part in split(Promise(prepare.ballot, prepare.first, votes, executed), self._settings.part_bytes):
+            out.send(peer, part)
         self._set_timer(out)
 
     def on_accept(self, peer: str, accept: Accept, out: Outbox) -> None:
@@ -370,8 +373,10 @@ class Replica:
         self._tell_all(Prepare(ballot, first), out)
 
     def on_promise(self, peer: str, promise: Promise, out: Outbox) -> None:
-        if self._is_heard(peer):
-            self._count_promise(peer, promise, out)
+        if self._is_heard(peer) and promise.ballot == self.proposer.ballot and promise.part <= promise.last:
+            whole = self._promise_parts.add(peer, promise)
+            if whole is not None:
+                self._count_promise(peer, whole, out)
 
     def _count_promise(self, peer: str, promise: Promise, out: Outbox) -> None:
         self.liveness.executed[peer] = promise.executed
