@@ -65,7 +65,9 @@ class Group:
         self.ledgers: dict[str, Ledger] = {}
         self.replicas: dict[str, Replica] = {}
         members = tuple(Member(name, name, name) for name in names)
-        self.settings = {name: PaxosSettings(name, members, self.protocol, **self.options) for name in names}
+        self.settings = {
+            name: PaxosSettings(name, members, self.protocol, **{"trim_ratio": 0, **self.options}) for name in names
+        }
         for name in names:
             disk = WatchedDisk(Random(f"{self.seed}/{name}"), (100, self.sync_us))
             disk.stored = lambda operation, name=name: self.watch.stored(name, operation)  # type: ignore[misc]

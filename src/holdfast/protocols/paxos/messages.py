@@ -55,8 +55,11 @@ class Canvass(Message, frozen=True):
 
 
 class CanvassAnswer(Message, frozen=True):
+    """`promised`: what the sender promised, so that who was too low asks again with more."""
+
     ballot: int
     yes: bool
+    promised: int = 0
 
 
 # ------------------------------------------------------------------------------------------------------------ Paxos

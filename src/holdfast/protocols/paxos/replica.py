@@ -271,7 +271,8 @@ class Replica:
         decided."""
         executed, settings = self.decided.executed, self._settings
         due = executed - self._trimmed_at >= settings.trim_every or self._bytes_since >= settings.trim_bytes
-        if not due or self._bytes_since < (len(self._snapshot.state) if self._snapshot else 0):
+        written = len(self._snapshot.state) if self._snapshot else 0
+        if not due or self._bytes_since < settings.trim_ratio * written:
             return 0
         held = sorted([executed, *(self.liveness.held.get(peer, 0) for peer in self._links)], reverse=True)
         safe = held[self._quorum - 1] if len(held) >= self._quorum else 0
@@ -349,10 +350,13 @@ class Replica:
             trusting = self.is_leading or (self.liveness.trusts_leader(out.now) and self.liveness.leader != peer)
             near = canvass.executed >= self.decided.executed or self.decided.knows(canvass.executed + 1)
             yes = not trusting and near and canvass.ballot > self.acceptor.promised
-            out.send(peer, CanvassAnswer(canvass.ballot, yes), after=NOW)
+            out.send(peer, CanvassAnswer(canvass.ballot, yes, self.acceptor.promised), after=NOW)
 
     def on_canvass_answer(self, peer: str, answer: CanvassAnswer, out: Outbox) -> None:
-        if self._is_heard(peer) and answer.yes and answer.ballot == self._canvassed:
+        if not self._is_heard(peer):
+            return
+        self.liveness.see(answer.promised)
+        if answer.yes and answer.ballot == self._canvassed:
             self._supporters.add(peer)
             self._count_support(out)
 
