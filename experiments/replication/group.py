@@ -6,6 +6,7 @@ import asyncio
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from signal import SIGCONT, SIGKILL, Signals
 
@@ -40,14 +41,25 @@ class ReplicaGroup:
         self.url = "holdfast://" + ",".join(self.addresses.values())
         self.site = folder / "group.toml"
         self.folder = folder
+        self._scheme = f'[scheme]\nkind = "paxos"\nprotocol = "{protocol}"\npipeline = {pipeline}\n'
+        self._rest = rest
+        self._views: dict[str, Path] = {}  # site files of single replicas
+        self._write(self.site, self.addresses, self.peers)
+        self.processes: dict[str, subprocess.Popen[str]] = {}
+
+    def _write(self, path: Path, addresses: Mapping[str, str], peers: Mapping[str, str]) -> None:
         entries = [
-            f'[[broker]]\nid = "{name}"\naddress = "{self.addresses[name]}"\npeer_address = "{self.peers[name]}"\n'
-            f'data = "{folder}/{name}"\n'
+            f'[[broker]]\nid = "{name}"\naddress = "{addresses[name]}"\npeer_address = "{peers[name]}"\n'
+            f'data = "{self.folder}/{name}"\n'
             for name in self.names
         ]
-        scheme = f'[scheme]\nkind = "paxos"\nprotocol = "{protocol}"\npipeline = {pipeline}\n'
-        self.site.write_text(scheme + "".join(entries) + rest)
-        self.processes: dict[str, subprocess.Popen[str]] = {}
+        path.write_text(self._scheme + "".join(entries) + self._rest)
+
+    def write_view(self, name: str, addresses: Mapping[str, str], peers: Mapping[str, str]) -> None:
+        """Lets one replica find the others somewhere else than they are; it listens where it always does."""
+        self._views[name] = self.folder / f"group-{name}.toml"
+        own = ({name: self.addresses[name]}, {name: self.peers[name]})
+        self._write(self._views[name], {**self.addresses, **addresses, **own[0]}, {**self.peers, **peers, **own[1]})
 
     def __enter__(self) -> ReplicaGroup:
         return self
@@ -60,7 +72,8 @@ class ReplicaGroup:
         """Starts some, or all that are not there."""
         started = []
         for name in names or [name for name in self.names if name not in self.processes]:
-            command = [sys.executable, "-m", "holdfast.cli", "broker", str(self.site), "--id", name]
+            site = self._views.get(name, self.site)
+            command = [sys.executable, "-m", "holdfast.cli", "broker", str(site), "--id", name]
             with (self.folder / f"{name}.log").open("a") as log:
                 self.processes[name] = subprocess.Popen(
                     [*command, "--log-level", "warning"], stdout=subprocess.PIPE, stderr=log, text=True
@@ -107,3 +120,30 @@ class ReplicaGroup:
                 return max(leading)[1]
             await asyncio.sleep(LOOK_EVERY_S)
         raise RuntimeError(f"nobody leads within {within_s:g} s")
+
+    async def caught_up(self, within_s: float = 60.0) -> None:
+        """Returns when every replica that runs hears all others and has executed what the leader had at some moment."""
+        deadline = asyncio.get_running_loop().time() + within_s
+        wanted = 0
+        while asyncio.get_running_loop().time() < deadline:
+            answers = await asyncio.gather(*(self.inspect(name) for name in self.processes))
+            measures = [answer.measures for answer in answers if answer is not None]
+            wanted = wanted or max((each["replica_slots_executed"] for each in measures), default=0)
+            if len(measures) == len(self.processes) and all(
+                each["replica_slots_executed"] >= wanted and each["replica_peers"] == len(self.processes) - 1
+                for each in measures
+            ):
+                return
+            await asyncio.sleep(LOOK_EVERY_S)
+        raise RuntimeError(f"the replicas have not caught up within {within_s:g} s")
+
+    async def heads(self, within_s: float = 20.0) -> dict[str, int]:
+        """The last position of every replica's log, once all have executed as much, or when time is up."""
+        deadline = asyncio.get_running_loop().time() + within_s
+        while True:
+            answers = await asyncio.gather(*(self.inspect(name) for name in self.processes))
+            told = {answer.broker: answer.measures for answer in answers if answer is not None}
+            same = len({each["replica_slots_executed"] for each in told.values()}) == 1
+            if (same and len(told) == len(self.processes)) or asyncio.get_running_loop().time() > deadline:
+                return {name: told[name]["log_head"] if name in told else -1 for name in self.processes}
+            await asyncio.sleep(LOOK_EVERY_S)

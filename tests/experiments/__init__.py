@@ -1,0 +1,1 @@
+"""What experiments compute, without running them."""
