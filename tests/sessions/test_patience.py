@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.kernel.outbox import Disconnect
+from holdfast.kernel.outbox import Connect, Disconnect
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.protocols.sessions.messages import Ping, Pong
+from holdfast.protocols.sessions.messages import Accepted, Ping, Pong, SessionOpened
 from tests.sessions.bench import ClientBench, shown
 
 
@@ -47,3 +47,19 @@ def test_pings_are_saved_while_something_is_heard() -> None:
         said += shown(bench.advance(50 * MILLISECOND))
         bench.say(Pong())
     assert said == []
+
+
+def test_patience_does_not_grow_from_one_failed_broker_to_the_next_while_traffic_saves_the_pings() -> None:
+    bench = ClientBench("a:1", "a:2")
+    bench.open()
+    for _ in range(4):
+        assert leaves_after(bench) <= SECOND
+        bench.handle(bench.down())
+        (address,) = (effect.address for effect in bench.advance(50 * MILLISECOND) if isinstance(effect, Connect))
+        bench.handle(bench.up(address=address))
+        bench.say(SessionOpened(5, 0, 100, 9))
+        pinged = False
+        for _ in range(20):
+            pinged |= ("b1", Ping()) in shown(bench.advance(50 * MILLISECOND))
+            bench.say(Pong() if pinged else Accepted(0))  # something is heard all the time
+        assert pinged

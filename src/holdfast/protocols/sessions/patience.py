@@ -21,6 +21,7 @@ class Patience:
         self._silent_after = settings.silent_after_with_choice
         self._opening_max = settings.opening_max_with_choice
         self._pinged_at = 0
+        self._is_guess = False  # how long to wait, since the last broker was silent
 
     @property
     def ping_every(self) -> int:
@@ -35,8 +36,9 @@ class Patience:
         return self._opening_max if self.has_choice else self._settings.opening_max
 
     def needs_ping(self, heard_at: int, now: int) -> bool:
-        """With a choice pings are frequent, so that they are saved where other traffic shows as much."""
-        return not self.has_choice or now - heard_at >= self.ping_every // 2
+        """With a choice pings are frequent, so that they are saved where other traffic shows as much. It does not show
+        how long the way is, which is to be found out after a silence, or every silence would double the patience."""
+        return not self.has_choice or self._is_guess or now - heard_at >= self.ping_every // 2
 
     def pinged(self, now: int) -> None:
         self._pinged_at = self._pinged_at or now
@@ -45,10 +47,10 @@ class Patience:
         if self._pinged_at:
             needed = max(ROUND_TRIPS * (now - self._pinged_at), self._settings.silent_after_with_choice)
             self._silent_after = min(needed, self._settings.silent_after)
-            self._pinged_at = 0
+            self._pinged_at, self._is_guess = 0, False
 
     def was_silent(self) -> None:
-        self._pinged_at = 0
+        self._pinged_at, self._is_guess = 0, True
         self._silent_after = min(2 * self._silent_after, self._settings.silent_after)
 
     def was_not_opened(self) -> None:
