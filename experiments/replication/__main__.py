@@ -5,35 +5,50 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
 from benchmarks import machine
+from experiments.replication.crash import CRASHES, SIZES, run_crash, write
 from experiments.replication.cuts import run_cuts
 from experiments.replication.kills import run_kills
 from experiments.replication.pauses import run_pauses
 
-WHAT = {"kills": run_kills, "pauses": run_pauses, "cuts": run_cuts}
+FAULTS = {"kills": run_kills, "pauses": run_pauses, "cuts": run_cuts}
 COUNTS = {"kills": 500, "pauses": 50, "cuts": 50}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Groups of replicas in processes of their own, while they fail.")
-    parser.add_argument("what", choices=WHAT)
+    parser.add_argument("what", choices=(*FAULTS, "crash"))
     parser.add_argument("--count", type=int, help="default " + ", ".join(f"{n} {what}" for what, n in COUNTS.items()))
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--replicas", type=int, default=3, choices=(3, 5, 7))
+    parser.add_argument("--replicas", type=int, choices=(3, 5, 7), help="default 3; for crash 3 and 5, one by one")
     parser.add_argument("--protocol", default="batch", choices=("batch", "multi"))
     parser.add_argument("--calm", action="store_true", help="few events, so that dead replicas do not miss many")
+    parser.add_argument("--to", type=Path, default=Path("var/replication"), help="of crash: where its files go")
     arguments = parser.parse_args()
-    where = machine.description()
-    print(
-        f"{where['processor']}, {where['cores']} cores, {where['system']}, Python {where['python']}, {where['date']}, "
-        f"load {os.getloadavg()[0]:.1f} at the start"
-    )
-    print(f"python -m experiments.replication {' '.join(sys.argv[1:])}")
-    count = arguments.count or COUNTS[arguments.what]
-    result = WHAT[arguments.what](count, arguments.seed, arguments.replicas, arguments.protocol, arguments.calm)
+    here = machine.description()
+    place = f"{here['processor']}, {here['cores']} cores, {here['system']}, Python {here['python']}, {here['date']}"
+    place += f", load {os.getloadavg()[0]:.1f} at the start"
+    command = f"python -m experiments.replication {' '.join(sys.argv[1:])}"
+    print(f"{place}\n{command}", flush=True)
+    if arguments.what == "crash":
+        return _crash(arguments, f"{command}: {place}")
+    run, count = FAULTS[arguments.what], arguments.count or COUNTS[arguments.what]
+    result = run(count, arguments.seed, arguments.replicas or 3, arguments.protocol, arguments.calm)
     print(result)
     return 0 if result.is_clean else 1
+
+
+def _crash(arguments: argparse.Namespace, title: str) -> int:
+    crashes = []
+    for replicas in (arguments.replicas,) if arguments.replicas else SIZES:
+        for what in CRASHES if replicas > 3 else CRASHES[:2]:  # one of three is f of them
+            crashes.append(run_crash(replicas, what, arguments.protocol))
+            print(crashes[-1], flush=True)
+    for path in write(crashes, arguments.to, title):
+        print(f"written: {path}")
+    return 0 if all(crash.result.is_clean for crash in crashes) else 1
 
 
 if __name__ == "__main__":

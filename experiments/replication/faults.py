@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments.replication.gaps import Gaps, gaps_of
+from experiments.replication.gaps import Gaps, apart, gaps_of
 from experiments.replication.group import ReplicaGroup
 from experiments.replication.load import Load
 from experiments.replication.verdict import Verdict, judge
@@ -61,11 +61,12 @@ async def conclude(group: ReplicaGroup, load: Load, faults: list[Fault], notes: 
     records = await load.settle()
     verdict = judge(records, await group.heads())
     kinds = Counter(fault.what for fault in faults)
-    # What comes after the next failure has begun is put down to that one.
-    starts = [*(fault.start for fault in faults[1:]), faults[-1].end]
-    cut = [fault._replace(end=min(fault.end, start)) for fault, start in zip(faults, starts, strict=True)]
+    moments = apart([(fault.start, fault.end) for fault in faults], records.answered_at)
     gaps = {
-        what: gaps_of(records.answered_at, [(fault.start, fault.end) for fault in cut if fault.what == what])
+        what: gaps_of(
+            records.answered_at,
+            [moment for fault, moment in zip(faults, moments, strict=True) if fault.what == what],
+        )
         for what in kinds
     }
     return FaultsResult(dict(kinds), gaps, verdict, notes)

@@ -19,6 +19,16 @@ def largest_gap(answered_at: Sequence[int], start: int, end: int) -> int:
     return max((later - earlier for earlier, later in pairwise(near)), default=0)
 
 
+def apart(moments: Sequence[tuple[int, int]], answered_at: Sequence[int]) -> list[tuple[int, int]]:
+    """The same (start, end), none with a gap that is under way when the next one starts: it counts there."""
+    ends = []
+    for (_, end), (next_start, _) in pairwise(moments):
+        last = bisect_right(answered_at, next_start) - 1
+        ends.append(end if end < next_start or last < 0 else answered_at[last])
+    ends += [end for _, end in moments[-1:]]
+    return [(start, end) for (start, _), end in zip(moments, ends, strict=True)]
+
+
 class Gaps(NamedTuple):
     """Of several failures, in milliseconds."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from experiments.replication.gaps import gaps_of, largest_gap
+from experiments.replication.gaps import apart, gaps_of, largest_gap
 from experiments.replication.load import Records
 from experiments.replication.verdict import Verdict, judge
 from holdfast.kernel.time import MILLISECOND
@@ -95,3 +95,11 @@ def test_gaps_are_summed_up_in_milliseconds() -> None:
     moments = [(5 * MILLISECOND, 50 * MILLISECOND), (200 * MILLISECOND, 300 * MILLISECOND)]
     assert gaps_of(answered, moments) == (2, 100.0, 300.0, 300.0)
     assert gaps_of(answered, []).failures == 0
+
+
+def test_a_gap_is_put_down_to_one_failure() -> None:
+    answered = [0, 10, 110, 120, 420]
+    moments = apart([(5, 200), (130, 300)], answered)
+    assert [largest_gap(answered, *moment) for moment in moments] == [100, 300]
+    assert apart([(5, 200), (250, 300)], answered) == [(5, 200), (250, 300)]
+    assert apart([], answered) == []
