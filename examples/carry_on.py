@@ -1,4 +1,4 @@
-"""What ./demo runs: a broker with a log, subscribers and a publisher; the broker is killed, and everyone carries on.
+"""What ./demo one runs: a broker with a log, subscribers and a publisher; the broker is killed, and all carry on.
 
 One subscriber is there all the time. Another, a named one, is away during the kill, and gets everything later.
 

@@ -1,4 +1,4 @@
-"""What ./demo runs: filters select events, an index finds the filters, and both explain themselves.
+"""What ./demo filters runs: filters select events, an index finds the filters, and both explain themselves.
 
 The quotes are synthetic: a random walk from a fixed seed.
 """

@@ -73,7 +73,7 @@ def run_crash(replicas: int, what: str, protocol: str = "batch") -> Crash:
                 killed_at = time.monotonic_ns()
                 await asyncio.gather(*(asyncio.to_thread(group.stop, name) for name in names))
                 await _sleep_until(began, RESTART_AT_S)
-                await asyncio.to_thread(group.start)
+                await group.start_beside()
                 await _sleep_until(began, END_AT_S)
                 watching.cancel()
                 await asyncio.gather(watching, return_exceptions=True)

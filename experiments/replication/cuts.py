@@ -71,7 +71,7 @@ def run_cuts(count: int, seed: int = 1, replicas: int = 3, protocol: str = "batc
             # From now on they find each other through the proxies.
             for name in group.names:
                 await asyncio.to_thread(group.stop, name)
-            await asyncio.to_thread(group.start)
+            await group.start_beside()
             await group.caught_up()
             return await _scene(group, proxies, count, random.Random(seed), calm)
 

@@ -50,7 +50,7 @@ def run_with_group(
             tempfile.TemporaryDirectory(prefix="holdfast-") as folder,
             ReplicaGroup(Path(folder), replicas, protocol) as group,
         ):
-            group.start()
+            await group.start_beside()
             await group.caught_up()
             return await scene(group)
 

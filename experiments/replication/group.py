@@ -88,6 +88,15 @@ class ReplicaGroup:
                 process.stdout.close()
                 raise RuntimeError(f"{name} did not start: {line!r}, exit code {process.wait()}")
 
+    async def start_beside(self, *names: str) -> None:
+        """As `start`, while the event loop goes on. Who is cancelled waits for it: no process is left behind."""
+        starting = asyncio.ensure_future(asyncio.to_thread(self.start, *names))
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await asyncio.gather(starting, return_exceptions=True)
+            raise
+
     def send(self, name: str, number: Signals) -> None:
         self.processes[name].send_signal(number)
 

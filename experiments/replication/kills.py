@@ -38,7 +38,7 @@ async def _scene(group: ReplicaGroup, count: int, rng: random.Random, calm: bool
             faults.append(Fault(LEADER if of_leader else FOLLOWER, start, start + LOOK_AFTER))
             # A process that starts takes a core for a while; where the gap is of interest it waits until that is over.
             await asyncio.sleep(rng.uniform(0.0, 0.4) + (1.0 if of_leader else 0.0))
-            await asyncio.to_thread(group.start)
+            await group.start_beside()
             await group.caught_up()
             load.check_running()
         return await conclude(group, load, faults)
