@@ -90,3 +90,29 @@ def test_a_proxy_delays_refuses_and_slows_down(broker: BrokerProcess) -> None:
             assert loop.time() - started >= 0.4
 
     run(scene)
+
+
+def test_a_stalled_direction_hides_that_the_other_side_closed() -> None:
+    async def scene() -> None:
+        closed = asyncio.Event()
+
+        async def close_at_once(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"x")
+            await closed.wait()
+            writer.close()
+
+        server = await asyncio.start_server(close_at_once, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server, FaultProxy(f"127.0.0.1:{port}") as proxy:
+            host, _, through_port = proxy.address.rpartition(":")
+            reader, writer = await asyncio.open_connection(host, int(through_port))
+            assert await reader.read(1) == b"x"
+            proxy.stall(to_client=True)
+            closed.set()
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(reader.read(1), 0.2)
+            proxy.heal()
+            assert await reader.read(1) == b""
+            writer.close()
+
+    run(scene)

@@ -122,6 +122,7 @@ class FaultProxy:
                 await gate.passed()
                 target.write(data)
                 await target.drain()
+            await gate.passed()  # that the source closed is not seen on the other side of a broken cable either
         except OSError:
             pass
         finally:
