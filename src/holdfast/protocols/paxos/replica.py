@@ -116,6 +116,7 @@ class Replica:
         self._reached, self._reached_at = (0, 0, 0, 0), 0  # how far we were in learning what others had executed
         self._outgoing: dict[str, ReplicaState] = {}  # what a peer is being sent, though there may be a newer one
         self._connected: dict[str, bool] = {}  # peers with a link → whether they listen to us
+        self._link_numbers: dict[str, int] = {}  # of the same
         self._links: dict[str, None] = {}  # of those, the ones that we listen to
         self._beats = 0
         self._trimmed_at = 0
@@ -163,14 +164,14 @@ class Replica:
             if up.peer not in self._names:
                 out.disconnect(up.link, f"{up.peer} is no member of this group")
                 return
-            self._connected[up.peer] = False
+            self._connected[up.peer], self._link_numbers[up.peer] = False, up.link
             self._links.pop(up.peer, None)
             self._greet(out)
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
         if down.peer not in self._connected:
             return
-        del self._connected[down.peer]
+        del self._connected[down.peer], self._link_numbers[down.peer]
         self._links.pop(down.peer, None)
         self._outgoing.pop(down.peer, None)
         out.drop_queue(down.peer)
@@ -479,6 +480,13 @@ class Replica:
         if self._is_heard(peer) and self.is_leading and seen.ballot == self.proposer.ballot:
             self.liveness.answered(peer, seen.executed, seen.held, out.now)
 
+    def _give_up(self, out: Outbox) -> None:
+        """Too few answer. Those that still hear us trust us, and send clients here, where nothing can be decided: a
+        broken link tells them sooner than silence."""
+        self._step_down(out)
+        for link in self._link_numbers.values():
+            out.disconnect(link, "too few answer this leader")
+
     def _set_timer(self, out: Outbox) -> None:
         if not self.is_leading:
             out.set_timer((self.name, "patience"), self.liveness.until_deadline(out.now))
@@ -490,7 +498,7 @@ class Replica:
             case "beat":
                 if self.is_leading:
                     if self.liveness.is_alone(self._settings.name, out.now):
-                        self._step_down(out)
+                        self._give_up(out)
                     else:
                         self._beat(out)
             case "repeat":

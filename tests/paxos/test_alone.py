@@ -1,0 +1,90 @@
+"""A leader that too few answer leads no more, and lets the others know at once."""
+
+from __future__ import annotations
+
+from random import Random
+
+import msgspec
+
+from holdfast.kernel.inputs import Durable, LinkUp, Received, Started
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.outbox import Disconnect, Effect, Send
+from holdfast.kernel.parts import Assembly
+from holdfast.kernel.time import MILLISECOND
+from holdfast.protocols.paxos.messages import (
+    Canvass,
+    CanvassAnswer,
+    Greeting,
+    Heartbeat,
+    HeartbeatSeen,
+    Prepare,
+    Promise,
+)
+from holdfast.protocols.paxos.replica import Replica
+from holdfast.protocols.paxos.settings import Member, PaxosSettings
+from tests.paxos.swarm import Ledger
+from tests.sessions.bench import Bench
+
+LINKS = {"r2": 1, "r3": 2}
+STEP = 10 * MILLISECOND
+
+
+class LeaderBench(Bench):
+    """r1 of three, whose peers say what the test makes them say."""
+
+    def __init__(self) -> None:
+        members = tuple(Member(name, f"{name}:1", f"{name}:2") for name in ("r1", "r2", "r3"))
+        self.replica = Replica(PaxosSettings("r1", members), Ledger(), msgspec.msgpack.encode, _decode, Random(1))
+        super().__init__(Assembly([self.replica]))
+        self.handle(Started(1, "d1"))
+        for peer, link in LINKS.items():
+            self.handle(LinkUp(link, peer, 1, Role.BROKER, True, f"{peer}:1"))
+        for peer in LINKS:
+            self.say(peer, Greeting(f"d{peer[1:]}", {}, True))
+
+    def leads(self) -> bool:
+        return self.replica.is_leading
+
+    def say(self, peer: str, message: Message) -> list[Effect]:
+        return self.handle(Received(LINKS[peer], peer, [message]))
+
+    def advance_and_answer(self, by: int, answering: bool = True) -> list[Effect]:
+        """Time passes, and one peer answers what it is asked, or hears nothing."""
+        effects: list[Effect] = []
+        for _ in range(by // STEP):
+            now = self.advance(STEP)
+            for effect in now:
+                if isinstance(effect, Send) and effect.to == "r2" and answering:
+                    effects += self._answer(effect.message)
+            effects += now
+        return effects
+
+    def _answer(self, message: Message) -> list[Effect]:
+        match message:
+            case Canvass():
+                effects = self.say("r2", CanvassAnswer(message.ballot, True))
+                effects += self.handle(Durable(self.out.token))
+                return [*effects, *self._answer(Prepare(self.replica.proposer.ballot, 1))]
+            case Prepare():
+                return self.say("r2", Promise(message.ballot, 1, [], 0))
+            case Heartbeat():
+                return self.say("r2", HeartbeatSeen(message.ballot, 0, message.number))
+            case _:
+                return []
+
+
+def _decode(raw: msgspec.Raw) -> tuple[str, int]:
+    return msgspec.msgpack.decode(raw, type=tuple[str, int])
+
+
+def test_a_leader_that_nobody_answers_steps_down_and_breaks_its_links() -> None:
+    bench = LeaderBench()
+    bench.advance_and_answer(1_000 * MILLISECOND)
+    assert bench.leads()
+    effects = bench.advance_and_answer(2_000 * MILLISECOND)
+    assert bench.leads()  # one of two others is enough
+    assert not any(isinstance(effect, Disconnect) for effect in effects)
+    effects = bench.advance_and_answer(700 * MILLISECOND, answering=False)
+    assert not bench.leads()
+    assert [effect.link for effect in effects if isinstance(effect, Disconnect)] == [1, 2]
