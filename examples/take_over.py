@@ -15,7 +15,7 @@ from pathlib import Path
 
 from experiments.replication.gaps import largest_gap
 from experiments.replication.group import ReplicaGroup
-from experiments.replication.load import Load
+from experiments.replication.load import SHOWN, Load
 from experiments.replication.verdict import Verdict, judge
 from holdfast.kernel.time import MILLISECOND
 from holdfast.runtime import loop
@@ -50,7 +50,7 @@ async def scene(group: ReplicaGroup) -> Verdict:
     leader = await group.leader()
     await group.caught_up()
     say(f"{leader} leads; clients were given all three addresses, and find it", BOLD)
-    async with Load(group.url, calm=True) as load:
+    async with Load(group.url, pace=SHOWN) as load:
         say("4 publishers, 2 plain subscribers and a named one begin", BOLD)
         await watch(load, 2.0)
         killed_at = time.monotonic_ns()

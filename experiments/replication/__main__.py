@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--replicas", type=int, choices=(3, 5, 7), help="default 3; for crash 3 and 5, one by one")
     parser.add_argument("--protocol", default="batch", choices=("batch", "multi"))
-    parser.add_argument("--calm", action="store_true", help="few events, so that dead replicas do not miss many")
+    parser.add_argument("--calm", action="store_true", help="few events: nobody trims its log for minutes")
     parser.add_argument("--to", type=Path, default=Path("var/replication"), help="of crash: where its files go")
     arguments = parser.parse_args()
     here = machine.description()

@@ -14,7 +14,7 @@ from itertools import combinations
 
 from experiments.replication.faults import Fault, FaultsResult, conclude, run_with_group
 from experiments.replication.group import ReplicaGroup
-from experiments.replication.load import Load
+from experiments.replication.load import CALM, FULL, Load
 from experiments.replication.pauses import LOOK_AFTER, STALE, stale
 from experiments.replication.stubborn import StubbornClient
 from holdfast.testing import FaultProxy
@@ -81,7 +81,7 @@ def run_cuts(count: int, seed: int = 1, replicas: int = 3, protocol: str = "batc
 async def _scene(group: ReplicaGroup, proxies: Proxies, count: int, rng: random.Random, calm: bool) -> FaultsResult:
     faults: list[Fault] = []
     unknown = 0
-    async with Load(proxies.url, calm=calm) as load:
+    async with Load(proxies.url, pace=CALM if calm else FULL) as load:
         for number in range(1, count + 1):
             await asyncio.sleep(rng.uniform(0.1, 0.8))
             leader = await group.leader()

@@ -8,7 +8,7 @@ import time
 
 from experiments.replication.faults import Fault, FaultsResult, conclude, run_with_group
 from experiments.replication.group import ReplicaGroup
-from experiments.replication.load import Load
+from experiments.replication.load import CALM, FULL, Load
 from holdfast.kernel.time import SECOND
 
 LEADER, FOLLOWER = "kills of the leader", "kills of followers"
@@ -24,7 +24,7 @@ def run_kills(
 
 async def _scene(group: ReplicaGroup, count: int, rng: random.Random, calm: bool) -> FaultsResult:
     faults: list[Fault] = []
-    async with Load(group.url, calm=calm) as load:
+    async with Load(group.url, pace=CALM if calm else FULL) as load:
         for _ in range(count):
             await asyncio.sleep(rng.uniform(0.1, 0.8))
             leader = await group.leader()

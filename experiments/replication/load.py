@@ -10,18 +10,29 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import holdfast
 from experiments.durability.broker import Ledger
 
 PROBE = "probe"
 BATCH = 40
-PAUSE_S = 0.04  # between batches; a quarter of it between single events
-CALM = 6  # times as long, and for the probe as long as for single events
 PATIENCE_S = 120.0
 
 Sent: TypeAlias = tuple[str, int]  # publisher, number
+
+
+class Pace(NamedTuple):
+    """Pauses of publishers, in seconds, after each acknowledgement."""
+
+    batch_s: float
+    single_s: float
+    probe_s: float
+
+
+FULL = Pace(0.04, 0.01, 0.0)
+SHOWN = Pace(0.2, 0.05, 0.01)  # for people who look at it
+CALM = Pace(0.8, 0.2, 0.2)  # so little that in some minutes no replica trims its log
 
 
 def sent(event: holdfast.Event) -> Sent:
@@ -50,11 +61,10 @@ class Load:
     """Used with `async with`: runs from then on; `settle` stops the publishers and reads everything back."""
 
     def __init__(
-        self, url: str, singles: int = 2, batches: int = 1, plain: int = 2, named: int = 1, calm: bool = False
+        self, url: str, singles: int = 2, batches: int = 1, plain: int = 2, named: int = 1, pace: Pace = FULL
     ) -> None:
         self.records = Records()
-        self._pause_s = PAUSE_S * (CALM if calm else 1)
-        self._probe_pause_s = self._pause_s / 4 if calm else 0.0
+        self._pace = pace
         self._url = url
         self._singles = [f"single-{number}" for number in range(1, singles + 1)]
         self._batches = [f"batch-{number}" for number in range(1, batches + 1)]
@@ -103,8 +113,8 @@ class Load:
                 await bus.publish({"publisher": PROBE, "number": number, "sent_ns": time.monotonic_ns()})
                 records.answered_at.append(time.monotonic_ns())
                 records.ledger.acknowledged[PROBE] = number
-                if self._probe_pause_s:
-                    await asyncio.sleep(self._probe_pause_s)
+                if self._pace.probe_s:
+                    await asyncio.sleep(self._pace.probe_s)
 
     async def _publish_singly(self, name: str) -> None:
         number = 0
@@ -113,7 +123,7 @@ class Load:
                 number += 1
                 await bus.publish({"publisher": name, "number": number})
                 self.records.ledger.acknowledged[name] = number
-                await asyncio.sleep(self._pause_s / 4)
+                await asyncio.sleep(self._pace.single_s)
 
     async def _publish_batches(self, name: str) -> None:
         number = 0
@@ -122,7 +132,7 @@ class Load:
                 await bus.publish_many({"publisher": name, "number": number + n} for n in range(1, BATCH + 1))
                 number += BATCH
                 self.records.ledger.acknowledged[name] = number
-                await asyncio.sleep(self._pause_s)
+                await asyncio.sleep(self._pace.batch_s)
 
     # --------------------------------------------------------------------------------------------------- subscribers
     async def _consume(self, name: str, subscribed: asyncio.Future[None]) -> None:

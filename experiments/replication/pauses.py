@@ -9,7 +9,7 @@ from signal import SIGCONT, SIGSTOP
 
 from experiments.replication.faults import Fault, FaultsResult, conclude, run_with_group
 from experiments.replication.group import ReplicaGroup
-from experiments.replication.load import Load
+from experiments.replication.load import CALM, FULL, Load
 from experiments.replication.stubborn import StubbornClient
 from holdfast.kernel.time import SECOND
 
@@ -28,7 +28,7 @@ def run_pauses(
 async def _scene(group: ReplicaGroup, count: int, rng: random.Random, calm: bool) -> FaultsResult:
     faults: list[Fault] = []
     unknown = 0
-    async with Load(group.url, calm=calm) as load:
+    async with Load(group.url, pace=CALM if calm else FULL) as load:
         for number in range(1, count + 1):
             await asyncio.sleep(rng.uniform(0.1, 0.8))
             leader = await group.leader()
@@ -51,6 +51,6 @@ async def _scene(group: ReplicaGroup, count: int, rng: random.Random, calm: bool
 
 
 def stale(load: Load, unknown: int) -> str:
-    """What clients that stayed with a deposed leader were told."""
+    """What clients were told that stay with a broker until it closes the link; then they go to the next leader too."""
     claimed = len(load.records.claimed)
-    return f"published to a leader that led no more: {claimed + unknown}, of which {claimed} were acknowledged"
+    return f"published by clients that stayed with the old leader: {claimed + unknown}, acknowledged {claimed}"

@@ -70,7 +70,8 @@ def _diagram(
 
     parts = [f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="#999"/>']
     parts += [_text(x - 5, y + HEIGHT * (1 - at) + 4, text, anchor="end") for text, at in ticks.items()]
-    parts += [_text(across(at), y + HEIGHT + 13, f"{at:g} s", anchor="middle") for at in (first, (first + last) / 2)]
+    times = (first, *panel.marks.values())
+    parts += [_text(across(at), y + HEIGHT + 13, f"{at:g} s", anchor="middle") for at in times]
     for name, at in panel.marks.items():
         parts.append(
             f'<line x1="{across(at):.1f}" x2="{across(at):.1f}" y1="{y}" y2="{y + HEIGHT}" stroke="#999" '
