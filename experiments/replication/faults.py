@@ -68,5 +68,6 @@ async def conclude(group: ReplicaGroup, load: Load, faults: list[Fault], notes: 
             [moment for fault, moment in zip(faults, moments, strict=True) if fault.what == what],
         )
         for what in kinds
+        if not load.pace.probe_s  # or they would be the probe's own pauses
     }
     return FaultsResult(dict(kinds), gaps, verdict, notes)

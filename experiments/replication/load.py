@@ -64,7 +64,7 @@ class Load:
         self, url: str, singles: int = 2, batches: int = 1, plain: int = 2, named: int = 1, pace: Pace = FULL
     ) -> None:
         self.records = Records()
-        self._pace = pace
+        self.pace = pace
         self._url = url
         self._singles = [f"single-{number}" for number in range(1, singles + 1)]
         self._batches = [f"batch-{number}" for number in range(1, batches + 1)]
@@ -113,8 +113,8 @@ class Load:
                 await bus.publish({"publisher": PROBE, "number": number, "sent_ns": time.monotonic_ns()})
                 records.answered_at.append(time.monotonic_ns())
                 records.ledger.acknowledged[PROBE] = number
-                if self._pace.probe_s:
-                    await asyncio.sleep(self._pace.probe_s)
+                if self.pace.probe_s:
+                    await asyncio.sleep(self.pace.probe_s)
 
     async def _publish_singly(self, name: str) -> None:
         number = 0
@@ -123,7 +123,7 @@ class Load:
                 number += 1
                 await bus.publish({"publisher": name, "number": number})
                 self.records.ledger.acknowledged[name] = number
-                await asyncio.sleep(self._pace.single_s)
+                await asyncio.sleep(self.pace.single_s)
 
     async def _publish_batches(self, name: str) -> None:
         number = 0
@@ -132,7 +132,7 @@ class Load:
                 await bus.publish_many({"publisher": name, "number": number + n} for n in range(1, BATCH + 1))
                 number += BATCH
                 self.records.ledger.acknowledged[name] = number
-                await asyncio.sleep(self._pace.batch_s)
+                await asyncio.sleep(self.pace.batch_s)
 
     # --------------------------------------------------------------------------------------------------- subscribers
     async def _consume(self, name: str, subscribed: asyncio.Future[None]) -> None:
