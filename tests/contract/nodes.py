@@ -244,7 +244,7 @@ class RemoteSequencer:
     name: ClassVar[str] = "remote"
     messages: ClassVar[dict[type, frozenset[Role]]] = {Publish: frozenset({Role.BROKER})}
 
-    is_leading = True
+    is_serving = True
     leader_addresses: tuple[str, ...] = ()
 
     def __init__(self, core: BrokerCore, sequencer: str, address: str) -> None:

@@ -88,7 +88,7 @@ class Replica:
         names = tuple(member.name for member in settings.members)
         require(settings.name in names, "a replica is a member of its group", name=settings.name)
         self.applied: Callable[[list[Any], Outbox], None] = lambda outputs, out: None
-        self.elected: Callable[[Outbox], None] = lambda out: None
+        self.elected: Callable[[Outbox], None] = lambda out: None  # and caught up
         self.deposed: Callable[[Outbox], None] = lambda out: None
         self.followed: Callable[[Outbox], None] = lambda out: None  # another one leads, and it is known which
         self.restored: Callable[[Outbox], None] = lambda out: None  # by another's snapshot
@@ -123,6 +123,8 @@ class Replica:
         self._bytes_since = 0  # of what was decided since the last snapshot
         self._behind_due = False  # the timer is set
         self._greet_due = False  # likewise
+        self.is_serving = False
+        self._serves_after = 0  # slots, that others may have executed before this replica led
         self._canvassed = 0  # the ballot that we would use
         self._supporters: set[str] = set()
         self._promise_parts = PromiseParts()
@@ -396,8 +398,16 @@ class Replica:
         if self.proposer.caught_up_at > self.decided.executed:
             self._catch_up(out)
         self._beat(out)
-        self.elected(out)
+        self._serves_after = self.proposer.next_slot - 1
+        self._serve_if_caught_up(out)
         out.set_timer((self.name, "repeat"), self._settings.repeat_after)
+
+    def _serve_if_caught_up(self, out: Outbox) -> None:
+        """Clients are let in when all is executed that an earlier leader may have told them of; else one that comes
+        back would find its session as it was, and be told that the newest of it is forgotten."""
+        if self.is_leading and not self.is_serving and self.decided.executed >= self._serves_after:
+            self.is_serving = True
+            self.elected(out)
 
     def on_refused(self, peer: str, refused: Refused, out: Outbox) -> None:
         if self._is_heard(peer):
@@ -410,6 +420,7 @@ class Replica:
 
     def _step_down(self, out: Outbox) -> None:
         led = self.is_leading
+        self.is_serving = False
         self.proposer.step_down()
         self._own_promise = None
         if led:
@@ -435,6 +446,7 @@ class Replica:
                     self.applied(outputs, out)
             if entry.trim_before:
                 self._trim(entry.trim_before, out)
+        self._serve_if_caught_up(out)
 
     def _trim(self, before: int, out: Outbox) -> None:
         """By a decided command, so at the same slot everywhere; each keeps its own snapshot of the same state."""

@@ -182,7 +182,7 @@ class SessionHost:
         redirect = self._settings.redirect or self._sequencer.leader_addresses
         if redirect:
             out.send(peer, Redirect(redirect))
-        elif self._sequencer.is_leading:
+        elif self._sequencer.is_serving:
             self._sequencer.submit(commands.OpenSession(peer, opening.instance, opening.epoch), out)
         else:
             # There will be a leader soon, if this replica is not cut off; going elsewhere would take longer.
@@ -195,7 +195,7 @@ class SessionHost:
                 self._take_up(peer, attachment.opening, out)
 
     def _send_away(self, out: Outbox) -> None:
-        if not self._sequencer.is_leading:
+        if not self._sequencer.is_serving:
             for attachment in self._attached.values():
                 if attachment.opening is not None:
                     out.disconnect(attachment.link, "no one leads the group that this broker knows of")

@@ -26,8 +26,8 @@ class Sequencer(Protocol):
     """What decides the order of commands. It calls the host's `on_applied` with what came of them."""
 
     @property
-    def is_leading(self) -> bool:
-        """Whether commands are taken here; clients are served only then."""
+    def is_serving(self) -> bool:
+        """Whether commands are taken here, and all that clients were ever told is known; they are served only then."""
         ...
 
     @property
@@ -56,7 +56,7 @@ class DirectSequencer:
         self.applied: Callable[[list[Output], Outbox], None] = lambda outputs, out: None
 
     @property
-    def is_leading(self) -> bool:
+    def is_serving(self) -> bool:
         return True
 
     @property
