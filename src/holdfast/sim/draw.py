@@ -7,10 +7,14 @@ for one question.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
+from typing import Literal
 
 import msgspec
 
+from holdfast.protocols.paxos.ballots import tolerated
+from holdfast.protocols.paxos.settings import Protocol
 from holdfast.protocols.sessions.messages import Overflow
 from holdfast.sim.latency import Constant, Exponential, Latency, Uniform
 from holdfast.sim.network import Adversary
@@ -23,6 +27,7 @@ from holdfast.sim.scenario import (
     DiskFull,
     DiskSlow,
     Fault,
+    Group,
     Kill,
     Network,
     Pause,
@@ -59,12 +64,39 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     adversary: bool = True
     checkers: tuple[str, ...] | None = None  # instead of what the drawn brokers promise
     name: str = "one-broker"
+    system: Literal["tree", "paxos"] = "tree"
+    group: Group | None = None  # its protocol and its pipeline stand; else they are drawn, as the rest of it always is
+
+
+def group_shape(
+    names: Sequence[str] = (), protocol: Protocol | None = None, pipeline: int = 10, name: str = "group"
+) -> Shape:
+    """What is drawn for a group: these brokers, or 3, 5 or 7 of them; this protocol, or either.
+
+    Runs are short, since heartbeats cost steps also when nothing else happens.
+    """
+    return Shape(
+        name=name,
+        system="paxos",
+        brokers=tuple(Broker(id=broker, durable=True) for broker in names),
+        fixed_brokers=bool(names),
+        group=None if protocol is None else Group(protocol=protocol, pipeline=pipeline),
+        clients_max=4,
+        publishes_max=40,
+        events_per_publish_max=30,
+        subscriptions_max=6,
+        faults_max=10,
+        safety_ms=5_000,
+        liveness_ms=20_000,
+    )
 
 
 def draw_scenario(seed: int, shape: Shape | None = None) -> Scenario:
     """The scenario of a seed. The same seed and shape give the same scenario."""
     shape = shape or Shape()
     rng = Random(f"{shape.name}/{seed}")
+    if shape.system == "paxos":
+        return _draw_group_scenario(rng, seed, shape)
     brokers = list(shape.brokers) if shape.fixed_brokers else [_draw_broker(rng, broker) for broker in shape.brokers]
     brokers = [_draw_pace(rng, broker) for broker in brokers]
     names = tuple(broker.id for broker in brokers)
@@ -234,4 +266,121 @@ def _draw_faults(rng: Random, shape: Shape, brokers: list[Broker], clients: list
                 faults.append(DiskSlow(at_ms=at, for_ms=duration, host=rng.choice(with_disk)))
             case "disk-full":
                 faults.append(DiskFull(at_ms=at, for_ms=duration, host=rng.choice(with_disk)))
+    return sorted(faults, key=lambda fault: fault.at_ms)
+
+
+# ------------------------------------------------------------------------------------------------------------ groups
+def _draw_group_scenario(rng: Random, seed: int, shape: Shape) -> Scenario:
+    brokers = _draw_members(rng, shape)
+    names = tuple(broker.id for broker in brokers)
+    free = [name for name in (f"c{n}" for n in range(1, shape.clients_max + len(names) + 1)) if name not in names]
+    clients = []
+    for name in free[: rng.randint(2, shape.clients_max)]:
+        # In an order of its own, so that not all knock at the same door first.
+        client = _draw_client(rng, name, tuple(rng.sample(names, len(names))))
+        clients.append(msgspec.structs.replace(client, consume_after_us=rng.choice((0, 0, 1_000, 50_000))))
+    faults = _draw_group_faults(rng, shape, names, clients)
+    patient = all(broker.away_ms >= shape.safety_ms + shape.liveness_ms for broker in brokers)
+    promised = (*ALWAYS, *IF_REMEMBERED, *(IF_PATIENT if patient else ()))
+    network = _draw_network(rng, shape)
+    actions = _draw_actions(rng, shape, clients)
+    return Scenario(
+        name=shape.name,
+        seed=seed,
+        system="paxos",
+        group=_draw_group(rng, shape.group),
+        brokers=brokers,
+        clients=clients,
+        network=network,
+        actions=actions,
+        faults=faults,
+        safety_ms=shape.safety_ms,
+        liveness_ms=shape.liveness_ms + _slowest_ms(brokers, clients, actions),
+        checkers=list(promised if shape.checkers is None else shape.checkers),
+    )
+
+
+def _draw_members(rng: Random, shape: Shape) -> list[Broker]:
+    """Brokers with disks and paces of their own; what decides their state is the same for all."""
+    if shape.fixed_brokers:
+        members = list(shape.brokers)
+    else:
+        small = rng.random() < 0.4
+        broker = Broker(
+            id="",
+            durable=True,
+            backlog_events=rng.choice((2, 5, 20)) if small else Broker(id="").backlog_events,
+            away_ms=rng.choice((1_500, 120_000, 120_000)),
+            block_ms=rng.choice((500, 10_000)),
+        )
+        count = rng.choice((3, 3, 3, 3, 3, 5, 5, 7))
+        members = [msgspec.structs.replace(broker, id=f"b{number}") for number in range(1, count + 1)]
+    pace = _draw_pace(rng, members[0])  # of all, mostly
+    drawn = []
+    for member in members:
+        own = _draw_pace(rng, member) if rng.random() < 0.2 else pace
+        drawn.append(
+            msgspec.structs.replace(own, id=member.id, sync_us=rng.choice(((100, 2_000), (20, 50), (1_000, 30_000))))
+        )
+    return drawn
+
+
+def _draw_group(rng: Random, wanted: Group | None) -> Group:
+    """Snapshots come often, so that whoever lags catches up by one, in parts."""
+    protocol, pipeline = rng.choice(tuple(Protocol)), rng.choice((1, 3, 10, 10))
+    heartbeat_ms, patience_ms = rng.choice(((50, 300), (100, 400), (200, 700)))
+    return Group(
+        protocol=protocol if wanted is None else wanted.protocol,
+        pipeline=pipeline if wanted is None else wanted.pipeline,
+        batch_commands=rng.choice((2, 256)),
+        heartbeat_ms=heartbeat_ms,
+        patience_ms=patience_ms,
+        trim_every=rng.choice((3, 10, 40, 2_000)),
+        trim_keep=rng.choice((0, 2, 10, 500)),
+        part_bytes=rng.choice((300, 4_000, 256 * 1024)),
+    )
+
+
+def _draw_group_faults(rng: Random, shape: Shape, names: tuple[str, ...], clients: list[Client]) -> list[Fault]:
+    hosts = list(names) * 2 + [client.id for client in clients]
+    kinds = ("kill", "power-cut", "blackout", "pause", "cut", "isolate", "clock-jump", "disk-slow", "disk-full")
+    chosen = [kind for kind in kinds if rng.random() < 0.6]
+    # One that was wiped never votes again, and the others have to be a majority.
+    wiped = rng.choice(names) if tolerated(len(names)) and rng.random() < 0.3 else ""
+    faults: list[Fault] = []
+    for _ in range(rng.randint(0, shape.faults_max) if chosen else 0):
+        at = rng.randint(0, shape.safety_ms - 1)
+        duration = min(rng.choice((10, 300, 1_000, 3_000)), shape.safety_ms - at)
+        host, broker = rng.choice(hosts), rng.choice(names)
+        match rng.choice(chosen):
+            case "kill":
+                faults.append(Kill(at_ms=at, for_ms=duration, host=host))
+            case "power-cut":
+                wipe = host == wiped and rng.random() < 0.7
+                faults.append(PowerCut(at_ms=at, for_ms=duration, host=host, wipe=wipe))
+            case "blackout":
+                for name in names:
+                    lasts = min(rng.choice((10, 300, 1_000)), shape.safety_ms - at)
+                    faults.append(PowerCut(at_ms=at, for_ms=lasts, host=name))
+            case "pause":
+                faults.append(Pause(at_ms=at, for_ms=duration, host=host))
+            case "cut":
+                others = [name for name in names if name != broker] + [client.id for client in clients]
+                ends = (broker, rng.choice(others))
+                source, target = ends if rng.random() < 0.5 else ends[::-1]
+                faults.append(Cut(at_ms=at, for_ms=duration, source=source, target=target, both=rng.random() < 0.5))
+            case "isolate":
+                # From the other brokers, and not from the clients: a leader that does not know what goes on.
+                outward, both = rng.random() < 0.5, rng.random() < 0.6
+                for other in names:
+                    if other != broker:
+                        source, target = (broker, other) if outward else (other, broker)
+                        faults.append(Cut(at_ms=at, for_ms=duration, source=source, target=target, both=both))
+            case "clock-jump":
+                by = rng.choice((-3_600_000, -50, 50, 3_600_000))
+                faults.append(ClockJump(at_ms=at, for_ms=duration, host=host, by_ms=by))
+            case "disk-slow":
+                faults.append(DiskSlow(at_ms=at, for_ms=duration, host=broker, times=rng.choice((5, 50))))
+            case "disk-full":
+                faults.append(DiskFull(at_ms=at, for_ms=duration, host=broker))
     return sorted(faults, key=lambda fault: fault.at_ms)

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.broker.assembly import BrokerSettings, make_broker, make_client
+from holdfast.broker.assembly import BrokerSettings, make_broker, make_client, make_replica
 from holdfast.kernel.links import Role
 from holdfast.kernel.node import InvariantBroken, Node
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND
+from holdfast.protocols.paxos.settings import Member, PaxosSettings
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.limits import CoreLimits
@@ -37,6 +38,7 @@ DIGEST_ROWS = 512  # summed up at a time
 RESTART_AFTER = 1_000 * MILLISECOND  # of a host that stopped by itself
 
 BrokerFactory = Callable[[BrokerSettings, "Random", StoredStreams], Node]
+ReplicaFactory = Callable[[BrokerSettings, PaxosSettings, "Random", StoredStreams], Node]
 ClientFactory = Callable[[ClientSettings, "Random", StoredStreams], Node]
 
 
@@ -45,6 +47,7 @@ class Factories(msgspec.Struct, frozen=True):
 
     broker: BrokerFactory = make_broker
     client: ClientFactory = make_client
+    replica: ReplicaFactory = make_replica
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -194,9 +197,14 @@ class _Run:
         )
         simulation = self.simulation
         disk = Disk(simulation.rng_for(f"disk {broker.id}", 0), broker.sync_us) if broker.durable else None
-        host = simulation.add_host(
-            broker.id, Role.BROKER, lambda rng, streams: factories.broker(settings, rng, streams), disk
-        )
+        group = _group_settings(self._wanted, broker.id) if self._wanted.system == "paxos" else None
+
+        def make(rng: Random, streams: StoredStreams) -> Node:
+            if group is not None:
+                return factories.replica(settings, group, rng, streams)
+            return factories.broker(settings, rng, streams)
+
+        host = simulation.add_host(broker.id, Role.BROKER, make, disk)
         self._hosts[broker.id] = host
         host.set_pace(
             broker.service_us_per_turn * 1_000, broker.service_us_per_message * 1_000, broker.gather_us * 1_000
@@ -336,6 +344,22 @@ class _Run:
                 host.disk.slowness = 1
         if host.running:
             note(host.name, "healed")
+
+
+def _group_settings(wanted: Scenario, name: str) -> PaxosSettings:
+    group = wanted.group or scenario.Group()
+    return PaxosSettings(
+        name,
+        tuple(Member(broker.id, broker.id, broker.id) for broker in wanted.brokers),
+        group.protocol,
+        group.pipeline,
+        group.batch_commands,
+        heartbeat=group.heartbeat_ms * MILLISECOND,
+        patience=group.patience_ms * MILLISECOND,
+        trim_every=group.trim_every,
+        trim_keep=group.trim_keep,
+        part_bytes=group.part_bytes,
+    )
 
 
 def _ways(cut: Cut) -> list[tuple[str, str]]:

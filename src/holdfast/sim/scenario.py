@@ -20,6 +20,8 @@ from msgspec import Meta
 from holdfast.broker.site import NAME
 from holdfast.errors import ScenarioError, UnknownChecker
 from holdfast.model.event import PAYLOAD_BYTES_MAX
+from holdfast.protocols.paxos.ballots import tolerated
+from holdfast.protocols.paxos.settings import Protocol
 from holdfast.protocols.sessions.messages import Overflow
 from holdfast.sim.latency import Constant, Latency
 from holdfast.sim.network import Adversary
@@ -30,6 +32,7 @@ SCENARIO_VERSION = 1
 REMEDY = "correct the file; docs/simulator.md describes its fields"
 NAME_REMEDY = "use letters, digits, '_', '.' and '-', up to 64, a letter or digit first"
 WINDOW_MAX = 65_536  # of a subscription: brokers grant no more
+GROUP_SIZES = (1, 3, 5, 7)
 
 # Large enough for anything that is meant, and small enough to be nanoseconds of 64 bits.
 Whole = Annotated[int, Meta(ge=0, le=10**12)]
@@ -57,6 +60,19 @@ class Broker(_Data, frozen=True, kw_only=True):
     service_us_per_turn: Whole = 0
     service_us_per_message: Whole = 0
     gather_us: Whole = 0
+
+
+class Group(_Data, frozen=True, kw_only=True):
+    """How the brokers of a group agree; `holdfast.protocols.paxos.settings` says what each means."""
+
+    protocol: Protocol = Protocol.BATCH
+    pipeline: Positive = 10
+    batch_commands: Positive = 256
+    heartbeat_ms: Positive = 50
+    patience_ms: Positive = 300
+    trim_every: Positive = 2_000
+    trim_keep: Whole = 500
+    part_bytes: Positive = 256 * 1024
 
 
 class Client(_Data, frozen=True, kw_only=True):
@@ -178,7 +194,8 @@ class Scenario(_Data, frozen=True, kw_only=True):
     version: int = SCENARIO_VERSION
     name: str
     seed: int
-    system: Literal["tree"] = "tree"
+    system: Literal["tree", "paxos"] = "tree"
+    group: Group | None = None  # of a paxos system; left out, it is as a site's that says nothing
     brokers: list[Broker]
     clients: list[Client]
     network: Network = Network()
@@ -258,6 +275,7 @@ def check_scenario(scenario: Scenario, where: str) -> None:
         elif actor.light and isinstance(action, Publish):
             refuse(f"client {actor.id!r} publishes, and is light", "let a client publish that is not light")
     _check_actions(scenario, refuse)
+    _check_group(scenario, refuse)
     for fault in scenario.faults:
         if fault.at_ms >= scenario.safety_ms:
             refuse(f"a fault begins at {fault.at_ms} ms, when all is healed", f"begin before {scenario.safety_ms} ms")
@@ -294,6 +312,36 @@ def _check_actions(scenario: Scenario, refuse: Callable[[str, str], None]) -> No
     for action in scenario.actions:
         if isinstance(action, Unsubscribe) and (action.client, action.name) not in wanted:
             refuse(f"{action.client!r} ends {action.name!r}, which it never subscribes to", "name a subscription of it")
+
+
+def _check_group(scenario: Scenario, refuse: Callable[[str, str], None]) -> None:
+    """Refuses groups that could not be formed, or whose brokers would not come to the same state."""
+    if scenario.system != "paxos":
+        if scenario.group is not None:
+            refuse(f"a group is described, and the system is {scenario.system!r}", 'say "system": "paxos"')
+        return
+    names = [broker.id for broker in scenario.brokers]
+    if len(names) not in GROUP_SIZES:
+        refuse(f"a group of {len(names)} brokers", f"make it one of {', '.join(map(str, GROUP_SIZES))}")
+    first = scenario.brokers[0]
+    for broker in scenario.brokers:
+        if not broker.durable:
+            refuse(
+                f"broker {broker.id!r} is of a group, and has no disk", 'say "durable": true: it must keep its votes'
+            )
+        if broker.snapshot_every != Broker(id="").snapshot_every:
+            refuse(f"broker {broker.id!r} has snapshot_every", "say trim_every of the group instead")
+        for limit in ("sessions", "subscriptions_per_session", "backlog_events", "backlog_bytes"):
+            if getattr(broker, limit) != getattr(first, limit):
+                refuse(f"{limit} of {broker.id!r} and of {first.id!r} differ", "give a group's brokers the same limits")
+    for client in scenario.clients:
+        missing = [name for name in names if name not in client.brokers]
+        if missing:
+            refuse(f"client {client.id!r} does not know {_listed(missing)}", "name all brokers of the group")
+    wiped = {fault.host for fault in scenario.faults if isinstance(fault, PowerCut) and fault.wipe} & set(names)
+    if len(wiped) > tolerated(len(names)):
+        problem = f"the disks of {_listed(sorted(wiped))} are wiped, and a wiped replica never votes again"
+        refuse(problem, f"wipe those of {tolerated(len(names))} at most, or nothing can be decided")
 
 
 def _listed(names: Iterable[str]) -> str:
