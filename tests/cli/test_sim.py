@@ -105,6 +105,17 @@ def test_failures_are_saved_whole_if_asked(
         assert scenario == draw_scenario(scenario.seed)
 
 
+def test_groups_of_brokers_are_run_and_replayed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run("sim", "--system", "paxos", "--seeds", "1..4") == 0
+    assert capsys.readouterr().out.startswith("4 runs, all clean: ")
+    path = tmp_path / "group.json"
+    assert run("sim", "--system", "paxos", "--replay", "3", "--write-scenario", str(path)) == 0
+    first = capsys.readouterr().out
+    assert first.startswith("group, seed 3: clean; ")
+    assert run("sim", "--replay", str(path)) == 0
+    assert capsys.readouterr().out == first
+
+
 def test_checkers_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("sim", "--seeds", "1..3", "--checkers", "at-most-once, liveness") == 0
     assert run("sim", "--replay", "1", "--checkers", "exactly-once") == 0
@@ -124,6 +135,10 @@ def test_checkers_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
         (("--seeds", "1..2", "--write-scenario", "t"), "--write-scenario is for one run; use it with --replay"),
         (("site.toml", "--scenario", "s.json"), "a site and a scenario are given"),
         (("site.toml", "--replay", "s.json"), "--replay s.json names a file, and another source is given"),
+        (("--system", "star"), "invalid choice: 'star'"),
+        (("site.toml", "--system", "paxos"), "--system and a site are given; a site says itself what it is"),
+        (("--scenario", "s.json", "--system", "tree"), "--system and a scenario are given"),
+        (("--replay", "s.json", "--system", "paxos"), "--replay s.json names a file, and another source is given"),
         (("--checkers", "nothing"), "there is no checker 'nothing'"),
     ],
 )

@@ -18,7 +18,7 @@ from holdfast.cli.main import CHECK_FAILED, INTERRUPTED, OK
 from holdfast.cli.site_file import read_site
 from holdfast.errors import ScenarioError
 from holdfast.sim.campaign import Campaign, Source, run_campaign, scenario_for
-from holdfast.sim.draw import Shape
+from holdfast.sim.draw import Shape, group_shape
 from holdfast.sim.latency import RoundTripMatrix
 from holdfast.sim.run import Outcome, header_of, run_scenario
 from holdfast.sim.scenario import Broker, Scenario, scenario_from_json, scenario_to_json
@@ -37,6 +37,7 @@ EXAMPLES = """\
 examples:
   holdfast sim site.toml --seeds 1..1000 --jobs 2      break the site in a thousand ways
   holdfast sim site.toml --replay 17 --trace run.jsonl  one of them again, with its trace
+  holdfast sim --system paxos --seeds 1..100            groups of 3, 5 and 7 brokers
   holdfast sim --replay failures/site-17.json           a failure that was saved
   holdfast sim --scenario mine.json --seeds 1..50       a scenario of your own, under fifty seeds
 """
@@ -47,6 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
     parser.add_argument("site", metavar="SITE", nargs="?", help="a site file (default: one broker, drawn by each seed)")
+    parser.add_argument(
+        "--system",
+        choices=("tree", "paxos"),
+        help="without a site file: one broker (tree, the default) or a group of brokers (paxos), drawn by each seed",
+    )
     parser.add_argument("--seeds", type=_seeds, metavar="A..B", help="which seeds (default 1..100)")
     parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="processes to use (default 1)")
     parser.add_argument("--scenario", metavar="FILE", help="run this scenario, instead of drawing one for each seed")
@@ -89,6 +95,9 @@ def _positive(text: str) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.site and arguments.scenario:
         raise ScenarioError("a site and a scenario are given", "holdfast sim", "a scenario names its own brokers")
+    if arguments.system and (arguments.site or arguments.scenario):
+        given = "a site" if arguments.site else "a scenario"
+        raise ScenarioError(f"--system and {given} are given", "holdfast sim", f"{given} says itself what it is")
     if arguments.replay is not None:
         if arguments.seeds is not None:
             raise ScenarioError("--replay and --seeds are given", "holdfast sim", "use one of them")
@@ -104,7 +113,7 @@ def _source(arguments: argparse.Namespace) -> Source:
     if arguments.scenario:
         return _with_checkers(_read_scenario(arguments.scenario), arguments)
     if not arguments.site:
-        return Shape()
+        return group_shape() if arguments.system == "paxos" else Shape()
     return shape_of(read_site(arguments.site))
 
 
@@ -252,7 +261,7 @@ class _Bar:
 def _replay(arguments: argparse.Namespace) -> int:
     if arguments.replay.isdecimal():
         scenario = scenario_for(_source(arguments), int(arguments.replay))
-    elif arguments.site or arguments.scenario:
+    elif arguments.site or arguments.scenario or arguments.system:
         problem = f"--replay {arguments.replay} names a file, and another source is given"
         raise ScenarioError(problem, "holdfast sim", "replay a file alone, or a seed of a site or scenario")
     else:

@@ -1,0 +1,256 @@
+"""Brokers of a group with one mistake each, and the seed of a scenario that shows it."""
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import msgspec
+
+from holdfast.broker.assembly import BrokerSettings
+from holdfast.kernel.inputs import TimerKey
+from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Assembly
+from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.cursors.host import LogHost
+from holdfast.protocols.paxos.replica import Replica
+from holdfast.protocols.paxos.settings import PaxosSettings
+from holdfast.protocols.sessions import core as core_module
+from holdfast.protocols.sessions.commands import Command, OpenSession, Publish
+from holdfast.protocols.sessions.core import BrokerCore
+from holdfast.protocols.sessions.host import SessionHost
+from holdfast.protocols.sessions.messages import Accepted
+from holdfast.protocols.sessions.outputs import Opened, Output
+from holdfast.sim.run import Factories
+
+_COMMANDS = msgspec.msgpack.Decoder(Command)
+_STATE = msgspec.msgpack.Decoder(core_module._State)
+
+
+@dataclass(frozen=True)
+class GroupMutant:
+    mistake: str
+    factories: Factories
+    seed: int  # one that caught it when it was written
+
+
+# --------------------------------------------------------------------------------------------------------- replicas
+class ServesBeforeItCaughtUp(Replica):
+    """Lets clients in as soon as it leads, while it executes what others executed long ago."""
+
+    def _serve_if_caught_up(self, out: Outbox) -> None:
+        self._serves_after = 0
+        super()._serve_if_caught_up(out)
+
+
+class AppliesItsOwnProposals(Replica):
+    """Applies a command when it proposes it, and not again when it is decided."""
+
+    def submit(self, command: Any, out: Outbox) -> None:
+        if self.is_leading:
+            super().submit(command, out)
+            self._early = getattr(self, "_early", 0) + 1
+            outputs = self._application.apply(self._application.number + 1, out.wall, command)  # type: ignore[attr-defined]
+            self.applied(outputs, out)
+
+    def _execute(self, out: Outbox) -> None:
+        commands, apply = self.commands, self._application.apply
+        early: int = getattr(self, "_early", 0)
+
+        def skip(number: int, wall: int, command: Any) -> list[Any]:
+            nonlocal early
+            if early:
+                early -= 1
+                return []
+            return apply(self._application.number + 1, wall, command)  # type: ignore[attr-defined]
+
+        self._application.apply = skip  # type: ignore[method-assign]
+        super()._execute(out)
+        self._application.apply = apply  # type: ignore[method-assign]
+        self._early = early
+        self.commands = max(commands, self.commands)
+
+
+class TellsClientsOfAnyone(Replica):
+    """Lets clients in whether it leads or not; what they ask is dropped, unless it does."""
+
+    @property
+    def leader_addresses(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def is_serving(self) -> bool:
+        return True
+
+    @is_serving.setter
+    def is_serving(self, value: bool) -> None:
+        pass
+
+
+class UsesItsOwnClock(Replica):
+    """Applies commands at its own time, and not at the one that was decided with them."""
+
+    def _execute(self, out: Outbox) -> None:
+        apply = self._application.apply
+        self._application.apply = lambda number, wall, command: apply(number, out.wall, command)  # type: ignore[method-assign]
+        super()._execute(out)
+        self._application.apply = apply  # type: ignore[method-assign]
+
+
+class SkipsWhatItCannotTake(Replica):
+    """Does not ask for what it missed: it takes the next decided slot for the next to execute."""
+
+    def _catch_up(self, out: Outbox) -> None:
+        pass
+
+    def _execute(self, out: Outbox) -> None:
+        if self.decided.is_behind:
+            self.decided.executed = min(slot for slot in self.decided._values if slot > self.decided.executed) - 1
+        super()._execute(out)
+
+
+# ------------------------------------------------------------------------------------------------------------ hosts
+class AcknowledgesWhatItProposes(SessionHost):
+    """Says that events are accepted when they are proposed."""
+
+    def on_publish(self, peer: str, message: Any, out: Outbox) -> None:
+        super().on_publish(peer, message, out)
+        session = self.session(peer)
+        if session is not None:
+            last = self._admission._submitted.get(peer, 0)
+            if last > session.accepted:
+                out.send(peer, Accepted(last, ()))
+
+
+class KeepsItsClients(SessionHost):
+    """Keeps its clients when it leads no more, and answers what they say as if it were accepted."""
+
+    def on_deposed(self, out: Outbox) -> None:
+        pass
+
+    def on_publish(self, peer: str, message: Any, out: Outbox) -> None:
+        super().on_publish(peer, message, out)
+        if not self._sequencer.is_serving:
+            session = self.session(peer)
+            if session is not None:
+                count = len(self._core.decode(message.events)[0])
+                out.send(peer, Accepted(message.first + count - 1, ()))
+
+
+class NeverRepeats(SessionHost):
+    """Sends nothing again: neither what was lost, nor what a client had not got when it came to this leader."""
+
+    def on_timer(self, key: TimerKey, out: Outbox) -> None:
+        self._deliveries._unconfirmed.clear()
+        super().on_timer(key, out)
+
+    def _opened(self, opened: Opened, out: Outbox) -> None:
+        super()._opened(opened, out)
+        for cursor in self._deliveries._cursors.get(opened.client, {}).values():
+            cursor.sent = cursor.subscription.last
+        self._deliveries._batches.pop(opened.client, None)
+
+
+class ForgetsWhoIsAway(SessionHost):
+    """Drops the subscriptions of everyone who is not there when it begins to lead."""
+
+    def on_elected(self, out: Outbox) -> None:
+        super().on_elected(out)
+        self._away = dict.fromkeys(self._away, out.now - 10**12)
+        self._drop_those_away(out)
+
+
+# ------------------------------------------------------------------------------------------------------------ cores
+class _Snapshots(BrokerCore):
+    """Leaves something out of its snapshots."""
+
+    def lose(self, state: Any) -> Any:
+        raise NotImplementedError
+
+    def get_state(self) -> bytes:
+        return msgspec.msgpack.encode(self.lose(_STATE.decode(super().get_state())))
+
+
+class ForgetsWhatIsAccepted(_Snapshots):
+    """Snapshots lack how far each session has published: what is sent again is taken again."""
+
+    def lose(self, state: Any) -> Any:
+        sessions = [msgspec.structs.replace(session, accepted=0) for session in state.sessions]
+        return msgspec.structs.replace(state, sessions=sessions)
+
+
+class ForgetsSubscriptions(_Snapshots):
+    def lose(self, state: Any) -> Any:
+        return msgspec.structs.replace(state, subscriptions=[])
+
+
+class ForgetsSessions(_Snapshots):
+    def lose(self, state: Any) -> Any:
+        return msgspec.structs.replace(state, sessions=[], subscriptions=[], dormant=[])
+
+
+class ForgetsItsName(_Snapshots):
+    """Snapshots lack the name of the group's memory: clients take it for another that has forgotten everything."""
+
+    def lose(self, state: Any) -> Any:
+        return msgspec.structs.replace(state, memory=0)
+
+
+class TakesRepetitionsForNew(BrokerCore):
+    """Tells repetitions when they are proposed, by what is applied then; and not when they are applied."""
+
+    def _publish(self, command: Publish, wall: int, outputs: list[Output]) -> None:
+        session = self.session(command.client, command.epoch)
+        if session is not None and command.first <= session.accepted:
+            accepted, session.accepted = session.accepted, command.first - 1
+            super()._publish(command, wall, outputs)
+            session.accepted = max(accepted, session.accepted)
+        else:
+            super()._publish(command, wall, outputs)
+
+
+class GrantsAnewToEveryone(BrokerCore):
+    """Does not know a client again that comes from another leader."""
+
+    def _open(self, command: OpenSession, wall: int, outputs: list[Output]) -> None:
+        known = self.sessions.get(command.client)
+        if known is not None and command.epoch:
+            self._forget(known, outputs)
+        super()._open(command, wall, outputs)
+
+
+def _group(
+    replica: type[Replica] = Replica,
+    host: type[SessionHost] = SessionHost,
+    core: type[BrokerCore] = BrokerCore,
+) -> Factories:
+    def make(settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams) -> Assembly:
+        state = core(settings.limits, log=True)
+        order = replica(group, state, msgspec.msgpack.encode, _COMMANDS.decode, rng)
+        order.recover(streams)
+        part = host(settings.name, state, order, msgspec.structs.replace(settings.host, replicated=True))
+        log = LogHost(state, order, part, (), settings.retention, settings.delivery, replicated=True)
+        part.on_log_output = log.on_log_output
+        order.applied, order.elected, order.deposed = part.on_applied, part.on_elected, part.on_deposed
+        order.restored = log.on_restored
+        return Assembly([order, log, part])
+
+    return Factories(replica=make)
+
+
+MUTANTS = [
+    GroupMutant("lets clients in before it has caught up", _group(ServesBeforeItCaughtUp), 107),
+    GroupMutant("applies what it proposes", _group(AppliesItsOwnProposals), 4),
+    GroupMutant("serves without leading", _group(TellsClientsOfAnyone), 6),
+    GroupMutant("applies at its own time", _group(UsesItsOwnClock), 4),
+    GroupMutant("skips slots that it missed", _group(SkipsWhatItCannotTake), 7),
+    GroupMutant("acknowledges what is only proposed", _group(host=AcknowledgesWhatItProposes), 4),
+    GroupMutant("answers clients after it was deposed", _group(host=KeepsItsClients), 2),
+    GroupMutant("sends nothing again after a failover", _group(host=NeverRepeats), 11),
+    GroupMutant("drops who is not there when it begins to lead", _group(host=ForgetsWhoIsAway), 4),
+    GroupMutant("snapshots lack what was accepted", _group(core=ForgetsWhatIsAccepted), 2),
+    GroupMutant("snapshots lack subscriptions", _group(core=ForgetsSubscriptions), 14),
+    GroupMutant("snapshots lack sessions", _group(core=ForgetsSessions), 14),
+    GroupMutant("snapshots lack the memory's name", _group(core=ForgetsItsName), 1),
+    GroupMutant("takes a repeated publish for a new one", _group(core=TakesRepetitionsForNew), 7),
+    GroupMutant("knows no session again", _group(core=GrantsAnewToEveryone), 4),
+]

@@ -1,0 +1,112 @@
+"""Groups of replicas with clients, under faults: what D4 promises holds by seed; and what breaks it is seen."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from holdfast.protocols.paxos.settings import Protocol
+from holdfast.sim.campaign import Campaign, run_campaign
+from holdfast.sim.draw import IF_REMEMBERED, draw_scenario, group_shape
+from holdfast.sim.run import run_scenario
+from holdfast.sim.scenario import ClockJump, Cut, DiskFull, DiskSlow, Kill, Pause, PowerCut, check_scenario
+from holdfast.trace import schema
+from holdfast.trace.schema import Row
+from tests.sim.group_mutants import MUTANTS, GroupMutant
+
+SEEDS = 400
+SEEDS_LONG = 20_000
+PROGRESS_EVERY = 500
+MUTANT_SEEDS = 20  # besides the recorded one
+
+SHAPE = group_shape()
+
+
+def _summarise(failed: Sequence[Any]) -> str:
+    return "\n".join(f"seed {o.seed}: {o.broken or o.violations[0]}" for o in failed)
+
+
+def test_seeds_of_groups_are_clean() -> None:
+    campaign = run_campaign(SHAPE, range(1, SEEDS + 1), jobs=2)
+    assert _summarise(campaign.failed) == ""
+    assert campaign.runs == SEEDS
+    # A campaign in which nothing happens proves nothing.
+    assert campaign.events_delivered > 20 * SEEDS
+    assert campaign.faults > 3 * SEEDS
+
+
+@pytest.mark.long
+def test_many_seeds_of_groups_are_clean() -> None:
+    def show(campaign: Campaign) -> None:
+        if campaign.runs % PROGRESS_EVERY == 0:
+            print(f"{campaign.runs:,} of {SEEDS_LONG:,} seeds, {len(campaign.failed)} failed", flush=True)
+
+    campaign = run_campaign(SHAPE, range(1, SEEDS_LONG + 1), jobs=2, progress=show)
+    print(
+        f"{campaign.runs:,} seeds of groups, {len(campaign.failed)} with a violation: "
+        f"{campaign.events_delivered:,} deliveries, {campaign.faults:,} faults, {campaign.steps:,} steps"
+    )
+    assert _summarise(campaign.failed) == ""
+
+
+class _Life:
+    """Counts what happened to the groups of many runs."""
+
+    def __init__(self) -> None:
+        self.what: Counter[str] = Counter()
+
+    def see(self, row: Row) -> None:
+        if isinstance(row, schema.Control | schema.Hop):
+            self.what[row.what] += 1
+
+
+def test_the_runs_are_worth_looking_at() -> None:
+    """Leaders change and are deposed, replicas catch up by values and by snapshot, and one that was wiped says so."""
+    life = _Life()
+    for seed in range(1, 41):
+        run_scenario(draw_scenario(seed, SHAPE), sinks=[life])
+    assert life.what["leader"] > 3 * 40
+    assert life.what["deposed"] > 20
+    assert life.what["Redirect"] > 40
+    assert life.what["SnapshotPart"] > 40
+    assert life.what["Decided"] > 20
+    assert life.what["wiped-disk"] > 0
+
+
+def test_what_is_drawn_covers_what_can_befall_a_group() -> None:
+    scenarios = [draw_scenario(seed, SHAPE) for seed in range(1, 301)]
+    for scenario in scenarios:
+        check_scenario(scenario, "drawn")
+        assert set(IF_REMEMBERED) <= set(scenario.checkers)
+    assert {len(scenario.brokers) for scenario in scenarios} == {3, 5, 7}
+    groups = [scenario.group for scenario in scenarios if scenario.group is not None]
+    assert {group.protocol for group in groups} == set(Protocol)
+    assert {group.pipeline for group in groups} == {1, 3, 10}
+    assert any("no-forgetting" in scenario.checkers for scenario in scenarios)
+    faults = [fault for scenario in scenarios for fault in scenario.faults]
+    assert {type(fault) for fault in faults} == {Kill, PowerCut, Pause, Cut, ClockJump, DiskSlow, DiskFull}
+    assert {fault.wipe for fault in faults if isinstance(fault, PowerCut)} == {True, False}
+    cuts = {(f.source[0], f.target[0], f.both) for f in faults if isinstance(f, Cut)}
+    assert cuts >= {(*ends, both) for ends in ("bb", "bc", "cb") for both in (True, False)}
+    assert {scenario.network.adversary is None for scenario in scenarios} == {True, False}
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_site_has_its_brokers_protocol_and_pipeline(count: int) -> None:
+    names = ["north", "east", "west"][:count]
+    shape = group_shape(names, Protocol.MULTI, 4, name="site")
+    for seed in range(1, 11):
+        scenario = draw_scenario(seed, shape)
+        assert scenario.group is not None
+        assert (scenario.name, [broker.id for broker in scenario.brokers]) == ("site", names)
+        assert (scenario.group.protocol, scenario.group.pipeline) == (Protocol.MULTI, 4)
+        assert run_scenario(scenario).clean
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.mistake)
+def test_a_mistake_is_seen(mutant: GroupMutant) -> None:
+    assert not run_scenario(draw_scenario(mutant.seed, SHAPE), mutant.factories).clean
+    assert run_scenario(draw_scenario(mutant.seed, SHAPE)).clean, "the same seed, without the mistake"
+    more = run_campaign(SHAPE, range(1, MUTANT_SEEDS + 1), factories=mutant.factories, failures_max=MUTANT_SEEDS)
+    assert more.runs == MUTANT_SEEDS
