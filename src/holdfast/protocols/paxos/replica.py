@@ -201,7 +201,7 @@ class Replica:
         if not greeting.hears:
             # Not at once: two that do not listen to each other would answer each other without end.
             self._greet_later(out)
-        if self.formation.standing is Standing.WIPED:
+        if before[0] is not self.formation.standing and self.formation.standing is Standing.WIPED:
             out.note("control", what="wiped-disk", detail={"replica": self._settings.name})
 
     def _greet(self, out: Outbox) -> None:
