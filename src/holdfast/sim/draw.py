@@ -283,6 +283,8 @@ def _draw_group_scenario(rng: Random, seed: int, shape: Shape) -> Scenario:
     patient = all(broker.away_ms >= shape.safety_ms + shape.liveness_ms for broker in brokers)
     promised = (*ALWAYS, *IF_REMEMBERED, *(IF_PATIENT if patient else ()))
     network = _draw_network(rng, shape)
+    # What a leader is told it tells to all others; a rate that is slow for one broker would be too slow to catch up.
+    network = msgspec.structs.replace(network, bytes_per_second=10 * network.bytes_per_second)
     actions = _draw_actions(rng, shape, clients)
     return Scenario(
         name=shape.name,
@@ -342,8 +344,19 @@ def _draw_group(rng: Random, wanted: Group | None) -> Group:
 
 
 def _draw_group_faults(rng: Random, shape: Shape, names: tuple[str, ...], clients: list[Client]) -> list[Fault]:
-    hosts = list(names) * 2 + [client.id for client in clients]
-    kinds = ("kill", "power-cut", "blackout", "pause", "cut", "isolate", "clock-jump", "disk-slow", "disk-full")
+    hosts = list(names) * 4 + [client.id for client in clients]
+    kinds = (
+        "kill",
+        "power-cut",
+        "blackout",
+        "rolling",
+        "pause",
+        "cut",
+        "isolate",
+        "clock-jump",
+        "disk-slow",
+        "disk-full",
+    )
     chosen = [kind for kind in kinds if rng.random() < 0.6]
     # One that was wiped never votes again, and the others have to be a majority.
     wiped = rng.choice(names) if tolerated(len(names)) and rng.random() < 0.3 else ""
@@ -362,6 +375,12 @@ def _draw_group_faults(rng: Random, shape: Shape, names: tuple[str, ...], client
                 for name in names:
                     lasts = min(rng.choice((10, 300, 1_000)), shape.safety_ms - at)
                     faults.append(PowerCut(at_ms=at, for_ms=lasts, host=name))
+            case "rolling":
+                # One after the other: whoever leads is among them, and so is who led next.
+                step = rng.choice((150, 500, 900))
+                for place, name in enumerate(rng.sample(names, len(names))):
+                    if at + place * step < shape.safety_ms:
+                        faults.append(Kill(at_ms=at + place * step, for_ms=min(duration, 400), host=name))
             case "pause":
                 faults.append(Pause(at_ms=at, for_ms=duration, host=host))
             case "cut":
