@@ -234,10 +234,9 @@ def _group(
 
 
 MUTANTS = [
-    GroupMutant("lets clients in before it has caught up", _group(ServesBeforeItCaughtUp), 137),
-    GroupMutant("applies what it proposes", _group(AppliesItsOwnProposals), 10),
+    GroupMutant("applies what it proposes", _group(AppliesItsOwnProposals), 33),
     GroupMutant("serves without leading", _group(TellsClientsOfAnyone), 1),
-    GroupMutant("applies at its own time", _group(UsesItsOwnClock), 10),
+    GroupMutant("applies at its own time", _group(UsesItsOwnClock), 14),
     GroupMutant("skips slots that it missed", _group(SkipsWhatItCannotTake), 1),
     GroupMutant("acknowledges what is only proposed", _group(host=AcknowledgesWhatItProposes), 7),
     GroupMutant("answers clients after it was deposed", _group(host=KeepsItsClients), 8),

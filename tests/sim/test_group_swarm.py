@@ -85,7 +85,7 @@ def test_the_runs_are_worth_looking_at() -> None:
     assert life.what["leader"] > 2 * 40
     assert life.what["deposed"] > 4
     assert life.what["Redirect"] > 40
-    assert life.what["SnapshotPart"] > 40
+    assert life.what["SnapshotPart"] > 10
     assert life.what["Decided"] > 20
     assert life.what["wiped-disk"] > 0
 
@@ -127,7 +127,7 @@ def test_replicas_that_do_not_listen_to_each_other_greet_at_a_bounded_rate() -> 
     assert run_scenario(scenario, sinks=[life]).clean
     assert life.what["wiped-disk"] == 1
     pairs, ways, repeats = 2, 2, 40  # each side of a pair greets every 100 ms, and is answered
-    assert pairs * repeats < life.what["Greeting"] < 2 * pairs * ways * repeats
+    assert pairs * repeats < life.what["Greeting"] < 3 * pairs * ways * repeats
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -189,3 +189,51 @@ def test_a_scenario_that_was_made_in_a_program_is_checked_too() -> None:
         check_scenario(scenario, WHERE)
     with pytest.raises(ScenarioError, match=r"scenario made, seed 1: .*gather_us"):
         run_scenario(scenario)
+
+
+GROUP: dict[str, Any] = {
+    **DOCUMENT,
+    "system": "paxos",
+    "group": {"protocol": "multi", "pipeline": 2},
+    "brokers": [{"id": f"b{n}", "durable": True} for n in (1, 2, 3)],
+    "clients": [{"id": name, "brokers": ["b3", "b1", "b2"]} for name in ("c1", "c2")],
+}
+
+
+def test_a_scenario_of_a_group_is_read_written_and_run() -> None:
+    scenario = scenario_from_json(json.dumps(GROUP), WHERE)
+    assert scenario_from_json(scenario_to_json(scenario), WHERE) == scenario
+    assert run_scenario(scenario).clean
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"system": "tree"}, "a group is described, and the system is 'tree'"),
+        ({"brokers": [*GROUP["brokers"], {"id": "b4", "durable": True}]}, "a group of 4 brokers"),
+        ({"brokers": [*GROUP["brokers"][:2], {"id": "b3"}]}, "broker 'b3' is of a group, and has no disk"),
+        (
+            {"brokers": [*GROUP["brokers"][:2], {"id": "b3", "durable": True, "snapshot_every": 3}]},
+            "broker 'b3' has snapshot_every",
+        ),
+        (
+            {"brokers": [*GROUP["brokers"][:2], {"id": "b3", "durable": True, "backlog_events": 3}]},
+            "backlog_events of 'b3' and of 'b1' differ",
+        ),
+        ({"clients": DOCUMENT["clients"]}, "client 'c1' does not know b2, b3"),
+        ({"group": {"protocol": "fast"}}, "'fast'"),
+        ({"group": {"pipeline": 0}}, "pipeline"),
+        (
+            {
+                "faults": [
+                    {"fault": "power-cut", "at_ms": 1, "for_ms": 1, "host": host, "wipe": True} for host in ("b1", "b3")
+                ]
+            },
+            "the disks of b1, b3 are wiped, and a wiped replica never votes again",
+        ),
+    ],
+)
+def test_a_group_that_cannot_be_is_refused(changes: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        scenario_from_json(json.dumps({**GROUP, **changes}), WHERE)
+    assert problem in caught.value.problem
