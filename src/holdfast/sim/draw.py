@@ -339,6 +339,7 @@ def _draw_group(rng: Random, wanted: Group | None) -> Group:
         patience_ms=patience_ms,
         trim_every=rng.choice((3, 10, 40, 2_000)),
         trim_keep=rng.choice((0, 2, 10, 500)),
+        trim_ratio=0,
         part_bytes=rng.choice((300, 4_000, 256 * 1024)),
     )
 

@@ -358,6 +358,7 @@ def _group_settings(wanted: Scenario, name: str) -> PaxosSettings:
         patience=group.patience_ms * MILLISECOND,
         trim_every=group.trim_every,
         trim_keep=group.trim_keep,
+        trim_ratio=group.trim_ratio,
         part_bytes=group.part_bytes,
     )
 

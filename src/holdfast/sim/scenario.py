@@ -72,6 +72,7 @@ class Group(_Data, frozen=True, kw_only=True):
     patience_ms: Positive = 300
     trim_every: Positive = 2_000
     trim_keep: Whole = 500
+    trim_ratio: Whole = 1
     part_bytes: Positive = 256 * 1024
 
 

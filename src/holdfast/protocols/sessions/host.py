@@ -224,6 +224,8 @@ class SessionHost:
             if attachment is None:
                 self._away[client] = out.now
             return
+        if not self._sequencer.is_serving:
+            return  # it was opened at the leader; here the client still waits to be told who that is
         session = self._core.sessions[client]
         self._replies.append((client, self._session_opened(session, opening)))
         if attachment.epoch == opened.epoch:
