@@ -9,7 +9,7 @@ from experiments.replication.pauses import PAUSE, run_pauses
 
 def test_kills_of_leaders_and_followers_cost_nothing() -> None:
     """D4-C1, D4-C4."""
-    result = run_kills(10, seed=1, calm=True)
+    result = run_kills(10, seed=1)
     assert result.verdict.problems == ()
     assert (result.verdict.lost, result.verdict.doubled, result.verdict.inverted) == (0, 0, 0)
     assert result.verdict.read_back >= result.verdict.acknowledged > 0

@@ -130,6 +130,9 @@ def shape_of(site: Site) -> Shape:
         )
         for entry in site.brokers
     )
+    if site.is_group:
+        group = group_shape([entry.id for entry in site.brokers], site.scheme.protocol, site.scheme.pipeline, site.name)
+        return msgspec.structs.replace(group, brokers=brokers)
     return Shape(name=site.name, brokers=brokers, fixed_brokers=True)
 
 
