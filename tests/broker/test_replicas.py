@@ -94,6 +94,9 @@ class World:
     def host(self, name: str) -> Host:
         return self.simulation.hosts[name]
 
+    def replica(self, name: str) -> Replica:
+        return next(part for part in self.nodes[name].parts if isinstance(part, Replica))
+
     def measures(self, name: str) -> dict[str, int]:
         return self.nodes[name].measure()
 
@@ -164,11 +167,10 @@ def test_a_replica_that_lacks_events_does_not_lead_until_it_has_them(monkeypatch
 def test_votes_are_forgotten_only_when_a_majority_holds_what_came_of_them() -> None:
     world = World(trim_every=5, trim_keep=1)
     world.publish(20)
-    leader = world.nodes[world.leader].parts[0]
-    assert isinstance(leader, Replica)
+    leader = world.replica(world.leader)
     assert leader.decided.executed - min(leader.acceptor.votes, default=0) < 30
     for name in world.followers():
-        world.nodes[name].parts[0].is_whole = lambda: False
+        world.replica(name).is_whole = lambda: False
     world.run(500)  # until they have said so
     first = min(leader.acceptor.votes, default=leader.decided.executed + 1)
     world.publish(60)

@@ -29,7 +29,7 @@ class Bench:
         group = tuple(Member(name, name, name) for name in names)
         self.replica = Replica(PaxosSettings("r0", group, **settings), self.ledger, encode, decode, Random(1))
         self.replica.recover(self.streams)
-        self._node = Assembly([self.replica])
+        self._node = Assembly(self.replica.parts)
         self.out = RecordingOutbox()
         self.disks = dict.fromkeys(names, DISK)
         self.handle(Started(1, DISK))
@@ -58,7 +58,8 @@ class Bench:
 
     def fire(self, name: str, after_ms: int = 0) -> list[Send]:
         self.out.now += after_ms * 1_000_000
-        return self.handle(TimerFired(("replica", name)))
+        part = {"behind": "catching-up", "greet": "peers", "dial": "peers"}.get(name, "replica")
+        return self.handle(TimerFired((part, name)))
 
     def link(self) -> None:
         for link, peer in enumerate(self.peers, 1):

@@ -81,7 +81,7 @@ class Group:
             replica.recover(streams)
             self.watch.recovered(name, replica, ledger)
             self.watch.watch_elections(name, replica)
-            return Assembly([replica, Door(replica, lambda command: self._on_answered(name, command))])
+            return Assembly([*replica.parts, Door(replica, lambda command: self._on_answered(name, command))])
 
         return make
 

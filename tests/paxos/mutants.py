@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.protocols.paxos import proposer as proposer_module
+from holdfast.protocols.paxos.catching_up import CatchingUp
 from holdfast.protocols.paxos.decided import DecidedLog
 from holdfast.protocols.paxos.formation import Formation, Standing
 from holdfast.protocols.paxos.messages import (
@@ -22,6 +23,7 @@ from holdfast.protocols.paxos.messages import (
     Value,
     Vote,
 )
+from holdfast.protocols.paxos.peers import Peers
 from holdfast.protocols.paxos.picking import pick
 from holdfast.protocols.paxos.promises import PromiseParts
 from holdfast.protocols.paxos.proposer import Phase, Proposer
@@ -43,7 +45,7 @@ class Mutant:
 # -------------------------------------------------------------------------------------------------------- the disk
 class PromisesBeforeTheDiskHasIt(Replica):
     def on_prepare(self, peer: str, prepare: Prepare, out: Outbox) -> None:
-        if self._is_heard(peer) and prepare.ballot > self.acceptor.promised:
+        if self.peers.hears(peer) and prepare.ballot > self.acceptor.promised:
             executed = self.decided.executed
             votes = self.acceptor.votes_from(max(prepare.first, executed + 1))
             out.send(peer, Promise(prepare.ballot, prepare.first, votes, executed), after=NOW)
@@ -54,7 +56,7 @@ class VotesBeforeTheDiskHasIt(Replica):
     def _vote(self, ballot: int, first: int, values: list[Value], out: Outbox) -> bool:
         voted = super()._vote(ballot, first, values, out)
         if voted:
-            for peer in self._links:
+            for peer in self.peers.heard:
                 out.send(peer, Learn(ballot, list(range(first, first + len(values)))), after=NOW)
         return voted
 
@@ -63,7 +65,7 @@ class CountsItsOwnVoteAtOnce(Replica):
     def _vote(self, ballot: int, first: int, values: list[Value], out: Outbox) -> bool:
         voted = super()._vote(ballot, first, values, out)
         for slot in range(first, first + len(values)):
-            self.decided.vote(ballot, slot, self._settings.name)
+            self.decided.vote(ballot, slot, self.settings.name)
         return voted
 
 
@@ -72,7 +74,7 @@ class CountsItsOwnPromiseAtOnce(Replica):
         super()._prepare(out)
         promise, self._own_promise = self._own_promise, None
         if promise is not None:
-            self._count_promise(self._settings.name, promise, out)
+            self._count_promise(self.settings.name, promise, out)
 
 
 class ForgetsItsPromise(Replica):
@@ -87,11 +89,15 @@ class ForgetsItsVotes(Replica):
         self.acceptor.votes = {}
 
 
+class _PreparesEarly(Peers):
+    def tell_all(self, message: Any, out: Outbox, now: bool = False) -> None:
+        super().tell_all(message, out, now or isinstance(message, Prepare))
+
+
 class UsesBallotsAgain(Replica):
     """Says PREPARE before its own promise is on the disk."""
 
-    def _tell_all(self, message: Any, out: Outbox, now: bool = False) -> None:
-        super()._tell_all(message, out, now or isinstance(message, Prepare))
+    peers_type = _PreparesEarly
 
 
 class TrimsWithoutASnapshot(Replica):
@@ -105,7 +111,7 @@ class TrimsWhatIsNotExecuted(Replica):
         super()._trim(self.decided.executed + 3, out)
 
 
-class VotesWithAWipedDisk(Replica):
+class _TrustsAnyDisk(Peers):
     def on_started(self, started: Any, out: Outbox) -> None:
         super().on_started(started, out)
         self.formation.greet = self._trusting  # type: ignore[method-assign]
@@ -117,9 +123,17 @@ class VotesWithAWipedDisk(Replica):
         return Formation.greet(self.formation, peer, greeting, out)
 
 
-class ListensToAWipedDisk(VotesWithAWipedDisk):
-    def _is_heard(self, peer: str) -> bool:
+class VotesWithAWipedDisk(Replica):
+    peers_type = _TrustsAnyDisk
+
+
+class _ListensToAnyone(_TrustsAnyDisk):
+    def hears(self, peer: str) -> bool:
         return peer in self._connected
+
+
+class ListensToAWipedDisk(Replica):
+    peers_type = _ListensToAnyone
 
 
 # --------------------------------------------------------------------------------------------------- the acceptor
@@ -171,7 +185,7 @@ class DedupesWhenItProposes(Replica):
             seen.add(command)
             super().submit(command, out)
 
-    def _execute(self, out: Outbox) -> None:
+    def execute(self, out: Outbox) -> None:
         application: Ledger = self._application  # type: ignore[assignment]
         apply = application.apply
 
@@ -180,7 +194,7 @@ class DedupesWhenItProposes(Replica):
             return apply(number, wall, command)
 
         application.apply = trusting  # type: ignore[method-assign]
-        super()._execute(out)
+        super().execute(out)
         application.apply = apply  # type: ignore[method-assign]
 
 
@@ -303,15 +317,18 @@ class ExecutesASnapshotHalf(Replica):
     def _restore(self, state: ReplicaState) -> None:
         self.commands = state.commands
         self.decided.skip_to(state.slot)
-        self._trimmed_at = state.slot
+
+
+class _AlwaysTheNewest(CatchingUp):
+    def on_ask_snapshot(self, peer: str, ask: AskSnapshot, out: Outbox) -> None:
+        self._outgoing.pop(peer, None)
+        super().on_ask_snapshot(peer, ask, out)
 
 
 class SendsTheNewestSnapshot(Replica):
     """Begins anew whenever there is a newer snapshot than the one it is sending."""
 
-    def on_ask_snapshot(self, peer: str, ask: AskSnapshot, out: Outbox) -> None:
-        self._outgoing.pop(peer, None)
-        super().on_ask_snapshot(peer, ask, out)
+    catching_up_type = _AlwaysTheNewest
 
 
 class SaysNothingTwice(Replica):
@@ -321,9 +338,13 @@ class SaysNothingTwice(Replica):
         pass
 
 
-class NeverCatchesUp(Replica):
-    def _catch_up(self, out: Outbox) -> None:
+class _NeverAsks(CatchingUp):
+    def ask(self, out: Outbox) -> None:
         pass
+
+
+class NeverCatchesUp(Replica):
+    catching_up_type = _NeverAsks
 
 
 MUTANTS = [
@@ -353,7 +374,7 @@ MUTANTS = [
     Mutant("only the first open slot is picked", 0, patch=_from_its_own_gap),
     Mutant("one part of a promise is enough", 3, patch=_one_part_is_enough),
     Mutant("one voter counts twice", 0, patch=_one_voter_twice),
-    Mutant("votes of different ballots are counted together", 25, patch=_votes_of_all_ballots),
+    Mutant("votes of different ballots are counted together", 56, patch=_votes_of_all_ballots),
     Mutant("slots are executed out of order", 0, patch=_out_of_order),
     Mutant("a snapshot lacks the dedupe table", 0, patch=_without_the_dedupe_table),
     Mutant("a snapshot is taken without its hash", 68, patch=_any_hash_will_do),

@@ -27,6 +27,7 @@ from tests.paxos.ledger import Ledger
 from tests.sessions.bench import Bench
 
 LINKS = {"r2": 1, "r3": 2}
+DISKS = {"r1": "d1", "r2": "d2", "r3": "d3"}
 STEP = 10 * MILLISECOND
 
 
@@ -36,12 +37,12 @@ class LeaderBench(Bench):
     def __init__(self) -> None:
         members = tuple(Member(name, f"{name}:1", f"{name}:2") for name in ("r1", "r2", "r3"))
         self.replica = Replica(PaxosSettings("r1", members), Ledger(), msgspec.msgpack.encode, _decode, Random(1))
-        super().__init__(Assembly([self.replica]))
+        super().__init__(Assembly(self.replica.parts))
         self.handle(Started(1, "d1"))
         for peer, link in LINKS.items():
             self.handle(LinkUp(link, peer, 1, Role.BROKER, True, f"{peer}:1"))
         for peer in LINKS:
-            self.say(peer, Greeting(f"d{peer[1:]}", {}, True))
+            self.say(peer, Greeting(f"d{peer[1:]}", DISKS, True))
 
     def leads(self) -> bool:
         return self.replica.is_leading

@@ -21,11 +21,11 @@ ONE_STEP = 100  # a seed that shows why one step is not enough
 
 
 def standing(bench: Bench) -> Standing:
-    return bench.replica.formation.standing
+    return bench.replica.peers.formation.standing
 
 
 def standings(group: Group) -> set[Standing]:
-    return {replica.formation.standing for replica in group.replicas.values()}
+    return {replica.peers.formation.standing for replica in group.replicas.values()}
 
 
 def test_a_replica_whose_disk_was_wiped_does_not_vote_and_is_not_listened_to() -> None:
@@ -35,7 +35,7 @@ def test_a_replica_whose_disk_was_wiped_does_not_vote_and_is_not_listened_to() -
     wiped, *others = group.hosts
     group.wipe(wiped)
     group.hosts[wiped].start()
-    assert group.run(5_000, lambda: group.replicas[wiped].formation.standing is Standing.WIPED)
+    assert group.run(5_000, lambda: group.replicas[wiped].peers.formation.standing is Standing.WIPED)
     group.hosts[others[0]].stop(power_cut=False)  # one that may vote is left, and one that may not: no majority
     group.run(2_000)
     chosen = len(group.watch.chosen)
@@ -127,13 +127,13 @@ class FormsInOneStep(Replica):
     r2 when both were new and can't know better: they decide too."""
 
     def on_started(self, started: Started, out: Outbox) -> None:
-        write_down = self.formation._write_down
+        write_down = self.peers.formation._write_down
 
         def form(disks: dict[str, str], out: Outbox) -> None:
             write_down(disks, out)
-            self.formation._count(True, out)
+            self.peers.formation._count(True, out)
 
-        self.formation._write_down = form  # type: ignore[method-assign]
+        self.peers.formation._write_down = form  # type: ignore[method-assign]
         super().on_started(started, out)
 
 

@@ -62,7 +62,13 @@ def replica_of(disk: MemoryDisk) -> Replica:
 
 def known(replica: Replica) -> tuple[object, ...]:
     votes = {slot: (vote.ballot, bytes(vote.value)) for slot, vote in replica.acceptor.votes.items()}
-    return replica.acceptor.promised, votes, replica.decided.executed, replica.commands, replica.formation.standing
+    return (
+        replica.acceptor.promised,
+        votes,
+        replica.decided.executed,
+        replica.commands,
+        replica.peers.formation.standing,
+    )
 
 
 def segment(disk: MemoryDisk) -> str:

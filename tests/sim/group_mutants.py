@@ -11,6 +11,7 @@ from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.paxos.catching_up import CatchingUp
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.protocols.sessions import core as core_module
@@ -50,7 +51,7 @@ class AppliesItsOwnProposals(Replica):
             outputs = self._application.apply(self._application.number + 1, out.wall, command)  # type: ignore[attr-defined]
             self.applied(outputs, out)
 
-    def _execute(self, out: Outbox) -> None:
+    def execute(self, out: Outbox) -> None:
         commands, apply = self.commands, self._application.apply
         early: int = getattr(self, "_early", 0)
 
@@ -62,7 +63,7 @@ class AppliesItsOwnProposals(Replica):
             return apply(self._application.number + 1, wall, command)  # type: ignore[attr-defined]
 
         self._application.apply = skip  # type: ignore[method-assign]
-        super()._execute(out)
+        super().execute(out)
         self._application.apply = apply  # type: ignore[method-assign]
         self._early = early
         self.commands = max(commands, self.commands)
@@ -87,23 +88,27 @@ class TellsClientsOfAnyone(Replica):
 class UsesItsOwnClock(Replica):
     """Applies commands at its own time, and not at the one that was decided with them."""
 
-    def _execute(self, out: Outbox) -> None:
+    def execute(self, out: Outbox) -> None:
         apply = self._application.apply
         self._application.apply = lambda number, wall, command: apply(number, out.wall, command)  # type: ignore[method-assign]
-        super()._execute(out)
+        super().execute(out)
         self._application.apply = apply  # type: ignore[method-assign]
+
+
+class _NeverAsks(CatchingUp):
+    def ask(self, out: Outbox) -> None:
+        pass
 
 
 class SkipsWhatItCannotTake(Replica):
     """Does not ask for what it missed: it takes the next decided slot for the next to execute."""
 
-    def _catch_up(self, out: Outbox) -> None:
-        pass
+    catching_up_type = _NeverAsks
 
-    def _execute(self, out: Outbox) -> None:
+    def execute(self, out: Outbox) -> None:
         if self.decided.is_behind:
             self.decided.executed = min(slot for slot in self.decided._values if slot > self.decided.executed) - 1
-        super()._execute(out)
+        super().execute(out)
 
 
 # ------------------------------------------------------------------------------------------------------------ hosts

@@ -98,7 +98,7 @@ def make_replica(
     replica.restored = restored
     desk = OperatorDesk(settings.name, {"scheme": "paxos", "durable": "yes"})
     # The replica comes first: it proposes what the turn asked for.
-    node = Assembly([replica, log, refill, host, desk])
+    node = Assembly([*replica.parts, log, refill, host, desk])
     desk.measure_node, desk.more_facts, desk.transfer = node.measure, replica.facts, replica.transfer
     return node
 

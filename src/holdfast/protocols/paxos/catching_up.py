@@ -1,0 +1,147 @@
+"""Catching up with those who are further: by decided values, or by a snapshot if those are forgotten (D4-B10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Protocol
+
+from holdfast.kernel.inputs import TimerKey
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.protocols.paxos.decided import DecidedLog
+from holdfast.protocols.paxos.liveness import Liveness
+from holdfast.protocols.paxos.messages import AskDecided, AskSnapshot, Decided, ReplicaState, SnapshotPart
+from holdfast.protocols.paxos.peers import REPLICAS, Peers
+from holdfast.protocols.paxos.settings import PaxosSettings
+from holdfast.protocols.paxos.snapshots import Snapshots
+from holdfast.protocols.paxos.transfer import IncomingSnapshot, pack
+
+
+class Learner(Protocol):
+    """Who executes what is decided: a replica."""
+
+    decided: DecidedLog
+    liveness: Liveness
+    snapshots: Snapshots
+    is_whole: Callable[[], bool]  # whether the application has all that is no part of its state
+
+    @property
+    def is_leading(self) -> bool: ...
+
+    def execute(self, out: Outbox) -> None:
+        """Executes what can be."""
+        ...
+
+    def install(self, state: ReplicaState, out: Outbox) -> None:
+        """Takes another's state in place of its own."""
+        ...
+
+
+class CatchingUp:
+    """A part of a replica's node: both sides of it."""
+
+    name: ClassVar[str] = "catching-up"
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
+        (AskDecided, Decided, AskSnapshot, SnapshotPart), REPLICAS
+    )
+
+    def __init__(self, settings: PaxosSettings, peers: Peers, learner: Learner) -> None:
+        self._settings = settings
+        self._peers = peers
+        self._learner = learner
+        self._decided, self._liveness = learner.decided, learner.liveness
+        self._incoming = IncomingSnapshot()
+        self._incoming_from = ""
+        self._outgoing: dict[str, ReplicaState] = {}  # snapshots that are being sent: each to its end
+        self._due = False  # the timer is set
+
+    @property
+    def reached(self) -> tuple[int, int, int]:
+        """How far this replica has come; the same twice is no progress."""
+        return self._decided.executed, self._incoming.slot, self._incoming.offset
+
+    def forget(self, peer: str) -> None:
+        """The link to a peer is gone."""
+        self._outgoing.pop(peer, None)
+
+    def later(self, out: Outbox) -> None:
+        """Others are further; what is under way may still come."""
+        if not self._due:
+            self._due = True
+            out.set_timer((self.name, "behind"), self._settings.repeat_after)
+
+    def on_timer(self, key: TimerKey, out: Outbox) -> None:
+        self._due = False
+        leader = self._liveness.leader
+        if not self._learner.is_leading and self._liveness.executed.get(leader, 0) > self._decided.executed:
+            self.ask(out)
+
+    def ask(self, out: Outbox) -> None:
+        """Asks someone who is further; a leader that has just been elected may be behind too."""
+        executed, heard = self._decided.executed, self._peers.heard
+        ahead = [peer for peer in heard if self._liveness.executed.get(peer, 0) > executed]
+        target = self._liveness.leader if self._liveness.leader in heard else ""
+        # A snapshot that we have got ahead of meanwhile is not wanted any more, nor one that its sender has not begun.
+        begun = self._incoming_from if self._incoming.offset and self._incoming.slot > executed else ""
+        for peer in [target] if target else ahead or list(heard):
+            if peer == begun:
+                out.send(peer, AskSnapshot(self._incoming.slot, self._incoming.offset), after=NOW)
+            else:
+                out.send(peer, AskDecided(executed + 1), after=NOW)
+        if not self._learner.is_leading:
+            self.later(out)
+
+    # --------------------------------------------------------------------------------------------------------- values
+    def on_ask_decided(self, peer: str, ask: AskDecided, out: Outbox) -> None:
+        if not self._peers.hears(peer) or ask.first > self._decided.executed:
+            return
+        values = self._decided.read(ask.first, self._settings.part_bytes)
+        known = self._decided.executed - ask.first + 1
+        latest = self._learner.snapshots.latest
+        if values:
+            out.send(peer, Decided(ask.first, values[:known]), after=NOW)
+            self._outgoing.pop(peer, None)
+        elif latest is not None and latest.slot >= ask.first and self._learner.is_whole():
+            self._send_part(peer, latest, 0, out)
+
+    def on_decided(self, peer: str, decided: Decided, out: Outbox) -> None:
+        if not self._peers.hears(peer):
+            return
+        for slot, value in enumerate(decided.values, decided.first):
+            self._decided.decide(slot, value)
+        before = self._decided.executed
+        self._learner.execute(out)
+        if self._decided.executed > before and self._liveness.executed.get(peer, 0) > self._decided.executed:
+            out.send(peer, AskDecided(self._decided.executed + 1), after=NOW)
+
+    # ------------------------------------------------------------------------------------------------------ snapshots
+    def on_ask_snapshot(self, peer: str, ask: AskSnapshot, out: Outbox) -> None:
+        latest = self._learner.snapshots.latest
+        state = self._outgoing.get(peer, latest)
+        if self._peers.hears(peer) and state is not None and self._learner.is_whole():
+            if ask.slot == state.slot:
+                self._send_part(peer, state, ask.offset, out)
+            elif latest is not None:
+                self._send_part(peer, latest, 0, out)
+
+    def _send_part(self, peer: str, state: ReplicaState, offset: int, out: Outbox) -> None:
+        self._outgoing[peer] = state
+        data = pack(state)
+        part = data[offset : offset + self._settings.part_bytes]
+        out.send(peer, SnapshotPart(state.slot, len(data), state.digest, offset, part), after=NOW)
+
+    def on_snapshot_part(self, peer: str, part: SnapshotPart, out: Outbox) -> None:
+        if not self._peers.hears(peer) or part.slot <= self._decided.executed:
+            return
+        before = (self._incoming.slot, self._incoming.offset)
+        state = self._incoming.add(part)
+        if state is None:
+            if self._incoming.slot == part.slot:
+                self._incoming_from = peer
+                # A part that came twice is not answered twice, or the copies would become more and more.
+                if before != (self._incoming.slot, self._incoming.offset):
+                    out.send(peer, AskSnapshot(part.slot, self._incoming.offset), after=NOW)
+            return
+        self._learner.install(state, out)
+        out.send(peer, AskDecided(self._decided.executed + 1), after=NOW)

@@ -1,0 +1,53 @@
+"""A replica's own snapshots: the last one, and when the next is due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from holdfast.kernel.messages import Record
+from holdfast.kernel.node import broken, require
+from holdfast.kernel.outbox import Outbox
+from holdfast.protocols.paxos.messages import ReplicaState
+from holdfast.protocols.paxos.settings import PaxosSettings
+from holdfast.protocols.paxos.transfer import make_state
+
+STREAM: Final = "state"
+
+
+class Snapshots:
+    """`latest` is the last one, on the disk or on its way there; `at` is the slot of the last that was taken, or is
+    being decided on."""
+
+    def __init__(self, settings: PaxosSettings) -> None:
+        self.latest: ReplicaState | None = None
+        self.at = 0
+        self._settings = settings
+        self._bytes_since = 0  # of what was executed since then
+
+    def recover(self, records: Iterable[Record]) -> None:
+        for record in records:
+            if not isinstance(record, ReplicaState):
+                broken("a replica keeps states", record=type(record).__name__)
+            same = make_state(record.slot, record.commands, record.state).digest == record.digest
+            require(same, "a snapshot is what it was", slot=record.slot)
+            self._take(record)
+
+    def keep(self, state: ReplicaState, out: Outbox) -> None:
+        """Takes the place of the one before: one of our own, or another replica's."""
+        self._take(state)
+        out.snapshot(STREAM, state)
+
+    def _take(self, state: ReplicaState) -> None:
+        self.latest, self.at, self._bytes_since = state, state.slot, 0
+
+    def executed(self, size: int) -> None:
+        """A value of this size was executed."""
+        self._bytes_since += size
+
+    def is_due(self, slot: int) -> bool:
+        """Whether there should be one after this slot. A large state is written again only when as much was decided."""
+        settings = self._settings
+        written = 0 if self.latest is None else len(self.latest.state)
+        due = slot - self.at >= settings.trim_every or self._bytes_since >= settings.trim_bytes
+        return due and self._bytes_since >= settings.trim_ratio * written
