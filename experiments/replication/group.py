@@ -14,6 +14,7 @@ from holdfast.client.operator import BrokerDesk
 from holdfast.protocols.operating.messages import Inspected
 
 LOOK_EVERY_S = 0.02
+NO_PROTOCOL = "none"
 
 
 def free_ports(count: int) -> list[int]:
@@ -33,7 +34,7 @@ class ReplicaGroup:
     def __init__(
         self, folder: Path, replicas: int = 3, protocol: str = "batch", pipeline: int = 10, rest: str = ""
     ) -> None:
-        """`rest` is more of the site file."""
+        """`rest` is more of the site file. The protocol `NO_PROTOCOL` is for one broker that is no group."""
         ports = free_ports(2 * replicas)
         self.names = [f"r{number}" for number in range(1, replicas + 1)]
         self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(self.names, ports[:replicas], strict=True)}
@@ -41,7 +42,10 @@ class ReplicaGroup:
         self.url = "holdfast://" + ",".join(self.addresses.values())
         self.site = folder / "group.toml"
         self.folder = folder
-        self._scheme = f'[scheme]\nkind = "paxos"\nprotocol = "{protocol}"\npipeline = {pipeline}\n'
+        if protocol == NO_PROTOCOL:
+            self._scheme = '[scheme]\nkind = "tree"\n'
+        else:
+            self._scheme = f'[scheme]\nkind = "paxos"\nprotocol = "{protocol}"\npipeline = {pipeline}\n'
         self._rest = rest
         self._views: dict[str, Path] = {}  # site files of single replicas
         self._write(self.site, self.addresses, self.peers)

@@ -1,0 +1,246 @@
+"""Results as text or Markdown: absolute values, the paper's two tables with its entries beside ours, and targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from benchmarks.replication import paper
+from benchmarks.replication.loads import SUBSCRIBERS
+from benchmarks.replication.paper import OFFERED, PRINTED, PUBLISHERS, REPLICAS, Row, Values
+from benchmarks.replication.results import (
+    PROTOCOLS,
+    Results,
+    best_mean,
+    best_p50,
+    best_per_s,
+    median_p50,
+    median_per_s,
+)
+from benchmarks.replication.tables import (
+    drop_from_fewer_replicas,
+    growth_over_fewer_publishers,
+    growth_over_fewer_replicas,
+)
+
+STEPS = tuple(f"{fewer}→{more}" for fewer, more in pairwise(PUBLISHERS))
+
+
+class Table(NamedTuple):
+    title: str
+    columns: Sequence[str]  # without the first, which has no title
+    rows: Sequence[tuple[str, Sequence[str]]]
+
+
+class Target(NamedTuple):
+    text: str
+    measured: str
+    wanted: str
+    met: bool
+    remark: str = ""
+
+    def __str__(self) -> str:
+        verdict = "met" if self.met else "MISSED"
+        return f"{self.text}: {self.measured}, wanted {self.wanted}: {verdict}{self.remark}"
+
+
+def group_name(replicas: int) -> str:
+    return "1 (not replicated)" if replicas == 1 else str(replicas)
+
+
+# ------------------------------------------------------------------------------------------------------------- tables
+def tables(results: Results) -> Iterator[Table]:
+    if results.offered:
+        yield from _absolute(results)
+        latency, per_s = results.offered_values(best_p50), results.offered_values(median_per_s)
+        counts = [f"#p={count}" for count in PUBLISHERS]
+        pairs: Iterable[tuple[str, Sequence[str], Mapping[int, Row], Mapping[int, Row]]] = (
+            ("Table 1, latency: % more than with the next fewer replicas", counts,
+             growth_over_fewer_replicas(latency), PRINTED.latency_1),
+            ("Table 1, throughput: % less than with the next fewer replicas", counts,
+             drop_from_fewer_replicas(per_s), PRINTED.throughput_1),
+            ("Table 2, latency: % more than with the next fewer publishers", STEPS,
+             growth_over_fewer_publishers(latency), PRINTED.latency_2),
+            ("Table 2, throughput: % more than with the next fewer publishers", STEPS,
+             growth_over_fewer_publishers(per_s), PRINTED.throughput_2),
+        )  # fmt: skip
+        for title, columns, ours, theirs in pairs:
+            yield Table(f"{title}; ours, and (the paper's)", columns, _beside(ours, theirs))
+    if results.saturated:
+        yield _saturated(results)
+
+
+def _beside(ours: Mapping[int, Row], theirs: Mapping[int, Row]) -> list[tuple[str, list[str]]]:
+    return [
+        (group_name(replicas), [f"{mine:.2f} ({other:.2f})" for mine, other in zip(row, theirs[replicas], strict=True)])
+        for replicas, row in ours.items()
+    ]
+
+
+def _absolute(results: Results) -> Iterator[Table]:
+    columns = [f"#p={count}" for count in PUBLISHERS]
+    best, mean, middle = (results.offered_values(figure) for figure in (best_p50, best_mean, median_p50))
+    rows = [
+        (
+            group_name(replicas),
+            [
+                f"{best[replicas][count]:.2f}, {mean[replicas][count]:.2f}, {middle[replicas][count]:.2f} "
+                f"({_theirs(paper.PRINTED_LATENCY_MS, paper.INFERRED_LATENCY_MS, replicas, count)})"
+                for count in PUBLISHERS
+            ],
+        )
+        for replicas in REPLICAS
+    ]
+    yield Table(
+        "Latency, ms: p50 and mean of the best round, median of all rounds' p50, and (the paper's; ~ is inferred)",
+        columns,
+        rows,
+    )
+    per_s = results.offered_values(median_per_s)
+    rows = [
+        (
+            group_name(replicas),
+            [
+                f"{per_s[replicas][count]:.2f} ({_theirs(paper.PRINTED_PER_S, paper.INFERRED_PER_S, replicas, count)})"
+                for count in PUBLISHERS
+            ],
+        )
+        for replicas in REPLICAS
+    ]
+    offered = [f"#p={count}, {rate:g} offered" for count, rate in OFFERED.items()]
+    yield Table("Publications a second: median of the rounds, and (the paper's; ~ is inferred)", offered, rows)
+    rows = [
+        (
+            str(replicas),
+            [
+                f"{results.added_ms(replicas, count):+.2f} ms, {1 - results.drop_percent(replicas, count) / 100:.4f} ×"
+                for count in PUBLISHERS
+            ],
+        )
+        for replicas in REPLICAS[1:]
+    ]
+    yield Table("Against one broker: added to the p50, and throughput as a ratio", columns, rows)
+
+
+def _theirs(printed: Values, inferred: Values, replicas: int, publishers: int) -> str:
+    value = printed.get(replicas, {}).get(publishers)
+    return f"{value:.2f}" if value is not None else f"~{inferred[replicas][publishers]:.2f}"
+
+
+def _saturated(results: Results) -> Table:
+    rows = []
+    for replicas in REPLICAS:
+        for protocol in PROTOCOLS if replicas > 1 else PROTOCOLS[:1]:
+            runs = [results.saturated_rounds(replicas, protocol, count) for count in PUBLISHERS]
+            name = f"{replicas}, {protocol}" if replicas > 1 else group_name(1)
+            rows.append((name, [f"{best_per_s(each):,.0f}" for each in runs]))
+    title = "Saturated: events of 60 bytes acknowledged a second, durable at a majority, best round"
+    return Table(title, [f"#p={count}" for count in PUBLISHERS], rows)
+
+
+# ------------------------------------------------------------------------------------------------------------ targets
+def targets(results: Results) -> Iterator[Target]:
+    if results.offered:
+        for count, wanted in paper.ADDED_MS_MAX.items():
+            added = results.added_ms(3, count)
+            remark = f" (median of the differences inside rounds: {results.added_ms_in_rounds(3, count):+.2f} ms)"
+            text = f"3 replicas add to the p50 at #p={count}"
+            yield Target(text, f"{added:+.2f} ms", f"≤ {wanted:g} ms", added <= wanted, remark)
+        drops = {count: results.drop_percent(3, count) for count in PUBLISHERS}
+        worst = max(drops, key=lambda count: drops[count])
+        yield Target(
+            f"throughput of 3 replicas below the baseline, at worst (#p={worst})",
+            f"{max(0.0, drops[worst]):.2f}%",
+            f"≤ {paper.DROP_PERCENT_MAX:g}%",
+            drops[worst] <= paper.DROP_PERCENT_MAX,
+        )
+    if results.saturated:
+        for protocol in PROTOCOLS:
+            rates = {count: best_per_s(results.saturated_rounds(3, protocol, count)) for count in PUBLISHERS}
+            worst = min(rates, key=lambda count: rates[count])
+            yield Target(
+                f"saturated, 3 replicas, {protocol}, at worst (#p={worst})",
+                f"{rates[worst]:,.0f}/s",
+                f"≥ {paper.SATURATED_PER_S_MIN:,.0f}/s",
+                rates[worst] >= paper.SATURATED_PER_S_MIN,
+            )
+
+
+# --------------------------------------------------------------------------------------------------------------- text
+def machine_line(results: Results) -> str:
+    machine = results.machine
+    return (
+        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}, Python {machine['python']}, "
+        f"{machine['date']}; rounds: {results.rounds}; load {results.load_before:.1f} before the first."
+    )
+
+
+def remarks(results: Results) -> Iterator[str]:
+    """What a reader must know about this run."""
+    cores = int(results.machine["cores"])
+    if results.load_before >= 0.5 * cores or results.rounds < 5:
+        yield (
+            "**Preliminary**: the machine was busy with other work during this run, or there were fewer than five "
+            "rounds. Read latencies as upper bounds and rates as lower ones."
+        )
+    if results.offered:
+        yield (
+            f"Offered loads: {results.seconds:g} s each, {SUBSCRIBERS} subscribers, Paxos of the form "
+            f"`{results.protocol}` with 10 slots at once. {_sharing(cores)} The paper's replicas ran on machines of "
+            "their own, over a network, and it does not speak of writing to disk."
+        )
+        shares = [(run.publisher_share, run.subscriber_share) for run in results.offered]
+        late = max(run.late_ms for run in results.offered)
+        yield (
+            f"The clients are not the bound there: publishers used at most {100 * max(p for p, _ in shares):.0f}% of a "
+            f"core, subscribers {100 * max(s for _, s in shares):.0f}%; the median publication was made "
+            f"{late:.1f} ms after it was due, at most (latency counts from when it was made). "
+            f"{sum(run.lost for run in results.offered)} deliveries were lost."
+        )
+    if results.saturated:
+        most = max(results.saturated, key=lambda run: run.publisher_share)
+        yield (
+            f"In saturated runs ({results.events:,} events each) the process of all publishers used at most "
+            f"{100 * most.publisher_share:.0f}% of a core (replicas: {group_name(most.replicas)}; publishers: "
+            f"{most.publishers}). Nobody subscribes there."
+        )
+
+
+def _sharing(cores: int) -> str:
+    processes = REPLICAS[-1] + 2
+    if processes <= cores:
+        return f"{REPLICAS[-1]} replicas and 2 client processes have a core each, of {cores}, and share one disk."
+    return (
+        f"All replicas and the 2 client processes share {cores} cores and one disk: of {REPLICAS[-1]} replicas most "
+        "wait while others work, and what larger groups add here is also the want of cores."
+    )
+
+
+def text_lines(results: Results) -> Iterator[str]:
+    yield machine_line(results)
+    yield from remarks(results)
+    for table in tables(results):
+        yield f"\n{table.title}"
+        widths = [max(map(len, column)) for column in zip(table.columns, *(row for _, row in table.rows), strict=True)]
+        for name, row in (("", table.columns), *table.rows):
+            yield f"  {name:20}" + "".join(f"  {cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+    yield "\ntargets"
+    for target in targets(results):
+        yield f"  {target}"
+
+
+def markdown_lines(results: Results) -> Iterator[str]:
+    yield machine_line(results)
+    for remark in remarks(results):
+        yield ""
+        yield remark
+    for table in tables(results):
+        yield f"\n{table.title}:\n"
+        yield f"| replicas | {' | '.join(table.columns)} |"
+        yield "|---" * (len(table.columns) + 1) + "|"
+        for name, row in table.rows:
+            yield f"| {name} | {' | '.join(row)} |"
+    yield "\nTargets:\n"
+    for target in targets(results):
+        yield f"- {target}"

@@ -1,0 +1,230 @@
+"""The benchmark of groups: its arithmetic against the paper's own numbers, its text, and a small run."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from benchmarks.replication import paper
+from benchmarks.replication.__main__ import DOCUMENT, EVENTS, groups_in_turn, main
+from benchmarks.replication.document import BEGIN, END, with_block
+from benchmarks.replication.loads import LINE_BYTES_MAX, LINES_MAX, SUBSCRIBERS, Job, payloads, schedule
+from benchmarks.replication.measure import Offered, Saturated, offer, offered, running, saturate
+from benchmarks.replication.paper import OFFERED, PUBLISHERS, REPLICAS, Row, Values
+from benchmarks.replication.report import markdown_lines, tables, targets, text_lines
+from benchmarks.replication.results import PROTOCOLS, Results
+from benchmarks.replication.tables import (
+    drop_from_fewer_replicas,
+    growth_over_fewer_publishers,
+    growth_over_fewer_replicas,
+)
+
+WITHIN_POINTS = 0.07
+Arithmetic = Callable[[Values], Mapping[int, Row]]
+
+
+def results(p50_ms: Values, per_s: Values, saturated_per_s: float = 50_000.0, rounds: int = 1) -> Results:
+    """Every configuration as given, and in each further round a millisecond slower."""
+    return Results(
+        machine={"processor": "a processor", "cores": 2, "system": "a system", "python": "3.11", "date": "2026-01-01"},
+        load_before=0.1,
+        rounds=rounds,
+        seconds=4.0,
+        protocol="multi",
+        events=EVENTS,
+        offered=[
+            Offered(
+                round=number,
+                replicas=replicas,
+                publishers=publishers,
+                p50_ms=p50_ms[replicas][publishers] + number,
+                mean_ms=p50_ms[replicas][publishers] + number + 0.5,
+                p99_ms=p50_ms[replicas][publishers] + number + 9.0,
+                per_s=per_s[replicas][publishers],
+                lost=0,
+                late_ms=0.1,
+                publisher_share=0.01,
+                subscriber_share=0.02,
+            )
+            for number in range(rounds)
+            for replicas in REPLICAS
+            for publishers in PUBLISHERS
+        ],
+        saturated=[
+            Saturated(
+                round=number,
+                replicas=replicas,
+                protocol=protocol,
+                publishers=publishers,
+                per_s=saturated_per_s - 1_000 * number,
+                publisher_share=0.3,
+            )
+            for number in range(rounds)
+            for replicas in REPLICAS
+            for protocol in (PROTOCOLS if replicas > 1 else ("",))
+            for publishers in PUBLISHERS
+        ],
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- arithmetic
+@pytest.mark.parametrize(
+    ("table", "arithmetic", "values"),
+    [
+        ("latency_1", growth_over_fewer_replicas, paper.INFERRED_LATENCY_MS),
+        ("throughput_1", drop_from_fewer_replicas, paper.INFERRED_PER_S),
+        ("latency_2", growth_over_fewer_publishers, paper.INFERRED_LATENCY_MS),
+        ("throughput_2", growth_over_fewer_publishers, paper.INFERRED_PER_S),
+    ],
+)
+def test_inferred_values_give_the_printed_percentages(table: str, arithmetic: Arithmetic, values: Values) -> None:
+    computed, printed = arithmetic(values), getattr(paper.PRINTED, table)
+    assert computed.keys() == printed.keys()
+    at_odds = {
+        (table, replicas, column)
+        for replicas, row in printed.items()
+        for column, (mine, other) in enumerate(zip(computed[replicas], row, strict=True))
+        if abs(mine - other) > WITHIN_POINTS
+    }
+    assert at_odds == {entry for entry in paper.AT_ODDS if entry[0] == table}
+
+
+def test_inferred_values_agree_with_the_printed_ones() -> None:
+    for printed, inferred in (
+        (paper.PRINTED_LATENCY_MS, paper.INFERRED_LATENCY_MS),
+        (paper.PRINTED_PER_S, paper.INFERRED_PER_S),
+    ):
+        for replicas, by_publishers in printed.items():
+            for publishers, value in by_publishers.items():
+                assert inferred[replicas][publishers] == pytest.approx(value, abs=0.05)
+
+
+def test_what_is_offered_is_what_the_papers_baseline_carried() -> None:
+    assert paper.INFERRED_PER_S[1] == OFFERED
+
+
+def test_the_best_round_counts_for_latency() -> None:
+    measured = results(paper.INFERRED_LATENCY_MS, paper.INFERRED_PER_S, rounds=3)
+    assert measured.added_ms(3, 1) == pytest.approx(0.58)
+    assert measured.added_ms_in_rounds(3, 24) == pytest.approx(0.93)
+    assert measured.drop_percent(3, 24) == pytest.approx(11.11, abs=0.01)
+
+
+# --------------------------------------------------------------------------------------------------------------- loads
+@pytest.mark.parametrize("publishers", PUBLISHERS)
+def test_exactly_what_is_offered_is_planned(publishers: int) -> None:
+    plan = schedule(Job("", publishers, OFFERED[publishers], 4.0))
+    due = sorted(moment for one in plan for moment in one)
+    assert (len(plan), len(due)) == (publishers, 4 * OFFERED[publishers])
+    assert due[0] >= 0
+    assert due[-1] < 4.0
+    assert all(one == sorted(one) for one in plan)
+
+
+def test_payloads_have_lines_of_less_than_60_bytes() -> None:
+    contents = [content.split(b"\n") for content in payloads(1, 50)]
+    assert max(map(len, contents)) <= LINES_MAX
+    assert max(len(line) for lines in contents for line in lines) <= LINE_BYTES_MAX
+    assert all(len(line.split(b", ")) == 5 for lines in contents for line in lines)
+    assert payloads(1, 2) == payloads(1, 2) != payloads(2, 2)
+
+
+def test_what_does_not_arrive_is_lost_and_what_arrives_late_costs_throughput() -> None:
+    job = Job("", 1, 10.0, 1.0)
+    published = {"began_at": 0, "ended_at": 2_000_000_000, "cpu_s": 0.5, "late_ns": 100_000}
+    arrived = {"latencies": [1_000_000] * (SUBSCRIBERS * 10 - 3), "last_at": 1_000_000_000, "share": 0.1}
+    run = offered(job, 3, 0, published, arrived)
+    assert (run.lost, run.per_s, run.p50_ms, run.publisher_share) == (3, 9.0, 1.0, 0.25)
+    late = offered(job, 3, 0, published, {**arrived, "last_at": 2_000_000_000})
+    assert late.per_s == 4.5
+    early = offered(job, 3, 0, published, {**arrived, "last_at": 900_000_000})
+    assert early.per_s == 9.0
+
+
+def test_every_number_of_publishers_publishes_as_many_events() -> None:
+    assert all(EVENTS % publishers == 0 for publishers in PUBLISHERS)
+
+
+def test_every_round_is_begun_by_another_group() -> None:
+    orders = [groups_in_turn(number) for number in range(5)]
+    assert [order[0] for order in orders] == [*REPLICAS, REPLICAS[0]]
+    assert all(sorted(order) == list(REPLICAS) for order in orders)
+
+
+# ---------------------------------------------------------------------------------------------------------------- text
+def verdicts(measured: Results) -> list[bool]:
+    return [target.met for target in targets(measured)]
+
+
+def test_targets_are_met_or_missed() -> None:
+    flat: Values = {replicas: dict.fromkeys(PUBLISHERS, 2.0) for replicas in REPLICAS}
+    slow: Values = {**flat, 3: {**flat[3], 1: 2.61, 24: 3.26}}
+    carried: Values = dict.fromkeys(REPLICAS, OFFERED)
+    assert verdicts(results(flat, carried)) == [True] * 5
+    assert verdicts(results(slow, carried)) == [False, False, True, True, True]
+    assert verdicts(results(flat, paper.INFERRED_PER_S, 29_999.0)) == [True, True, False, False, False]
+
+
+def test_the_papers_entries_stand_beside_ours_and_inferred_ones_are_marked() -> None:
+    text = "\n".join(text_lines(results(paper.INFERRED_LATENCY_MS, paper.INFERRED_PER_S)))
+    for cell in ("29.29 (29.29)", "0.83 (1.25)", "15.28 (15.38)", "2.56 (~2.56)", "(1.98)", "80.00 (80.04)"):
+        assert cell in text
+
+
+def test_a_part_that_was_not_measured_is_left_out() -> None:
+    everything = results(paper.INFERRED_LATENCY_MS, paper.INFERRED_PER_S)
+    halves = [msgspec.structs.replace(everything, **{part: []}) for part in ("offered", "saturated")]
+    assert [len(list(tables(half))) for half in halves] == [1, 7]
+    assert [len(list(targets(half))) for half in halves] == [2, 3]
+    assert all(list(markdown_lines(half)) for half in halves)
+
+
+@pytest.mark.parametrize(("load", "rounds", "marked"), [(0.1, 5, False), (1.5, 5, True), (0.1, 4, True)])
+def test_a_run_on_a_busy_machine_is_marked(load: float, rounds: int, marked: bool) -> None:
+    quiet = results(paper.INFERRED_LATENCY_MS, paper.INFERRED_PER_S, rounds=rounds)
+    text = "\n".join(markdown_lines(msgspec.structs.replace(quiet, load_before=load)))
+    assert ("Preliminary" in text) is marked
+
+
+def test_results_come_back_from_a_file_as_they_were() -> None:
+    measured = results(paper.INFERRED_LATENCY_MS, paper.INFERRED_PER_S, rounds=2)
+    assert msgspec.json.decode(msgspec.json.encode(measured), type=Results) == measured
+
+
+# ------------------------------------------------------------------------------------------------------------ document
+def test_only_what_is_between_the_markers_is_replaced() -> None:
+    document = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    new = with_block(document, "new")
+    assert new == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+    assert with_block(new, "new") == new
+
+
+@pytest.mark.parametrize("document", ["", BEGIN, f"{END}\n{BEGIN}", f"{BEGIN}{BEGIN}{END}"])
+def test_a_document_without_its_markers_is_refused(document: str) -> None:
+    with pytest.raises(ValueError, match="markers"):
+        with_block(document, "new")
+
+
+def test_the_document_has_its_markers() -> None:
+    with_block(DOCUMENT.read_text(), "new")
+
+
+def test_a_saved_run_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    measured = results(paper.INFERRED_LATENCY_MS, paper.INFERRED_PER_S)
+    path = tmp_path / "results.json"
+    path.write_bytes(msgspec.json.encode(measured))
+    main(["--read", str(path), "--markdown"])
+    assert capsys.readouterr().out == "\n".join(markdown_lines(measured)) + "\n"
+
+
+# ----------------------------------------------------------------------------------------------------------- small runs
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_a_small_run_loses_nothing_and_counts_what_it_took(replicas: int) -> None:
+    with running(replicas, "multi") as url:
+        job = Job(url, 2, 50.0, 0.2)
+        run = offer(job, replicas, 0)
+        assert (run.replicas, run.publishers, run.lost) == (replicas, 2, 0)
+        assert 0 < run.per_s <= 50.0
+        assert 0 < run.p50_ms <= run.p99_ms
+        assert saturate(Job(url, 2, 0.0, 0.0, 2_000), replicas, "multi", 0).per_s > 0
