@@ -16,10 +16,8 @@ from benchmarks.replication.loads import Job
 from benchmarks.replication.measure import Offered, Saturated, offer, running, saturate
 from benchmarks.replication.paper import OFFERED, PUBLISHERS, REPLICAS
 from benchmarks.replication.report import markdown_lines, text_lines
-from benchmarks.replication.results import PROTOCOLS, Results
+from benchmarks.replication.results import PROTOCOLS, ROUNDS, SECONDS, Results
 
-ROUNDS = 5
-SECONDS = 4.0
 EVENTS = 96_000  # as many for each of 1, 3, 6, 12 and 24 publishers
 DOCUMENT = Path(__file__).parents[2] / "docs" / "performance.md"
 

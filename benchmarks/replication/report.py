@@ -11,6 +11,8 @@ from benchmarks.replication.loads import SUBSCRIBERS
 from benchmarks.replication.paper import OFFERED, PRINTED, PUBLISHERS, REPLICAS, Row, Values
 from benchmarks.replication.results import (
     PROTOCOLS,
+    ROUNDS,
+    SECONDS,
     Results,
     best_mean,
     best_p50,
@@ -24,6 +26,8 @@ from benchmarks.replication.tables import (
     growth_over_fewer_replicas,
 )
 
+BUSY_LOAD = 0.5  # of a core each: what others do there is in the figures then
+IDLE_SHARE = 0.5  # of a core: a client that uses less waits for the brokers, not they for it
 STEPS = tuple(f"{fewer}→{more}" for fewer, more in pairwise(PUBLISHERS))
 
 
@@ -179,10 +183,22 @@ def machine_line(results: Results) -> str:
 def remarks(results: Results) -> Iterator[str]:
     """What a reader must know about this run."""
     cores = int(results.machine["cores"])
-    if results.load_before >= 0.5 * cores or results.rounds < 5:
+    reasons = [
+        text
+        for holds, text in (
+            (results.load_before >= BUSY_LOAD * cores, "the machine was busy with other work"),
+            (results.rounds < ROUNDS, f"there were fewer than {ROUNDS} rounds"),
+            (results.seconds < SECONDS, f"loads were offered for less than {SECONDS:g} s (`--quick`)"),
+        )
+        if holds
+    ]
+    if reasons:
+        yield f"**Preliminary**: {', and '.join(reasons)}. No verdict below is final."
+    if results.seconds < SECONDS:
         yield (
-            "**Preliminary**: the machine was busy with other work during this run, or there were fewer than five "
-            "rounds. Read latencies as upper bounds and rates as lower ones."
+            "Short runs flatter: the best of some medians of few publications is too low, and a saturated run of "
+            f"{results.events:,} events may be over in some hundredths of a second, before the disk and the queues "
+            "hold anything up. Neither is a bound."
         )
     if results.offered:
         yield (
@@ -190,20 +206,24 @@ def remarks(results: Results) -> Iterator[str]:
             f"`{results.protocol}` with 10 slots at once. {_sharing(cores)} The paper's replicas ran on machines of "
             "their own, over a network, and it does not speak of writing to disk."
         )
-        shares = [(run.publisher_share, run.subscriber_share) for run in results.offered]
+        publishers = max(run.publisher_share for run in results.offered)
+        subscribers = max(run.subscriber_share for run in results.offered)
+        is_idle = max(publishers, subscribers) < IDLE_SHARE
         late = max(run.late_ms for run in results.offered)
         yield (
-            f"The clients are not the bound there: publishers used at most {100 * max(p for p, _ in shares):.0f}% of a "
-            f"core, subscribers {100 * max(s for _, s in shares):.0f}%; the median publication was made "
-            f"{late:.1f} ms after it was due, at most (latency counts from when it was made). "
-            f"{sum(run.lost for run in results.offered)} deliveries were lost."
+            f"The clients there are {'not the bound' if is_idle else 'BUSY, and may be the bound'}: publishers used at "
+            f"most {100 * publishers:.0f}% of a core, subscribers {100 * subscribers:.0f}%; the median publication was "
+            f"made {late:.1f} ms after it was due, at most (latency counts from when it was made). Deliveries lost: "
+            f"{sum(run.lost for run in results.offered)}."
         )
     if results.saturated:
         most = max(results.saturated, key=lambda run: run.publisher_share)
+        busy = sum(run.publisher_share >= IDLE_SHARE for run in results.saturated)
         yield (
             f"In saturated runs ({results.events:,} events each) the process of all publishers used at most "
             f"{100 * most.publisher_share:.0f}% of a core (replicas: {group_name(most.replicas)}; publishers: "
-            f"{most.publishers}). Nobody subscribes there."
+            f"{most.publishers}); in {busy} of {len(results.saturated)} runs half a core or more, and there the "
+            "publishers, not the brokers, may be the bound. Nobody subscribes."
         )
 
 

@@ -11,6 +11,8 @@ from benchmarks.replication.measure import Offered, Saturated
 from benchmarks.replication.paper import PUBLISHERS, REPLICAS, Values
 
 PROTOCOLS = ("batch", "multi")
+ROUNDS = 5
+SECONDS = 4.0  # of an offered load
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):

@@ -180,11 +180,40 @@ def test_a_part_that_was_not_measured_is_left_out() -> None:
     assert all(list(markdown_lines(half)) for half in halves)
 
 
-@pytest.mark.parametrize(("load", "rounds", "marked"), [(0.1, 5, False), (1.5, 5, True), (0.1, 4, True)])
-def test_a_run_on_a_busy_machine_is_marked(load: float, rounds: int, marked: bool) -> None:
-    quiet = results(paper.INFERRED_LATENCY_MS, paper.INFERRED_PER_S, rounds=rounds)
-    text = "\n".join(markdown_lines(msgspec.structs.replace(quiet, load_before=load)))
-    assert ("Preliminary" in text) is marked
+@pytest.mark.parametrize(
+    ("load", "rounds", "seconds", "why"),
+    [
+        (0.1, 5, 4.0, ""),
+        (1.5, 5, 4.0, "busy with other work."),
+        (0.1, 4, 4.0, "fewer than 5 rounds."),
+        (0.1, 5, 1.0, "less than 4 s (`--quick`)."),
+    ],
+)
+def test_a_run_that_is_not_the_full_one_on_a_quiet_machine_is_marked(
+    load: float, rounds: int, seconds: float, why: str
+) -> None:
+    full = results(paper.INFERRED_LATENCY_MS, paper.INFERRED_PER_S, rounds=rounds)
+    text = "\n".join(markdown_lines(msgspec.structs.replace(full, load_before=load, seconds=seconds)))
+    assert ("Preliminary" in text) is bool(why)
+    assert why in text
+    assert ("Short runs flatter" in text) is (seconds < 4.0)
+
+
+@pytest.mark.parametrize("client", ["publisher_share", "subscriber_share"])
+def test_clients_that_are_busy_are_named(client: str) -> None:
+    idle = results(paper.INFERRED_LATENCY_MS, paper.INFERRED_PER_S)
+    busy = msgspec.structs.replace(
+        idle, offered=[*idle.offered[:-1], msgspec.structs.replace(idle.offered[-1], **{client: 0.5})]
+    )
+    assert ["BUSY" in "\n".join(text_lines(each)) for each in (idle, busy)] == [False, True]
+
+
+def test_saturated_runs_whose_publishers_are_busy_are_counted() -> None:
+    idle = results(paper.INFERRED_LATENCY_MS, paper.INFERRED_PER_S)
+    busy = [msgspec.structs.replace(run, publisher_share=0.94) for run in idle.saturated[:2]]
+    text = "\n".join(text_lines(msgspec.structs.replace(idle, saturated=[*busy, *idle.saturated[2:]])))
+    assert "at most 94% of a core" in text
+    assert f"in 2 of {len(idle.saturated)} runs" in text
 
 
 def test_results_come_back_from_a_file_as_they_were() -> None:
