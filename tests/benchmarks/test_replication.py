@@ -13,7 +13,7 @@ from benchmarks.replication.loads import LINE_BYTES_MAX, LINES_MAX, SUBSCRIBERS,
 from benchmarks.replication.measure import Offered, Saturated, offer, offered, running, saturate
 from benchmarks.replication.paper import OFFERED, PUBLISHERS, REPLICAS, Row, Values
 from benchmarks.replication.report import markdown_lines, tables, targets, text_lines
-from benchmarks.replication.results import PROTOCOLS, Results
+from benchmarks.replication.results import PROTOCOLS, Results, best_mean, best_p50, best_per_s, median_p50
 from benchmarks.replication.tables import (
     drop_from_fewer_replicas,
     growth_over_fewer_publishers,
@@ -106,6 +106,9 @@ def test_what_is_offered_is_what_the_papers_baseline_carried() -> None:
 
 def test_the_best_round_counts_for_latency() -> None:
     measured = results(paper.INFERRED_LATENCY_MS, paper.INFERRED_PER_S, rounds=3)
+    runs, saturated = measured.offered_rounds(3, 1), measured.saturated_rounds(3, "batch", 1)
+    assert (best_p50(runs), best_mean(runs), median_p50(runs)) == pytest.approx((2.56, 3.06, 3.56))
+    assert best_per_s(saturated) == 50_000.0
     assert measured.added_ms(3, 1) == pytest.approx(0.58)
     assert measured.added_ms_in_rounds(3, 24) == pytest.approx(0.93)
     assert measured.drop_percent(3, 24) == pytest.approx(11.11, abs=0.01)
