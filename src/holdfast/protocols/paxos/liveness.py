@@ -1,7 +1,7 @@
 """Who leads, as far as one replica can tell: heartbeats, patience, and when to want to lead oneself (D4-A2).
 
 Suspicion may be wrong; it costs time, never safety. Replicas do not all want to lead at once: each waits a time of its
-own, drawn anew each time.
+own, drawn anew each time. Patience adapts: where heartbeats come late or irregularly, more of it is needed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,28 @@ from holdfast.protocols.paxos.settings import PaxosSettings
 
 if TYPE_CHECKING:
     from random import Random
+
+
+INTERVALS = 3  # between heartbeats: a leader may be silent for so many of them, as they usually are …
+DEVIATIONS = 4  # … and for so many of their usual deviations
+
+
+class Rhythm:
+    """How a leader's heartbeats come: the time between two, and its deviation, each as a moving average."""
+
+    def __init__(self) -> None:
+        self._mean = 0.0
+        self._deviation = 0.0
+
+    def beat(self, interval: int) -> None:
+        error = interval - self._mean
+        self._mean += error / 8 if self._mean else error
+        self._deviation += (abs(error) - self._deviation) / 4 if self._deviation else abs(error) / 8
+
+    @property
+    def silence(self) -> int:
+        """How long a pause is nothing to worry about."""
+        return int(INTERVALS * self._mean + DEVIATIONS * self._deviation)
 
 
 class Liveness:
@@ -29,9 +51,16 @@ class Liveness:
         self._quorum = quorum
         self._rng = rng
         self._heard_at = 0
+        self._ballot = 0  # of the leader that was heard last
+        self._rhythm = Rhythm()
         self._deadline = 0
         self._attempts = 0
         self._seen_at: dict[str, int] = {}  # when each replica last answered a heartbeat of ours
+
+    @property
+    def patience(self) -> int:
+        """How long to wait for a heartbeat."""
+        return min(max(self._settings.patience, self._rhythm.silence), self._settings.patience_max)
 
     def start(self, now: int) -> None:
         self._deadline = now + self._wait(self._settings.patience)
@@ -50,8 +79,13 @@ class Liveness:
         self.see(ballot)
         self.leader = self._names[place_of(ballot)] if place_of(ballot) < len(self._names) else ""
         self.executed[self.leader] = executed
+        if ballot != self._ballot:
+            self._ballot, self._rhythm = ballot, Rhythm()
+        else:
+            # One that stood still for long says little about how it usually is.
+            self._rhythm.beat(min(now - self._heard_at, 2 * self._settings.patience))
         self._heard_at, self._attempts = now, 0
-        self._deadline = now + self._wait(self._settings.patience)
+        self._deadline = now + self._wait(self.patience)
 
     def lost_link(self, peer: str, now: int) -> None:
         """A hint, and no more: the leader is probably gone. The others have had the same hint: each waits its turn."""
@@ -76,7 +110,7 @@ class Liveness:
 
     def trusts_leader(self, now: int) -> bool:
         """Whether the leader was heard so lately that no one else is to be promised anything."""
-        return bool(self.leader) and now - self._heard_at < self._settings.patience // 2
+        return bool(self.leader) and now - self._heard_at < self.patience // 2
 
     # ------------------------------------------------------------------------------------------------------- leading
     def lead(self, name: str, now: int) -> None:
