@@ -32,6 +32,8 @@
     │   ├── LogLocked           a log that another process has open
     │   ├── LogClosed           a log that was closed
     │   ├── NotALog             a folder that holds something, but no log
+    │   ├── WrongLog            a log of another kind of broker than the one that is to use it
+    │   │   └── MembersChanged      of a replica whose group had other members, or another order of them
     │   ├── LogFormatUnknown    a log in a format of another version
     │   ├── RecordsGone         records that retention has removed
     │   ├── RecordsLost         records that a repair could not save
@@ -292,6 +294,29 @@ class NotALog(LogError):  # noqa: N818
 
     def __str__(self) -> str:
         return f"{self.folder}: {self.problem}"
+
+
+class WrongLog(LogError):  # noqa: N818
+    """A log of another kind of broker than the one that is to use it. `problem` says which it is."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.folder = ""  # where, once that is known
+
+    def __str__(self) -> str:
+        return f"{self.folder}: {self.problem}" if self.folder else self.problem
+
+
+class MembersChanged(WrongLog):
+    """A replica's group was formed with other members, or with the same in another order. Ballots and majorities are
+    made of that list, so it stays as it was."""
+
+    def __init__(self, formed: Sequence[str], given: Sequence[str]) -> None:
+        was, now = ", ".join(formed), ", ".join(given)
+        super().__init__(f"the group was formed with the members {was}; the site file has {now}, and the order counts")
+        self.formed = tuple(formed)
+        self.given = tuple(given)
 
 
 class LogFormatUnknown(LogError):  # noqa: N818

@@ -32,6 +32,7 @@ class Bench:
         self._node = Assembly(self.replica.parts)
         self.out = RecordingOutbox()
         self.disks = dict.fromkeys(names, DISK)
+        self.members = tuple(names)
         self.handle(Started(1, DISK))
 
     def handle(self, *inputs: Input) -> list[Send]:
@@ -65,11 +66,16 @@ class Bench:
         for link, peer in enumerate(self.peers, 1):
             self.handle(LinkUp(link, peer, 1, Role.BROKER, True))
 
+    def greeting(self, formed: bool = True, hears: bool = False, confirmed: bool = False) -> Greeting:
+        """What a peer with the same site file says."""
+        terms = {"members": ", ".join(self.members)}
+        return Greeting(DISK, self.disks if formed else {}, hears, confirmed, terms)
+
     def meet(self) -> None:
         """Links to all, and a group that is formed."""
         self.link()
         for peer in self.peers:
-            self.say(peer, Greeting(DISK, self.disks, True))
+            self.say(peer, self.greeting(hears=True))
 
     def canvass(self) -> int:
         """Wants to lead, and `r1` has nothing against it. Gives the ballot that is prepared."""

@@ -27,7 +27,6 @@ from tests.paxos.ledger import Ledger
 from tests.sessions.bench import Bench
 
 LINKS = {"r2": 1, "r3": 2}
-DISKS = {"r1": "d1", "r2": "d2", "r3": "d3"}
 STEP = 10 * MILLISECOND
 
 
@@ -41,8 +40,9 @@ class LeaderBench(Bench):
         self.handle(Started(1, "d1"))
         for peer, link in LINKS.items():
             self.handle(LinkUp(link, peer, 1, Role.BROKER, True, f"{peer}:1"))
+        disks, terms = {f"r{n}": f"d{n}" for n in (1, 2, 3)}, {"members": "r1, r2, r3"}
         for peer in LINKS:
-            self.say(peer, Greeting(f"d{peer[1:]}", DISKS, True))
+            self.say(peer, Greeting(disks[peer], disks, True, terms=terms))
 
     def leads(self) -> bool:
         return self.replica.is_leading

@@ -10,7 +10,7 @@ import pytest
 from holdfast.kernel.inputs import Started
 from holdfast.kernel.outbox import Outbox
 from holdfast.protocols.paxos.formation import Standing
-from holdfast.protocols.paxos.messages import Canvass, Formed, Greeting, Prepare, Promise
+from holdfast.protocols.paxos.messages import Canvass, Formed, Prepare, Promise
 from holdfast.protocols.paxos.replica import Replica
 from tests.paxos.bench import DISK, Bench, messages
 from tests.paxos.group import Group
@@ -72,14 +72,17 @@ def test_two_that_do_not_listen_to_each_other_do_not_greet_without_end() -> None
 def test_nobody_votes_before_all_have_written_down_the_same_disks() -> None:
     bench = Bench()
     bench.link()
-    bench.say("r1", Greeting(DISK, bench.disks, True))
-    bench.say("r2", Greeting(DISK))
+    bench.say("r1", bench.greeting(hears=True))
+    bench.say("r2", bench.greeting(formed=False))
     assert standing(bench) is Standing.UNKNOWN
     assert messages(bench.fire("patience", 2_000), Canvass) == []
     assert bench.say("r1", Prepare(65, 1)) == []
-    bench.say("r2", Greeting(DISK, bench.disks, True))
+    bench.say("r2", bench.greeting(hears=True))
     assert standing(bench) is Standing.FORMED
-    assert bench.streams["group"] == [Formed(bench.disks), Formed(bench.disks, True)]
+    assert bench.streams["group"] == [
+        Formed(bench.disks, False, bench.members),
+        Formed(bench.disks, True, bench.members),
+    ]
     assert messages(bench.say("r1", Prepare(65, 1)), Promise) == [Promise(65, 1, [], 0)]
 
 
@@ -87,14 +90,14 @@ def test_a_replica_that_wrote_the_disks_down_and_crashed_joins_those_who_went_on
     bench = Bench(streams={"group": [Formed(dict.fromkeys(["r0", "r1", "r2"], DISK))]})
     assert standing(bench) is Standing.UNKNOWN
     bench.link()
-    bench.say("r1", Greeting(DISK, bench.disks, False, True))
+    bench.say("r1", bench.greeting(confirmed=True))
     assert standing(bench) is Standing.FORMED
 
 
 def test_a_replica_that_lost_what_it_wrote_down_does_not_vote_though_its_disk_has_the_old_name() -> None:
     bench = Bench()
     bench.link()
-    bench.say("r1", Greeting(DISK, bench.disks, False, True))
+    bench.say("r1", bench.greeting(confirmed=True))
     assert standing(bench) is Standing.WIPED
 
 

@@ -137,3 +137,32 @@ def test_a_replica_whose_votes_are_damaged_does_not_start_and_not_when_they_were
         assert repaired.returncode == 0, repaired.stderr
         with pytest.raises(RuntimeError, match=f"exit code {STORAGE_FAILED}"):
             group.start(follower)
+
+
+def test_data_of_another_kind_of_broker_are_refused_and_none_of_them_is_shown(tmp_path: Path) -> None:
+    with ReplicaGroup(tmp_path) as group:
+        group.start()
+        asyncio.run(group.leader())
+        for name in group.names:
+            group.stop(name)
+        alone = tmp_path / "alone.toml"
+        alone.write_text(f'[[broker]]\nid = "b1"\ndata = "{tmp_path / "r1"}"\n')
+        refused = cli("broker", str(alone))
+        assert refused.returncode == STORAGE_FAILED
+        assert refused.stderr == (
+            f"holdfast: {tmp_path / 'r1'}: the data are those of a replica of a group; "
+            "a broker on its own needs a folder of its own\n"
+        )
+        entries = group.site.read_text().split("[[broker]]")
+        swapped = tmp_path / "swapped.toml"
+        swapped.write_text("[[broker]]".join([entries[0], entries[2], entries[1], *entries[3:]]))
+        other_order = cli("broker", str(swapped), "--id", "r1")
+        assert other_order.returncode == STORAGE_FAILED
+        assert "formed with the members r1, r2, r3; the site file has r2, r1, r3" in other_order.stderr
+
+
+def test_a_group_that_is_not_formed_says_what_it_waits_for(tmp_path: Path) -> None:
+    with ReplicaGroup(tmp_path) as group:
+        group.start("r1")
+        shown = cli("status", str(group.site)).stdout
+    assert "not formed yet: for its first start all replicas must hear each other" in shown

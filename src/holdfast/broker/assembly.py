@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from holdfast.errors import WrongLog
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
@@ -16,7 +17,8 @@ from holdfast.protocols.cursors.host import LogHost, RetentionSettings
 from holdfast.protocols.cursors.refill import Refill
 from holdfast.protocols.operating.desk import OperatorDesk
 from holdfast.protocols.operating.operator import Operator
-from holdfast.protocols.paxos.replica import Replica
+from holdfast.protocols.paxos.formation import STREAM as FORMATION_STREAM
+from holdfast.protocols.paxos.replica import STATE_STREAM, Replica
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.client import ClientSession
@@ -51,6 +53,8 @@ class BrokerSettings(msgspec.Struct, frozen=True):
 
 def make_broker(settings: BrokerSettings, rng: Random, streams: StoredStreams) -> Assembly:
     """A broker on its own, from what its disk kept."""
+    if streams.get(FORMATION_STREAM):
+        raise WrongLog("the data are those of a replica of a group; a broker on its own needs a folder of its own")
     core = BrokerCore(settings.limits, log=settings.durable)
     sequencer = DirectSequencer(core, settings.durable, settings.snapshot_every)
     host = SessionHost(settings.name, core, sequencer, settings.host)
@@ -75,7 +79,10 @@ def make_replica(
     core_type: type[BrokerCore] = BrokerCore,
 ) -> Assembly:
     """A broker that is one of a group: the same core, behind the group's decided log. Tests put mutants in."""
+    if streams.get(STATE_STREAM) and not streams.get(FORMATION_STREAM):
+        raise WrongLog("the data are those of a broker on its own; a replica of a group needs a folder of its own")
     core = core_type(settings.limits, log=True)
+    group = msgspec.structs.replace(group, rules=tuple(msgspec.structs.asdict(settings.limits).items()))
     replica = replica_type(group, core, msgspec.msgpack.encode, _COMMANDS.decode, rng)
     replica.recover(streams)
     others = tuple(member.client_address for member in group.members if member.name != group.name)

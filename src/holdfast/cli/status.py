@@ -154,7 +154,11 @@ def _group(rows: Sequence[dict[str, Any]]) -> str:
         numbers = ["ballot", "slots_executed", "slots_behind", "slots_undecided", "peers", "elections_total"]
         lines.append([row["broker"], row["role"], *(f"{measures[f'replica_{name}']:,}" for name in numbers)])
     leading = [row for row in rows if row["measures"]["replica_is_leading"]]
-    if not leading:
+    unformed = [row for row in rows if row["role"] == "unknown"]
+    if not leading and len(unformed) == len(rows):
+        text = "the group is not formed yet: for its first start all replicas must hear each other at the same time"
+        verdict = paint(text, "red")
+    elif not leading:
         verdict = paint("nobody leads: too few replicas can hear each other, or an election is under way", "red")
     else:
         leader = max(leading, key=lambda row: int(row["measures"]["replica_ballot"]))
@@ -164,6 +168,9 @@ def _group(rows: Sequence[dict[str, Any]]) -> str:
     if any(row["role"] == "wiped" for row in rows):
         wiped = ", ".join(row["broker"] for row in rows if row["role"] == "wiped")
         verdict += "\n" + paint(f"{wiped}: its disk is not the one that it voted with; it takes no part", "red")
+    for row in rows:
+        if "problem" in row:
+            verdict += "\n" + paint(f"{row['broker']}: {row['problem']}", "red")
     return f"\n{table(lines)}\n{verdict}\n"
 
 

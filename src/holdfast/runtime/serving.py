@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from holdfast.broker.assembly import BrokerSettings, make_broker, make_replica
 from holdfast.broker.site import PLAINTEXT_ACCEPTED, BrokerEntry, Site
-from holdfast.errors import SiteError
+from holdfast.errors import SiteError, WrongLog
 from holdfast.kernel.links import Role
 from holdfast.kernel.node import Node
 from holdfast.kernel.storage import StoredStreams
@@ -89,7 +89,11 @@ async def _start(site: Site, entry: BrokerEntry, limits: WireLimits, ready: Read
     group = PaxosSettings(entry.id, site.members, site.scheme.protocol, site.scheme.pipeline)
 
     def make(rng: Random, streams: StoredStreams) -> Node:
-        return make_replica(settings, group, rng, streams) if site.is_group else make_broker(settings, rng, streams)
+        try:
+            return make_replica(settings, group, rng, streams) if site.is_group else make_broker(settings, rng, streams)
+        except WrongLog as error:
+            error.folder = entry.data
+            raise
 
     storage = SegmentStorage(entry.data) if entry.durable else None
     runner = NodeRunner(entry.id, Role.BROKER, make, storage=storage, limits=limits)

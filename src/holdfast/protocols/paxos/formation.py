@@ -6,13 +6,17 @@ do: a replica that was wiped in between would be new to those who had not writte
 A replica that comes with another disk than the one it was formed with has forgotten what it promised and voted for; it
 must not vote, and nobody listens to it. A disk that is wiped before the group is formed leaves it unformed for good:
 nothing is lost with it, and the others' disks have to be wiped too.
+
+A replica that was started with another list of members, or with other rules of the application, is not listened to
+either: its ballots, its majorities or what it makes of commands would be others.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from holdfast.errors import MembersChanged
 from holdfast.kernel.messages import Record
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
@@ -38,12 +42,14 @@ TRANSITIONS: dict[Standing, frozenset[Standing]] = {
 class Formation:
     """`disks` is empty until they are written down."""
 
-    def __init__(self, name: str, members: tuple[str, ...]) -> None:
+    def __init__(self, name: str, members: tuple[str, ...], terms: Mapping[str, str] | None = None) -> None:
         self.standing = Standing.UNKNOWN
         self.disks: dict[str, str] = {}
         self.strangers: dict[str, str] = {}  # members that come with another disk than they were formed with
+        self.disagreements: dict[str, str] = {}  # members that come with other terms: what is different
         self._name = name
         self._members = members
+        self._terms = dict(terms or {})
         self._greeted: dict[str, str] = {}
         self._agreed: set[str] = set()  # who has written down the same disks
         self._confirmed = False
@@ -52,6 +58,9 @@ class Formation:
         for record in records:
             if isinstance(record, Formed):
                 self.disks, self._confirmed = dict(record.disks), record.confirmed
+                written = record.members or tuple(sorted(record.disks))
+                if written != (self._members if record.members else tuple(sorted(self._members))):
+                    raise MembersChanged(written, self._members)
 
     def start(self, disk: str) -> None:
         """Our own disk is known."""
@@ -68,7 +77,7 @@ class Formation:
         self.standing = standing
 
     def greeting(self, hears: bool) -> Greeting:
-        return Greeting(self._greeted.get(self._name, ""), self.disks, hears, self._confirmed)
+        return Greeting(self._greeted.get(self._name, ""), self.disks, hears, self._confirmed, self._terms)
 
     def form_alone(self, out: Outbox) -> None:
         """A group of one needs no one's word."""
@@ -77,7 +86,12 @@ class Formation:
             self._count(False, out)
 
     def greet(self, peer: str, greeting: Greeting, out: Outbox) -> bool:
-        """Whether the peer is to be listened to, now that it has said which disk it has."""
+        """Whether the peer is to be listened to, now that it has said which disk it has, and by what it goes."""
+        if greeting.terms != self._terms:
+            self._greeted.pop(peer, None)
+            self.disagreements[peer] = _difference(self._terms, greeting.terms)
+            return False
+        self.disagreements.pop(peer, None)
         self._greeted[peer] = greeting.disk
         if self.standing is Standing.UNKNOWN and greeting.formed:
             self._hear(peer, greeting, out)
@@ -100,13 +114,13 @@ class Formation:
 
     def _write_down(self, disks: dict[str, str], out: Outbox) -> None:
         self.disks = disks
-        out.append(STREAM, Formed(disks))
+        out.append(STREAM, Formed(disks, False, self._members))
 
     def _count(self, confirmed: bool, out: Outbox) -> None:
         if confirmed or len(self._agreed) == len(self._members):
             self._enter(Standing.FORMED)
             self._confirmed = True
-            out.append(STREAM, Formed(self.disks, True))
+            out.append(STREAM, Formed(self.disks, True, self._members))
 
     def accepts(self, peer: str) -> bool:
         """Whether the peer has the disk that it was formed with."""
@@ -118,3 +132,9 @@ class Formation:
             return False
         self.strangers.pop(peer, None)
         return known is not None
+
+
+def _difference(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:
+    """The first thing that is not alike; the members come first."""
+    name = next(name for name in [*ours, *theirs] if ours.get(name) != theirs.get(name))
+    return f"{name} is {theirs.get(name, 'not said')}, here {ours.get(name, 'not said')}"

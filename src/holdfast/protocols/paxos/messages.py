@@ -38,12 +38,13 @@ class Vote(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Greeting(Message, frozen=True):
     """The first message on a link, said again until both sides listen. `disk` names the sender's disk; `formed` are the
     disks, by replica, that the sender has written down; `hears`: it listens to us; `confirmed`: all have written down
-    the same."""
+    the same. `terms` is what the site files of all replicas must have alike, by name."""
 
     disk: str
     formed: dict[str, str] = {}  # noqa: RUF012 - a field's default, which is copied
     hears: bool = False
     confirmed: bool = False
+    terms: dict[str, str] = {}  # noqa: RUF012 - likewise
 
 
 class Canvass(Message, frozen=True):
@@ -174,10 +175,12 @@ class SnapshotPart(Message, frozen=True):
 
 # ---------------------------------------------------------------------------------------------------------- records
 class Formed(Record, frozen=True):
-    """The group has these disks. Written when they are all known, and again, `confirmed`, before the first vote."""
+    """The group has these disks. Written when they are all known, and again, `confirmed`, before the first vote.
+    `members` are its replicas in the order of their places, which ballots are made of."""
 
     disks: dict[str, str]
     confirmed: bool = False
+    members: tuple[str, ...] = ()
 
 
 class Promised(Record, frozen=True):

@@ -29,12 +29,13 @@ class Peers:
     def __init__(self, settings: PaxosSettings) -> None:
         self.lost: Callable[[str, Outbox], None] = lambda peer, out: None
         self.names = tuple(member.name for member in settings.members)
-        self.formation = Formation(settings.name, self.names)
+        self.formation = Formation(settings.name, self.names, settings.terms())
         self.heard: dict[str, None] = {}  # those that we listen to
         self._settings = settings
         self._place = self.names.index(settings.name)
         self._connected: dict[str, bool] = {}  # peers with a link → whether they listen to us
         self._links: dict[str, int] = {}
+        self._told_differs: dict[str, str] = {}  # what was noted of peers with another site file
         self._greet_due = False  # the timer is set
 
     @property
@@ -117,6 +118,9 @@ class Peers:
         if not greeting.hears:
             # Not at once: two that do not listen to each other would answer each other without end.
             self._greet_later(out)
+        if (differs := self.formation.disagreements.get(peer)) is not None and self._told_differs.get(peer) != differs:
+            out.note("control", what="other-site-file", detail={"peer": peer, "problem": differs})
+        self._told_differs = dict(self.formation.disagreements)
         if before[0] is not self.formation.standing and self.formation.standing is Standing.WIPED:
             out.note("control", what="wiped-disk", detail={"replica": self._settings.name})
 

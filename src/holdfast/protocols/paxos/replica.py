@@ -107,7 +107,6 @@ class Replica:
         self.decided = DecidedLog(self._quorum)
         self.liveness = Liveness(settings, self._place, self._quorum, rng)
         self._reached, self._reached_at = (0, 0, 0, 0), 0  # how far we were in learning what others had executed
-        self._outgoing: dict[str, ReplicaState] = {}  # what a peer is being sent, though there may be a newer one
         self._beats = 0
         self.is_serving = False
         self._serves_after = 0  # slots, that others may have executed before this replica led

@@ -29,7 +29,10 @@ def measures(replica: Replica) -> dict[str, int]:
 
 def facts(replica: Replica) -> dict[str, str]:
     role = replica.proposer.phase if replica.peers.is_formed else replica.peers.formation.standing
-    return {"role": role.value, "leader": replica.liveness.leader, "protocol": replica.settings.protocol.value}
+    told = {"role": role.value, "leader": replica.liveness.leader, "protocol": replica.settings.protocol.value}
+    disagreements = replica.peers.formation.disagreements
+    differs = [f"{peer} has another site file: {what}" for peer, what in disagreements.items()]
+    return {**told, "problem": "; ".join(differs)} if differs else told
 
 
 def objection(replica: Replica, to: str) -> str:

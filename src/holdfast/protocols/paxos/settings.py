@@ -43,3 +43,10 @@ class PaxosSettings(msgspec.Struct, frozen=True):
     trim_keep: int = 500  # slots that are kept in memory for those who lag
     part_bytes: int = 256 * 1024  # of a snapshot, or of decided values, in one message
     unread_bytes_max: int = 32 * 1024 * 1024  # that wait for a replica that does not read; more is not said to it
+    rules: tuple[tuple[str, int], ...] = ()  # of the application: what comes of commands depends on them
+
+    def terms(self) -> dict[str, str]:
+        """What all replicas must have alike. A ballot holds a place among the members, so their order counts: with two
+        orders two replicas would use the same ballot. With other rules the same commands would have other results."""
+        members = ", ".join(member.name for member in self.members)
+        return {"members": members, **{name: str(value) for name, value in self.rules}}

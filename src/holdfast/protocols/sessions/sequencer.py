@@ -67,7 +67,7 @@ class DirectSequencer:
         """Brings the core to where the journal ends."""
         for record in streams.get(STREAM, ()):
             if not isinstance(record, Applied | CoreState):
-                broken("the journal holds commands and states", record=record)
+                broken("the journal holds commands and states", record=type(record).__name__)
             require(record.format == RECORD_FORMAT, "the journal's format is known", format=record.format)
             match record:
                 case CoreState():

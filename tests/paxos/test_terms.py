@@ -1,0 +1,84 @@
+"""Replicas with different site files do not listen to each other: ballots, majorities and results would differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.errors import MembersChanged
+from holdfast.protocols.paxos.formation import Standing
+from holdfast.protocols.paxos.messages import Formed, Greeting, Prepare, Promise
+from tests.paxos.bench import DISK, Bench, messages
+from tests.paxos.test_formation import standing
+
+OTHERS: list[dict[str, str]] = [
+    {"members": "r1, r0, r2", "sessions": "5"},  # two replicas would have the same place, and the same ballots
+    {"members": "r0, r1, r2, r3, r4", "sessions": "5"},  # another majority
+    {"members": "r0, r1, r2", "sessions": "6"},  # the same command, another result
+    {"members": "r0, r1, r2"},
+    {},
+]
+
+
+class RuledBench(Bench):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(rules=(("sessions", 5),), **options)
+
+    def greeting(self, formed: bool = True, hears: bool = False, confirmed: bool = False) -> Greeting:
+        said = super().greeting(formed, hears, confirmed)
+        return msgspec.structs.replace(said, terms={**said.terms, "sessions": "5"})
+
+    def greeting_with(self, terms: dict[str, str]) -> Greeting:
+        return msgspec.structs.replace(self.greeting(hears=True, confirmed=True), terms=terms)
+
+
+@pytest.mark.parametrize("terms", OTHERS)
+def test_no_group_is_formed_with_a_replica_that_has_another_site_file(terms: dict[str, str]) -> None:
+    bench = RuledBench()
+    bench.link()
+    bench.say("r1", bench.greeting(hears=True))
+    bench.say("r2", bench.greeting_with(terms))
+    assert standing(bench) is Standing.UNKNOWN
+    assert list(bench.replica.formation.disagreements) == ["r2"]
+    assert "r2 has another site file: " in bench.replica.facts()["problem"]
+    bench.say("r2", bench.greeting(hears=True))
+    assert standing(bench) is Standing.FORMED
+    assert "problem" not in bench.replica.facts()
+
+
+@pytest.mark.parametrize("terms", OTHERS)
+def test_a_member_that_comes_back_with_another_site_file_is_not_listened_to(terms: dict[str, str]) -> None:
+    bench = RuledBench()
+    bench.meet()
+    assert messages(bench.say("r1", Prepare(65, 1)), Promise) == [Promise(65, 1, [], 0)]
+    bench.link()  # anew
+    bench.say("r1", bench.greeting_with(terms))
+    assert bench.say("r1", Prepare(129, 1)) == []
+    assert bench.replica.acceptor.promised == 65
+
+
+def test_what_is_different_is_said() -> None:
+    bench = RuledBench()
+    bench.link()
+    bench.say("r1", bench.greeting_with(OTHERS[0]))
+    bench.say("r2", bench.greeting_with(OTHERS[2]))
+    assert bench.replica.facts()["problem"] == (
+        "r1 has another site file: members is r1, r0, r2, here r0, r1, r2; "
+        "r2 has another site file: sessions is 6, here 5"
+    )
+
+
+@pytest.mark.parametrize(
+    "formed",
+    [
+        Formed(dict.fromkeys(["r0", "r1", "r2"], DISK), True, ("r1", "r0", "r2")),
+        Formed(dict.fromkeys(["r0", "r1", "r3"], DISK), True),
+        Formed(dict.fromkeys(["r0", "r1", "r2", "r3", "r4"], DISK), False, ("r0", "r1", "r2", "r3", "r4")),
+    ],
+)
+def test_a_replica_does_not_start_with_other_members_than_its_group_was_formed_with(formed: Formed) -> None:
+    """The order counts: at another place it would use ballots again that another replica has used."""
+    with pytest.raises(MembersChanged, match="r0, r1, r2, and the order counts"):
+        Bench(streams={"group": [formed]})
