@@ -100,6 +100,8 @@ class Refill:
     def on_ask_events(self, peer: str, ask: AskEvents, out: Outbox) -> None:
         if ask.first < 1:
             raise ProtocolError(f"positions begin at 1, not at {ask.first}")
+        if peer not in self._sources():
+            return  # whoever is not listened to is told nothing either; its link may be closed already
         if ask.first <= self._log.durable_head:
             out.queue(peer)
             out.send_log(peer, 0, EVENTS, ask.first, PART_BYTES, EventsPart(ask.first))

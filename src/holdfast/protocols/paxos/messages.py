@@ -10,9 +10,13 @@ from typing import Annotated, Final
 
 import msgspec
 
+from holdfast.errors import ProtocolError
 from holdfast.kernel.messages import NOMINAL_WEIGHT, Message, Record
 
 Value = msgspec.Raw  # an encoded Entry: what is proposed, accepted and decided
+# Beyond these is no slot and no ballot that a group could reach; sums with them still are numbers that can be written.
+Slot = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+Ballot = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -26,11 +30,22 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     trim_before: int = 0
 
 
+_entry = msgspec.msgpack.Decoder(Entry).decode
+
+
+def check_value(value: Value) -> None:
+    """What is voted for may be decided, and what is decided must be readable, or it would stop every replica."""
+    try:
+        _entry(value)
+    except msgspec.DecodeError as error:
+        raise ProtocolError("a value is no entry of the log") from error
+
+
 class Vote(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What an acceptor accepted last in a slot."""
 
-    slot: int
-    ballot: int
+    slot: Slot
+    ballot: Ballot
     value: Value
 
 
@@ -51,24 +66,24 @@ class Canvass(Message, frozen=True):
     """Would you follow me? Asked before a ballot is prepared: who can't hear a leader that others hear does not harm
     it by wanting to lead itself. `executed`: who is so far behind that it would need a snapshot is not to lead."""
 
-    ballot: int
-    executed: int = 0
+    ballot: Ballot
+    executed: Slot = 0
 
 
 class CanvassAnswer(Message, frozen=True):
     """`promised`: what the sender promised, so that who was too low asks again with more."""
 
-    ballot: int
+    ballot: Ballot
     yes: bool
-    promised: int = 0
+    promised: Ballot = 0
 
 
 # ------------------------------------------------------------------------------------------------------------ Paxos
 class Prepare(Message, frozen=True):
     """Phase 1, once for all slots from `first` on."""
 
-    ballot: int
-    first: int
+    ballot: Ballot
+    first: Slot
 
 
 class Promise(Message, frozen=True):
@@ -76,10 +91,10 @@ class Promise(Message, frozen=True):
     there everything is decided. `votes` are all that it accepted behind that, and from the asked slot on; in parts 0 to
     `last`, since they may be many."""
 
-    ballot: int
-    first: int
+    ballot: Ballot
+    first: Slot
     votes: list[Vote]
-    executed: int
+    executed: Slot
     part: Annotated[int, msgspec.Meta(ge=0)] = 0
     last: Annotated[int, msgspec.Meta(ge=0)] = 0
 
@@ -90,14 +105,14 @@ class Promise(Message, frozen=True):
 class Refused(Message, frozen=True):
     """A higher ballot was promised."""
 
-    promised: int
+    promised: Ballot
 
 
 class Accept(Message, frozen=True):
     """Phase 2: the leader's values for slots from `first` on."""
 
-    ballot: int
-    first: int
+    ballot: Ballot
+    first: Slot
     values: list[Value]
 
     def weight(self) -> int:
@@ -107,22 +122,22 @@ class Accept(Message, frozen=True):
 class Learn(Message, frozen=True):
     """The sender has accepted the ballot's values for these slots. To all replicas (D4-B1)."""
 
-    ballot: int
-    slots: list[int]
+    ballot: Ballot
+    slots: list[Slot]
 
 
 # --------------------------------------------------------------------------------------------------------- liveness
 class TakeOver(Message, frozen=True):
     """From the leader of a ballot, whom an operator asked: lead in my place."""
 
-    ballot: int
+    ballot: Ballot
 
 
 class Heartbeat(Message, frozen=True):
     """The leader is there, and has executed so far."""
 
-    ballot: int
-    executed: int
+    ballot: Ballot
+    executed: Slot
     number: int
 
 
@@ -130,23 +145,23 @@ class HeartbeatSeen(Message, frozen=True):
     """The answer; so a leader knows how far everyone is, and that it is not alone. `held`: up to which slot the sender
     holds all that came of it, also what is no part of a snapshot."""
 
-    ballot: int
-    executed: int
+    ballot: Ballot
+    executed: Slot
     number: int
-    held: int = 0
+    held: Slot = 0
 
 
 # -------------------------------------------------------------------------------------------------------- catching up
 class AskDecided(Message, frozen=True):
     """What is decided from this slot on?"""
 
-    first: int
+    first: Slot
 
 
 class Decided(Message, frozen=True):
     """Decided values from slot `first` on."""
 
-    first: int
+    first: Slot
     values: list[Value]
 
     def weight(self) -> int:
@@ -156,17 +171,17 @@ class Decided(Message, frozen=True):
 class AskSnapshot(Message, frozen=True):
     """A part of the snapshot, from `offset` on; slot 0: of whichever there is."""
 
-    slot: int
-    offset: int
+    slot: Slot
+    offset: Slot
 
 
 class SnapshotPart(Message, frozen=True):
     """A part of the state after `slot`, of `size` bytes in all, whose SHA-256 is `digest`."""
 
-    slot: int
-    size: int
+    slot: Slot
+    size: Slot
     digest: bytes
-    offset: int
+    offset: Slot
     data: bytes
 
     def weight(self) -> int:

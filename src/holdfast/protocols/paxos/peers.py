@@ -71,8 +71,10 @@ class Peers:
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
         if up.role is not Role.BROKER:
             return
-        if up.peer not in self.names:
-            out.disconnect(up.link, f"{up.peer} is no member of this group")
+        if up.peer not in self.names or up.peer == self._settings.name:
+            # One with our own name would count as ourselves: its votes as ours, its disk as our disk.
+            known = "is the one that was dialled" if up.peer in self.names else "is no member of this group"
+            out.disconnect(up.link, f"{up.peer} {known}")
             return
         self._connected[up.peer], self._links[up.peer] = False, up.link
         self.heard.pop(up.peer, None)

@@ -43,6 +43,7 @@ from holdfast.protocols.paxos.messages import (
     ReplicaState,
     TakeOver,
     Value,
+    check_value,
 )
 from holdfast.protocols.paxos.peers import REPLICAS, Peers
 from holdfast.protocols.paxos.promises import PromiseParts, split
@@ -242,6 +243,8 @@ class Replica:
             return
         if place_of(accept.ballot) != self._names.index(peer):
             raise ProtocolError(f"ballot {accept.ballot} is not {peer}'s")
+        for value in accept.values:
+            check_value(value)
         self.liveness.see(accept.ballot)
         self._step_down_below(accept.ballot, out)
         if not self._vote(accept.ballot, accept.first, accept.values, out):

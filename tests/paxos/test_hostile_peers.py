@@ -1,0 +1,94 @@
+"""What a peer says that no replica would say ends its link, and nothing else."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+import msgspec
+import pytest
+
+from holdfast.codec import UNREADABLE
+from holdfast.kernel.inputs import LinkUp, Received
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.outbox import Disconnect, RecordingOutbox, SendLog
+from holdfast.protocols.catalogue import MESSAGES
+from holdfast.protocols.cursors.event_log import EventLog
+from holdfast.protocols.cursors.messages import AskEvents
+from holdfast.protocols.cursors.refill import Refill
+from holdfast.protocols.paxos.messages import (
+    Accept,
+    CanvassAnswer,
+    Decided,
+    HeartbeatSeen,
+    Learn,
+    Prepare,
+    Promise,
+    Refused,
+    SnapshotPart,
+)
+from tests.paxos.bench import Bench, messages
+
+NO_ENTRY = msgspec.Raw(b"\xc0")
+
+
+@pytest.mark.parametrize(
+    "absurd",
+    [
+        Learn(65, [-1]),
+        Learn(65, [2**63]),
+        Learn(-65, [1]),
+        Accept(65, -5, []),
+        Accept(65, 2**64 - 1, [NO_ENTRY, NO_ENTRY]),
+        Prepare(2**64 - 63, 1),
+        Promise(65, 1, [], 2**63),
+        Refused(2**64 - 1),
+        CanvassAnswer(65, False, 2**64 - 1),
+        HeartbeatSeen(65, 2**63, 1, 2**63),
+        Decided(-1, []),
+        SnapshotPart(2**63, 1, b"", 0, b""),
+        SnapshotPart(1, -1, b"", 0, b""),
+    ],
+)
+def test_numbers_that_no_group_reaches_are_no_message(absurd: Message) -> None:
+    """Ballots and slots are added to and written: beyond 64 bits that would have stopped the replica."""
+    kind, body = MESSAGES.kinds[type(absurd)], MESSAGES.encoder(absurd)
+    with pytest.raises(UNREADABLE):
+        MESSAGES.decoders[kind](body)
+
+
+def test_a_value_that_can_not_be_read_is_not_voted_for() -> None:
+    """Decided, it would stop every replica, again at every start."""
+    bench = Bench()
+    bench.meet()
+    bench.say("r1", Prepare(65, 1))
+    before = list(bench.streams["acceptor"])
+    assert messages(bench.say("r1", Accept(65, 1, [NO_ENTRY])), Learn) == []
+    assert bench.streams["acceptor"] == before
+    assert bench.replica.acceptor.votes == {}
+
+
+def test_nobody_is_let_in_under_the_name_of_the_replica_itself() -> None:
+    """Its greeting would take the place of our own disk's name, and its votes that of ours."""
+    bench = Bench()
+    bench.meet()
+    ours = bench.replica.formation.greeting(True)
+    bench.handle(
+        LinkUp(9, "r0", 1, Role.BROKER, False),
+        Received(9, "r0", [msgspec.structs.replace(bench.greeting(), disk="another"), Learn(65, [1])]),
+    )
+    assert bench.replica.formation.greeting(True) == ours
+    assert Disconnect(9, "r0 is the one that was dialled") in bench.out.actions
+
+
+def test_whoever_is_not_listened_to_is_told_no_events_and_leaves_nothing_behind() -> None:
+    """Each stranger left a queue with a megabyte of events, which nobody would ever read."""
+    out = RecordingOutbox()
+    log = SimpleNamespace(durable_head=5)
+    refill = Refill(cast(EventLog, log), lambda: ["r1"], lambda: 5)
+    refill.on_ask_events("mallory", AskEvents(1), out)
+    assert out.take_effects() == []
+    assert dict(out.queues) == {}
+    refill.on_ask_events("r1", AskEvents(1), out)
+    assert [effect.to for effect in out.take_effects() if isinstance(effect, SendLog)] == ["r1"]
