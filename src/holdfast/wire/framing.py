@@ -33,11 +33,12 @@ def encode_frames(frames: Iterable[Frame]) -> bytes:
 class FrameReader:
     """Cuts a stream of bytes into frames."""
 
-    __slots__ = ("_buffer", "_limits")
+    __slots__ = ("_buffer", "_limits", "_wanted")
 
     def __init__(self, limits: WireLimits) -> None:
         self._limits = limits
-        self._buffer = b""
+        self._buffer = bytearray()  # grows in place: a large frame that comes in small pieces is copied once
+        self._wanted = 0  # bytes, before there is anything new to see
 
     @property
     def waiting(self) -> int:
@@ -47,19 +48,26 @@ class FrameReader:
     def feed(self, data: bytes) -> list[Frame]:
         """All frames that are whole now. ProtocolError for one that is too long; what came before it is lost then."""
         if self._buffer:
-            data = self._buffer + data
+            self._buffer += data
+            if len(self._buffer) < self._wanted:
+                return []
+            data = bytes(self._buffer)
+            self._buffer = bytearray()
         frames: list[Frame] = []
         position, end = 0, len(data)
+        self._wanted = HEADER_BYTES
         while end - position >= HEADER_BYTES:
             length, kind = _unpack(data, position)
             if length > self._limits.control_frame_bytes or length == 0:
                 self._check(length, kind)
             following = position + 4 + length
             if following > end:
+                self._wanted = following - position
                 break
             frames.append((kind, data[position + HEADER_BYTES : following]))
             position = following
-        self._buffer = data[position:] if position else data
+        if position < end:
+            self._buffer += data[position:]
         return frames
 
     def _check(self, length: int, kind: int) -> None:
