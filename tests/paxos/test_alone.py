@@ -89,3 +89,15 @@ def test_a_leader_that_nobody_answers_steps_down_and_breaks_its_links() -> None:
     effects = bench.advance_and_answer(700 * MILLISECOND, answering=False)
     assert not bench.leads()
     assert [effect.link for effect in effects if isinstance(effect, Disconnect)] == [1, 2]
+
+
+def test_a_follower_that_hangs_is_not_counted_among_those_that_may_take_over() -> None:
+    """Its links stay open: whoever looked at them was told that one more might fail."""
+    bench = LeaderBench()
+    while not bench.leads():
+        bench.advance_and_answer(STEP)
+    assert bench.replica.measure()["replica_survives"] == 1
+    bench.advance_and_answer(1_000 * MILLISECOND)  # r2 answers, and r3 does not
+    assert bench.leads()
+    assert bench.replica.measure()["replica_peers"] == 2
+    assert bench.replica.measure()["replica_survives"] == 0

@@ -45,6 +45,7 @@ class Liveness:
         self.highest = 0  # ballot that was seen from anyone
         self.executed: dict[str, int] = {}  # how far each replica says that it is
         self.held: dict[str, int] = {}  # up to which slot each holds all that came of it, when this one leads
+        self.answering = 0  # how many others have answered lately, when this one leads
         self._settings = settings
         self._names = tuple(member.name for member in settings.members)
         self._place = place
@@ -116,6 +117,7 @@ class Liveness:
     def lead(self, name: str, now: int) -> None:
         self.leader, self._attempts = name, 0
         self._seen_at = dict.fromkeys(self._names, now)
+        self.answering = len(self._names) - 1
         self.held = {}
 
     def answered(self, peer: str, executed: int, held: int, now: int) -> None:
@@ -126,6 +128,7 @@ class Liveness:
     def is_alone(self, name: str, now: int) -> bool:
         """Whether too few have answered lately: a leader that can't decide anything should not keep its clients."""
         lately = sum(now - seen < 2 * self._settings.patience for other, seen in self._seen_at.items() if other != name)
+        self.answering = lately
         return lately + 1 < self._quorum
 
     def deposed(self) -> None:

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 def measures(replica: Replica) -> dict[str, int]:
     executed, peers = replica.decided.executed, replica.peers
-    more = 1 + len(peers.heard) - quorum(len(peers.names))
+    # A machine that hangs keeps its links: a leader knows better who is there.
+    there = min(len(peers.heard), replica.liveness.answering) if replica.is_leading else len(peers.heard)
+    more = 1 + there - quorum(len(peers.names))
     return {
         "replica_ballot": replica.acceptor.promised,
         "replica_slots_executed": executed,
