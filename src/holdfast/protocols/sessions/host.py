@@ -198,7 +198,10 @@ class SessionHost:
         if not self._sequencer.is_serving:
             for attachment in self._attached.values():
                 if attachment.opening is not None:
-                    out.disconnect(attachment.link, "no one leads the group that this broker knows of")
+                    out.disconnect(
+                        attachment.link,
+                        "no leader is known here: too few replicas are up, or an election is under way",
+                    )
 
     def _check_counts(self, message: OpenSession | Progress) -> None:
         what, count = type(message).__name__, len(message.subscriptions)
