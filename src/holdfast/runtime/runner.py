@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from holdfast.kernel.inputs import (
     ConnectFailed,
@@ -53,13 +53,6 @@ TAKE_BYTES = 256 * 1024  # from a queue for one write
 READ_BYTES = 1024 * 1024  # of a log for one `read_log`
 READ_RECORDS = 65_536  # of a log for one `send_log`
 CONNECT_WITHIN_S = 3.0
-# What operators look for in the log; everything else that nodes note is for traces.
-NOTED: Final = {
-    "leader": logging.INFO,
-    "deposed": logging.INFO,
-    "wiped-disk": logging.WARNING,
-    "other-site-file": logging.WARNING,
-}
 
 log = logging.getLogger("holdfast")
 
@@ -284,8 +277,7 @@ class NodeRunner:
                 if self._storage is not None:
                     self._send_log(self._storage, action)
             case Note():
-                level = NOTED.get(action.fields.get("what", ""), logging.DEBUG)
-                log.log(level, "%s: %s %s", self.name, action.kind, action.fields)
+                log.debug("%s: %s %s", self.name, action.kind, action.fields)
 
     def _set_timers(self, out: Outbox) -> None:
         for key, after in out.timers:
