@@ -73,12 +73,12 @@ def test_nobody_is_let_in_under_the_name_of_the_replica_itself() -> None:
     """Its greeting would take the place of our own disk's name, and its votes that of ours."""
     bench = Bench()
     bench.meet()
-    ours = bench.replica.formation.greeting(True)
+    ours = bench.replica.peers.formation.greeting(True)
     bench.handle(
         LinkUp(9, "r0", 1, Role.BROKER, False),
         Received(9, "r0", [msgspec.structs.replace(bench.greeting(), disk="another"), Learn(65, [1])]),
     )
-    assert bench.replica.formation.greeting(True) == ours
+    assert bench.replica.peers.formation.greeting(True) == ours
     assert Disconnect(9, "r0 is the one that was dialled") in bench.out.actions
 
 

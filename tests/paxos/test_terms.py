@@ -41,7 +41,7 @@ def test_no_group_is_formed_with_a_replica_that_has_another_site_file(terms: dic
     bench.say("r1", bench.greeting(hears=True))
     bench.say("r2", bench.greeting_with(terms))
     assert standing(bench) is Standing.UNKNOWN
-    assert list(bench.replica.formation.disagreements) == ["r2"]
+    assert list(bench.replica.peers.formation.disagreements) == ["r2"]
     assert "r2 has another site file: " in bench.replica.facts()["problem"]
     bench.say("r2", bench.greeting(hears=True))
     assert standing(bench) is Standing.FORMED

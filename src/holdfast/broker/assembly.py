@@ -17,8 +17,9 @@ from holdfast.protocols.cursors.host import LogHost, RetentionSettings
 from holdfast.protocols.cursors.refill import Refill
 from holdfast.protocols.operating.desk import OperatorDesk
 from holdfast.protocols.operating.operator import Operator
+from holdfast.protocols.paxos import snapshots
 from holdfast.protocols.paxos.formation import STREAM as FORMATION_STREAM
-from holdfast.protocols.paxos.replica import STATE_STREAM, Replica
+from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.client import ClientSession
@@ -79,7 +80,7 @@ def make_replica(
     core_type: type[BrokerCore] = BrokerCore,
 ) -> Assembly:
     """A broker that is one of a group: the same core, behind the group's decided log. Tests put mutants in."""
-    if streams.get(STATE_STREAM) and not streams.get(FORMATION_STREAM):
+    if streams.get(snapshots.STREAM) and not streams.get(FORMATION_STREAM):
         raise WrongLog("the data are those of a broker on its own; a replica of a group needs a folder of its own")
     core = core_type(settings.limits, log=True)
     group = msgspec.structs.replace(group, rules=tuple(msgspec.structs.asdict(settings.limits).items()))
