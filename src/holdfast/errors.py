@@ -33,7 +33,8 @@
     │   ├── LogClosed           a log that was closed
     │   ├── NotALog             a folder that holds something, but no log
     │   ├── WrongLog            a log of another kind of broker than the one that is to use it
-    │   │   └── MembersChanged      of a replica whose group had other members, or another order of them
+    │   │   ├── MembersChanged      of a replica whose group had other members, or another order of them
+    │   │   └── LimitsChanged       of a replica whose group had other limits
     │   ├── LogFormatUnknown    a log in a format of another version
     │   ├── RecordsGone         records that retention has removed
     │   ├── RecordsLost         records that a repair could not save
@@ -317,6 +318,15 @@ class MembersChanged(WrongLog):
         super().__init__(f"the group was formed with the members {was}; the site file has {now}, and the order counts")
         self.formed = tuple(formed)
         self.given = tuple(given)
+
+
+class LimitsChanged(WrongLog):
+    """A replica's group was formed with other `[limits]`, which decide what comes of a request: they stay as they
+    were."""
+
+    def __init__(self, difference: str) -> None:
+        super().__init__(f"the group was formed with other limits ({difference}): give it those again")
+        self.difference = difference
 
 
 class LogFormatUnknown(LogError):  # noqa: N818

@@ -80,8 +80,8 @@ def test_nobody_votes_before_all_have_written_down_the_same_disks() -> None:
     bench.say("r2", bench.greeting(hears=True))
     assert standing(bench) is Standing.FORMED
     assert bench.streams["group"] == [
-        Formed(bench.disks, False, bench.members),
-        Formed(bench.disks, True, bench.members),
+        Formed(bench.disks, False, bench.members, bench.replica.settings.terms()),
+        Formed(bench.disks, True, bench.members, bench.replica.settings.terms()),
     ]
     assert messages(bench.say("r1", Prepare(65, 1)), Promise) == [Promise(65, 1, [], 0)]
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.errors import MembersChanged
+from holdfast.errors import LimitsChanged, MembersChanged
 from holdfast.protocols.paxos.formation import Standing
 from holdfast.protocols.paxos.messages import Formed, Greeting, Prepare, Promise
 from tests.paxos.bench import DISK, Bench, messages
@@ -82,3 +82,12 @@ def test_a_replica_does_not_start_with_other_members_than_its_group_was_formed_w
     """The order counts: at another place it would use ballots again that another replica has used."""
     with pytest.raises(MembersChanged, match="r0, r1, r2, and the order counts"):
         Bench(streams={"group": [formed]})
+
+
+def test_a_replica_keeps_the_limits_that_its_group_was_formed_with() -> None:
+    """What it executes again since its snapshot would come out differently."""
+    bench = RuledBench()
+    bench.meet()
+    with pytest.raises(LimitsChanged, match="sessions is 5, here 6"):
+        Bench(streams=bench.streams, rules=(("sessions", 6),))
+    RuledBench(streams=bench.streams)

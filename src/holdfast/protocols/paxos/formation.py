@@ -16,7 +16,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 
-from holdfast.errors import MembersChanged
+from holdfast.errors import LimitsChanged, MembersChanged
 from holdfast.kernel.messages import Record
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
@@ -61,6 +61,9 @@ class Formation:
                 written = record.members or tuple(sorted(record.disks))
                 if written != (self._members if record.members else tuple(sorted(self._members))):
                     raise MembersChanged(written, self._members)
+                if record.terms and record.terms != self._terms:
+                    # What is executed again since the last snapshot must come out as it did the first time.
+                    raise LimitsChanged(_difference(self._terms, record.terms))
 
     def start(self, disk: str) -> None:
         """Our own disk is known."""
@@ -114,13 +117,13 @@ class Formation:
 
     def _write_down(self, disks: dict[str, str], out: Outbox) -> None:
         self.disks = disks
-        out.append(STREAM, Formed(disks, False, self._members))
+        out.append(STREAM, Formed(disks, False, self._members, self._terms))
 
     def _count(self, confirmed: bool, out: Outbox) -> None:
         if confirmed or len(self._agreed) == len(self._members):
             self._enter(Standing.FORMED)
             self._confirmed = True
-            out.append(STREAM, Formed(self.disks, True, self._members))
+            out.append(STREAM, Formed(self.disks, True, self._members, self._terms))
 
     def accepts(self, peer: str) -> bool:
         """Whether the peer has the disk that it was formed with."""

@@ -191,11 +191,13 @@ class SnapshotPart(Message, frozen=True):
 # ---------------------------------------------------------------------------------------------------------- records
 class Formed(Record, frozen=True):
     """The group has these disks. Written when they are all known, and again, `confirmed`, before the first vote.
-    `members` are its replicas in the order of their places, which ballots are made of."""
+    `members` are its replicas in the order of their places, which ballots are made of; `terms` is all that they have
+    agreed to have alike."""
 
     disks: dict[str, str]
     confirmed: bool = False
     members: tuple[str, ...] = ()
+    terms: dict[str, str] = {}  # noqa: RUF012 - a field's default, which is copied
 
 
 class Promised(Record, frozen=True):
