@@ -4,49 +4,40 @@ What really happened is known from the broker's core, command by command; a comm
 happened. Against that, everything is held that a client was handed.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from random import Random
-from typing import Any
+from __future__ import annotations
 
-import msgspec.msgpack
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, ClassVar
 
 from holdfast.broker.assembly import BrokerSettings, make_client
 from holdfast.kernel.links import Role
 from holdfast.kernel.parts import Assembly
-from holdfast.kernel.storage import EVENTS, StoredStreams
+from holdfast.kernel.storage import EVENTS, LogBounds, StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.model.event import Event, EventBytes, decode_batch
-from holdfast.model.received import ReceivedEvent
+from holdfast.model.event import decode_batch
 from holdfast.protocols.cursors import requests as log
 from holdfast.protocols.cursors.deliveries import DeliverySettings
 from holdfast.protocols.cursors.host import LogHost, RetentionSettings
-from holdfast.protocols.cursors.messages import EARLIEST, NEW
-from holdfast.protocols.sessions import commands, requests
-from holdfast.protocols.sessions.commands import Command, EventBatch
+from holdfast.protocols.sessions.commands import EventBatch
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host import SessionHost
 from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.limits import CoreLimits
-from holdfast.protocols.sessions.outputs import CursorTaken, Logged, Output
 from holdfast.protocols.sessions.sequencer import DirectSequencer, SnapshotTaker
 from holdfast.sim.disk import Disk
 from holdfast.sim.host import Application, Host
 from holdfast.sim.latency import Uniform, build
 from holdfast.sim.network import Adversary
 from holdfast.sim.simulation import Simulation
+from tests.sim.named_clients import FILTERS, Client, Consumer, Publisher, Reader, Reading, matches, number
+from tests.sim.named_truth import Owner, Take, Truth, traced
 
-FILTERS = ("k >= 0", "n < 3", "n > 1", "")
-SAFETY = 5 * SECOND
 LIVENESS = 90 * SECOND
 
-Owner = tuple[str, int, int]
 MakeClient = Callable[[ClientSettings, Random, StoredStreams], Assembly]
-
-
-def decode_event(data: EventBytes) -> Event:
-    return msgspec.msgpack.decode(data, type=Event)
 
 
 @dataclass(frozen=True)
@@ -61,73 +52,8 @@ class Parts:
     log_first: bool = False  # the log is written before the journal
 
 
-@dataclass(frozen=True)
-class Take:
-    """A client got a cursor: from where on, and by which filters."""
-
-    name: str
-    acknowledged: int
-    filters: tuple[tuple[int, str], ...]
-    placed: bool  # made or moved, and not where someone had acknowledged
-
-
-class Truth:
-    """What the broker's core decided, by the number of the command; which filters counted is worked out again here."""
-
-    def __init__(self) -> None:
-        self._by_number: dict[int, tuple[list[Logged], list[tuple[commands.OpenCursor, int, bool]]]] = {}
-
-    def see(self, number: int, command: Command, outputs: list[Output], known: bool) -> None:
-        for later in [n for n in self._by_number if n >= number]:
-            del self._by_number[later]  # a power cut took it back, or it is read from the journal
-        logged = [output for output in outputs if isinstance(output, Logged)]
-        taken = []
-        for output in outputs:
-            if isinstance(output, CursorTaken) and isinstance(command, commands.OpenCursor):
-                taken.append((command, output.cursor.acknowledged, not known or command.move))
-        if logged or taken:
-            self._by_number[number] = (logged, taken)
-
-    def events(self) -> dict[int, dict[str, Any]]:
-        """Position → attributes."""
-        found = {}
-        for number in sorted(self._by_number):
-            for logged in self._by_number[number][0]:
-                for place, data in enumerate(logged.events):
-                    found[logged.first + place] = dict(decode_event(data).attributes)
-        return found
-
-    def takes(self) -> dict[Owner, Take]:
-        """The last time that each owner got its cursor anew: what it asks again while it has it changes nothing."""
-        found: dict[Owner, Take] = {}
-        filters: dict[str, list[tuple[int, str]]] = {}
-        has: dict[str, Owner] = {}
-        head = 0
-        for number in sorted(self._by_number):
-            logged, taken = self._by_number[number]
-            head += sum(len(output.events) for output in logged)
-            for command, acknowledged, placed in taken:
-                owner = (command.client, command.epoch, command.cursor)
-                if command.generation or has.get(command.name) == owner:
-                    continue
-                has[command.name] = owner
-                if placed:
-                    filters[command.name] = [(acknowledged, command.filter)]
-                elif filters[command.name][-1][1] != command.filter:
-                    filters[command.name].append((head, command.filter))
-                found[owner] = Take(command.name, acknowledged, tuple(filters[command.name]), placed)
-        return found
-
-
 def make_traced(settings: BrokerSettings, parts: Parts, truth: Truth, streams: StoredStreams) -> Assembly:
-    class Traced(parts.core):  # type: ignore[name-defined,misc]
-        def apply(self, number: int, wall: int, command: Command) -> list[Output]:
-            known = isinstance(command, commands.OpenCursor) and command.name in self.cursors.cursors
-            outputs: list[Output] = super().apply(number, wall, command)
-            truth.see(number, command, outputs, known)
-            return outputs
-
-    core = Traced(settings.limits, log=True)
+    core = traced(parts.core, truth)(settings.limits, log=True)
     sequencer = parts.sequencer(core, True, settings.snapshot_every)
     host = parts.host(settings.name, core, sequencer, settings.host)
     sequencer.recover(streams)
@@ -138,20 +64,6 @@ def make_traced(settings: BrokerSettings, parts: Parts, truth: Truth, streams: S
     return Assembly([*first, host, SnapshotTaker(sequencer)])
 
 
-@dataclass
-class Reading:
-    """One owner's life with a cursor."""
-
-    name: str
-    window: int
-    known: int  # the largest position of which was confirmed, before it asked, that it is acknowledged
-    owner: Owner | None = None
-    acknowledged: int = 0
-    got: list[ReceivedEvent] = field(default_factory=list)
-    unconsumed: int = 0
-    over: bool = False
-
-
 class BrokenPromiseError(AssertionError):
     pass
 
@@ -159,10 +71,14 @@ class BrokenPromiseError(AssertionError):
 class World:
     """One run."""
 
+    name: ClassVar[str] = "named"
+    safety_ms: ClassVar[int] = 5_000
+    brokers: tuple[str, ...] = ("b1",)
+
     def __init__(self, seed: int, parts: Parts | None = None) -> None:
-        self.rng = rng = Random(f"named {seed}")
+        self.rng = rng = Random(f"{self.name} {seed}")
         self.parts = parts or Parts()
-        self.truth = Truth()
+        self.truth = self._make_truth()
         self.draining = False
         adversary = None
         if rng.random() < 0.4:
@@ -178,35 +94,52 @@ class World:
         self.readings: list[Reading] = []
         self.ranges: list[tuple[int, log.ReadEvents, log.EventsRead]] = []
         self._last_key = 0
-        settings = BrokerSettings(
-            "b1",
+        self._add_brokers(seed)
+        self.publishers = [Publisher(self, f"p{n}") for n in range(2)]
+        self.consumers = [Consumer(self, f"c{n}", self.names[n % len(self.names)]) for n in range(len(self.names) + 1)]
+        self.others: list[Client] = self._make_others()
+        for host in self.simulation.hosts.values():
+            host.start()
+        for client in (*self.publishers, *self.consumers, *self.others):
+            client.plan()
+        self._plan_faults()
+
+    def _make_truth(self) -> Truth:
+        return Truth()
+
+    def _make_others(self) -> list[Client]:
+        return [Reader(self, "r")]
+
+    def _draw_settings(self, name: str, retention: RetentionSettings | None = None) -> BrokerSettings:
+        rng = self.rng
+        return BrokerSettings(
+            name,
             True,
             CoreLimits(),
             HostSettings(away_after=rng.choice([2, 120]) * SECOND),
             snapshot_every=rng.choice([3, 30, 4096]),
-            retention=RetentionSettings(),
+            retention=retention or RetentionSettings(),
             delivery=DeliverySettings(
                 queue_events=rng.choice([1, 4, 4096]),
                 message_events=rng.choice([1, 3, 256]),
                 read_bytes=rng.choice([1, 300, 256 * 1024]),
             ),
         )
-        sync_us = rng.choice([(100, 3_000), (5_000, 100_000)])
+
+    def _add_brokers(self, seed: int) -> None:
+        settings = self._draw_settings("b1")
+        sync_us = self.rng.choice([(100, 3_000), (5_000, 100_000)])
         self.disk = Disk(Random(f"disk {seed}"), sync_us)
         self.broker = self.simulation.add_host(
             "b1", Role.BROKER, lambda _, streams: make_traced(settings, self.parts, self.truth, streams), self.disk
         )
-        self.publishers = [Publisher(self, f"p{n}") for n in range(2)]
-        self.consumers = [Consumer(self, f"c{n}", self.names[n % len(self.names)]) for n in range(len(self.names) + 1)]
-        self.reader = Reader(self, "r")
-        for host in self.simulation.hosts.values():
-            host.start()
-        for client in (*self.publishers, *self.consumers, self.reader):
-            client.plan()
-        self._plan_faults()
+
+    def addresses(self) -> tuple[str, ...]:
+        """Where a client looks for a broker, in its own order."""
+        return self.brokers
 
     def client(self, name: str, application: Application) -> Host:
-        settings = ClientSettings(name, ("b1",), pause_max=300 * MILLISECOND)
+        settings = ClientSettings(name, self.addresses(), pause_max=300 * MILLISECOND)
         make = self.parts.client
         return self.simulation.add_host(
             name, Role.CLIENT, lambda rng, streams: make(settings, rng, streams), None, application
@@ -224,14 +157,14 @@ class World:
 
     # ------------------------------------------------------------------------------------------------------- faults
     def _plan_faults(self) -> None:
-        rng, last = self.rng, SAFETY // MILLISECOND
+        rng, last = self.rng, self.safety_ms
         for _ in range(rng.randint(1, 6)):
             at = rng.randint(50, last - 500)
             match rng.choice(["kill", "power", "power", "client", "client", "cut", "cut", "slow", "pause"]):
                 case "kill":
                     self.later(at, at, lambda: self._bounce(self.broker, False))
                 case "power":
-                    self.later(at, at, lambda: self._cut_power(500))
+                    self.later(at, at, lambda: self._cut_power(self.broker, 500))
                 case "client":
                     host = self.simulation.hosts[rng.choice(self.consumers).name]
                     self.later(at, at, lambda host=host: self._bounce(host, rng.random() < 0.5))  # type: ignore[misc]
@@ -244,43 +177,47 @@ class World:
                     self.later(at, at, self.broker.pause)
                     self.later(at + 50, at + 400, self.broker.resume)
 
-    def _cut_power(self, patience: int) -> None:
+    def _cut_power(self, host: Host, patience: int) -> None:
         """When something is written and not safe, if that happens soon."""
-        if patience and not self.disk.dirty:
-            self.later(1, 1, lambda: self._cut_power(patience - 1))
+        if patience and host.disk is not None and not host.disk.dirty:
+            self.later(1, 1, lambda: self._cut_power(host, patience - 1))
         else:
-            self.later(1, 20, lambda: self._bounce(self.broker, True))
+            self.later(1, 20, lambda: self._bounce(host, True))
 
     def _bounce(self, host: Host, power_cut: bool) -> None:
         host.stop(power_cut)
         self.later(5, 400, lambda: None if host.running else host.start())
 
-    def _cut(self, name: str) -> None:
+    def _cut(self, name: str, from_: str = "b1") -> None:
+        """One way, or both; whoever is there is then told at once, as by a router."""
         network = self.simulation.network
-        ways = [("b1", name), (name, "b1")]
+        ways = [(from_, name), (name, from_)]
         cut = ways if self.rng.random() < 0.5 else [self.rng.choice(ways)]
         for source, target in cut:
             network.cut(source, target)
             self.later(20, 1_500, lambda s=source, t=target: network.heal(s, t))  # type: ignore[misc]
         if len(cut) == 2:
-            client = self.simulation.hosts[name]
-            for end in (client.end_to("b1"), self.broker.end_to(client.peer)):
+            one, other = self.simulation.hosts[name], self.simulation.hosts[from_]
+            for end in (one.end_to(other.peer), other.end_to(one.peer)):
                 if end is not None and end.up:
                     network.close(end, "reset")
 
     # -------------------------------------------------------------------------------------------------------- a run
     def run(self) -> None:
-        self.simulation.run(SAFETY)
+        safety = self.safety_ms * MILLISECOND
+        self.simulation.run(safety)
         self.simulation.network.heal_all()
-        self.disk.slowness = 1
-        self.broker.resume()
+        for host in self.simulation.hosts.values():
+            if host.disk is not None:
+                host.disk.slowness = 1
+            host.resume()
         for host in self.simulation.hosts.values():
             if not host.running:
                 host.start()
         self.draining = True
         for consumer in self.consumers:
             consumer.drain()
-        self.simulation.run(SAFETY + LIVENESS, self._is_done)
+        self.simulation.run(safety + LIVENESS, self._is_done)
         if not self._is_done():
             self.fail("everything is delivered in the end", self._missing())
         self.check()
@@ -309,7 +246,7 @@ class World:
         for position, attributes in events.items():
             if position > reading.acknowledged:
                 (text,) = [text for after, text in filters if after < position][-1:]
-                if _matches(text, attributes):
+                if matches(text, attributes):
                     found.append(position)
         return found
 
@@ -326,7 +263,7 @@ class World:
             self.fail("no event has two positions")
         if not self.published <= set(keys.values()):
             self.fail("what is acknowledged is in the log", self.published - set(keys.values()))
-        self._check_disk(keys)
+        self._check_disks(keys)
         first: dict[tuple[str, int], Reading] = {}
         for reading in self.readings:
             positions = [number(event) for event in reading.got]
@@ -353,17 +290,13 @@ class World:
             owed = {position for position in events if position > begun}
             for position in owed - got:
                 # Every owner may have had another filter; it is owed if all of them match.
-                if all(_matches(text, events[position]) for text in FILTERS):
+                if all(matches(text, events[position]) for text in FILTERS):
                     self.fail("a name gets what matches at least once", name, position)
 
-    def _check_disk(self, keys: dict[int, int]) -> None:
-        part = self.disk.read(EVENTS, 1, 1 << 30)
-        stored = {}
-        for first, record in part.records:
-            assert isinstance(record, EventBatch)
-            for place, event in enumerate(decode_batch(record.events)[0]):
-                stored[first + place] = event.attributes["k"]
-        if stored != {position: key for position, key in keys.items() if position < part.end}:
+    def _check_disks(self, keys: dict[int, int]) -> None:
+        stored = {place: attributes["k"] for place, (attributes, _) in stored_events(self.disk).items()}
+        end = self.disk.bounds()[EVENTS].next if stored else 1
+        if stored != {position: key for position, key in keys.items() if position < end}:
             self.fail("the log holds what was accepted", stored, keys)
 
     def _check_ranges(self, keys: dict[int, int]) -> None:
@@ -374,202 +307,16 @@ class World:
                 self.fail("a range holds what matches", head, asked, read.through, found)
 
 
-def number(event: ReceivedEvent) -> int:
-    assert event.position is not None
-    return event.position.number
-
-
-def _matches(text: str, attributes: dict[str, Any]) -> bool:
-    n: int = attributes["n"]
-    return {"k >= 0": True, "n < 3": n < 3, "n > 1": n > 1, "": True}[text]
-
-
-class _Client(Application):
-    def __init__(self, world: World, name: str) -> None:
-        self.world = world
-        self.name = name
-        self.host = world.client(name, self)
-        self._last_request = 0
-
-    def ask(self, command: Any) -> int:
-        self._last_request += 1
-        self.host.request(self._last_request, command)
-        return self._last_request
-
-    def plan(self) -> None:
-        pass
-
-
-class Publisher(_Client):
-    def __init__(self, world: World, name: str) -> None:
-        super().__init__(world, name)
-        self.waiting: dict[int, list[int]] = {}
-
-    def plan(self) -> None:
-        for _ in range(self.world.rng.randint(3, 10)):
-            self.world.later(0, SAFETY // MILLISECOND, self._publish)
-
-    def _publish(self) -> None:
-        keys = [self.world.next_key() for _ in range(self.world.rng.randint(1, 5))]
-        events = [requests.NewEvent({"k": key, "n": key % 5}) for key in keys]
-        self.waiting[self._last_request + 1] = keys
-        self.ask(requests.PublishEvents(events))
-
-    def on_complete(self, host: Host, request: int, result: Any) -> None:
-        if isinstance(result, requests.Published):
-            assert not result.refused, result
-            self.world.published.update(self.waiting.pop(request))
-
-
-class Consumer(_Client):
-    def __init__(self, world: World, name: str, wanted: str) -> None:
-        super().__init__(world, name)
-        self._name = wanted
-        self._life = 0
-        self._making: dict[int, Reading] = {}
-        self._by_number: dict[int, Reading] = {}
-
-    def plan(self) -> None:
-        rng = self.world.rng
-        for _ in range(rng.randint(0, 3)):
-            self.world.later(200, SAFETY // MILLISECOND, self._open)
-        for _ in range(rng.randint(0, 2)):
-            self.world.later(200, SAFETY // MILLISECOND, self._close)
-
-    def on_started(self, host: Host) -> None:
-        for reading in (*self._by_number.values(), *self._making.values()):
-            reading.over = True
-        self._making, self._by_number = {}, {}
-        self.world.later(0, 100, self._open_first)
-
-    def _open_first(self) -> None:
-        if not (self._making or self._current()):
-            self._open()
-
-    def _current(self) -> list[Reading]:
-        return [reading for reading in self._by_number.values() if not reading.over]
-
-    def _open(self) -> None:
-        world, rng = self.world, self.world.rng
-        if not self.host.running or (world.draining and self._making):
-            return
-        window = rng.choice([1, 2, 5, 100])
-        reading = Reading(self._name, window, world.confirmed.get(self._name, 0))
-        move = world.moves and rng.random() < 0.3
-        if move:
-            reading.known = 0
-            world.confirmed[self._name] = 0
-        start = rng.choice([EARLIEST, EARLIEST, NEW])
-        self._making[self._last_request + 1] = reading
-        self.ask(log.MakeCursor(self._name, rng.choice(FILTERS), start, move, window))
-
-    def _close(self) -> None:
-        for number, reading in self._by_number.items():
-            if not reading.over:
-                reading.over = True
-                self.ask(log.EndCursor(number))
-        self.world.later(0, 300, self._open_first)
-
-    def drain(self) -> None:
-        """Only one consumer of a name goes on; the others let go of it."""
-        first = next(consumer for consumer in self.world.consumers if consumer._name == self._name)
-        if first is self:
-            self.world.later(2_000, 2_000, self._open_first)
-        else:
-            self.world.later(1_000, 1_000, self._let_go)
-
-    def _let_go(self) -> None:
-        for number, reading in self._by_number.items():
-            if not reading.over:
-                reading.over = True
-                self.ask(log.EndCursor(number))
-
-    def on_complete(self, host: Host, request: int, result: Any) -> None:
-        world = self.world
-        match result:
-            case log.CursorMade():
-                reading = self._making.pop(request)
-                epoch = host.node.parts[0].epoch  # type: ignore[union-attr]
-                reading.owner = (host.peer, epoch, result.cursor)
-                reading.acknowledged = result.acknowledged
-                self._by_number[result.cursor] = reading
-                world.readings.append(reading)
-                if not world.moves and result.acknowledged < reading.known:
-                    world.fail("what is acknowledged never comes again", reading.owner, result, reading.known)
-            case log.RefusedByLog():
-                if request in self._making:
-                    del self._making[request]
-                    self._try_again()
-            case log.CursorLost():
-                if result.cursor in self._by_number:
-                    reading = self._by_number[result.cursor]
-                    if result.reason.value != "superseded":
-                        world.fail("nothing but another owner ends a cursor", result)
-                    reading.over = True
-                self._try_again()
-            case log.AcknowledgedUpTo():
-                known = world.confirmed.get(self._name, 0)
-                world.confirmed[self._name] = max(known, result.position)
-
-    def _try_again(self) -> None:
-        first = next(consumer for consumer in self.world.consumers if consumer._name == self._name)
-        if first is self or (not self.world.draining and self.world.rng.random() < 0.6):
-            self.world.later(50, 500, self._open_first)
-
-    def on_deliver(self, host: Host, subscription: int, events: list[Any]) -> None:
-        world, reading = self.world, self._by_number[-subscription]
-        if reading.over:
-            world.fail("who lost a cursor gets nothing more", reading.owner)
-        reading.got += events
-        reading.unconsumed += len(events)
-        if reading.unconsumed > reading.window:
-            world.fail("the window is not exceeded", reading.owner, reading.unconsumed, reading.window)
-        life = host.life
-        slow = 1 if world.draining else world.slow_ms
-        world.later(
-            0, world.rng.choice([1, slow]), lambda: self._consume(life, reading, len(events), number(events[-1]))
-        )
-
-    def _consume(self, life: int, reading: Reading, count: int, position: int) -> None:
-        if self.host.life != life or reading.over or reading.owner is None:
-            return
-        reading.unconsumed -= count
-        self.ask(log.ConsumeCursor(reading.owner[2], count))
-        if self.world.draining or self.world.rng.random() < 0.5:
-            self.world.wanted[self._name] = max(self.world.wanted.get(self._name, 0), position)
-            self.ask(log.AcknowledgeUpTo(reading.owner[2], position))
-
-
-class Reader(_Client):
-    """Reads ranges while everything else happens."""
-
-    def __init__(self, world: World, name: str) -> None:
-        super().__init__(world, name)
-        self._reads: dict[int, tuple[int, log.ReadEvents]] = {}
-
-    def plan(self) -> None:
-        for _ in range(4):
-            self.world.later(100, SAFETY // MILLISECOND, self._ask)
-
-    def on_complete(self, host: Host, request: int, result: Any) -> None:
-        rng = self.world.rng
-        match result:
-            case log.Bounds() if result.head:
-                start = rng.randint(1, result.head)
-                end = rng.randint(start, result.head)
-                command = log.ReadEvents(rng.choice(["", "n < 3"]), start, end, bytes_max=rng.choice([1, 10_000]))
-                self.world.later(0, 1, lambda: self._read(result.head, command))
-            case log.EventsRead():
-                self.world.ranges.append((*self._reads.pop(request), result))
-            case log.RefusedByLog():
-                self.world.fail("what is there can be read", result)
-
-    def _ask(self) -> None:
-        self.ask(log.AskBounds())
-
-    def _read(self, head: int, command: log.ReadEvents) -> None:
-        self._reads[self._last_request + 1] = (head, command)
-        self.ask(command)
+def stored_events(disk: Disk) -> dict[int, tuple[dict[str, Any], tuple[int, bytes]]]:
+    """Position → attributes, and when it was accepted, with its bytes; what is on the disk and not given up."""
+    found = {}
+    bounds = disk.bounds().get(EVENTS, LogBounds())
+    for first, record in disk.read(EVENTS, bounds.first, 1 << 30).records:
+        assert isinstance(record, EventBatch)
+        for place, (event, data) in enumerate(zip(*decode_batch(record.events), strict=True), first):
+            if place >= bounds.first:
+                found[place] = (dict(event.attributes), (record.wall, bytes(data)))
+    return found
 
 
 def run_seed(seed: int, parts: Parts | None = None) -> World:
