@@ -12,14 +12,18 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import EVENTS
 from holdfast.kernel.time import MILLISECOND
+from holdfast.model.event import Event, encode_batch, encode_event
 from holdfast.protocols.cursors import requests as log_requests
+from holdfast.protocols.cursors.messages import EARLIEST
 from holdfast.protocols.cursors.refill import Refill
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import Member, PaxosSettings
-from holdfast.protocols.sessions import requests
+from holdfast.protocols.sessions import commands, requests
 from holdfast.protocols.sessions.conversation import ClientSettings
+from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import Overflow
+from holdfast.protocols.sessions.outputs import Kept
 from holdfast.sim.disk import Disk
 from holdfast.sim.host import Application, Host
 from holdfast.sim.latency import Constant, build
@@ -32,11 +36,15 @@ class Answers(Application):
     def __init__(self) -> None:
         self.got: dict[int, Any] = {}
         self.delivered: list[int] = []
+        self.attempts: list[int] = []
 
     def on_started(self, host: Host) -> None: ...
 
     def on_deliver(self, host: Host, subscription: int, events: list[Any]) -> None:
         self.delivered += [event.attributes["n"] for event in events]
+        self.attempts += [event.attempt for event in events]
+        if subscription < 0:  # a named one; it is left to wait
+            return
         host.request(0, requests.Consume(subscription, len(events)))
 
     def on_complete(self, host: Host, request: int, result: Any) -> None:
@@ -205,3 +213,39 @@ def test_a_blocking_subscription_loses_nothing_though_events_are_applied_later_t
         world.ask(requests.PublishEvents([requests.NewEvent({"n": n}, "", b"", 0)], True))
     world.run(20_000)
     assert world.answers.delivered == list(range(60))
+
+
+def test_a_replica_that_does_not_lead_delivers_nothing_to_who_has_a_name() -> None:
+    """All execute that a client has a cursor; those that it does not talk to would fill queues that nobody reads, and
+    take for delivered, when they lead, what nobody got."""
+    world = World()
+    request = world.ask(log_requests.MakeCursor("risk", "", EARLIEST, False, 100))
+    world.run(500)
+    assert isinstance(world.answers.got[request], log_requests.CursorMade)
+    world.publish(5)
+    sent = {name: world.measures(name)["named_sent_total"] for name in NAMES}
+    assert sent == {name: 5 if name == world.leader else 0 for name in NAMES}
+
+
+def test_what_a_name_came_to_need_since_the_log_was_looked_at_is_kept() -> None:
+    """In a group the decision to give events up is carried out later than it is proposed."""
+    core = BrokerCore(log=True)
+    core.apply(1, 1, commands.OpenSession("client:c", 1, 0))
+    epoch = core.sessions["client:c"].epoch
+    events = [encode_event(Event("c", 1, n, "", {"n": n}, b"", 0, 0)) for n in (1, 2, 3)]
+    core.apply(2, 1, commands.Publish("client:c", epoch, 1, 0, encode_batch(events)))
+    core.apply(3, 1, commands.OpenCursor("client:c", epoch, 1, "risk", "", EARLIEST, False, 10, 0, 0, -1))
+    assert core.apply(4, 1, commands.KeepLog("", 1, 3)) == [Kept(1)]
+    core.apply(5, 1, commands.AcknowledgeCursor("client:c", epoch, 1, 1))
+    assert core.apply(6, 1, commands.KeepLog("", 1, 3)) == [Kept(2)]
+    assert core.apply(7, 1, commands.KeepLog("", 3, 3)) == [Kept(3)]  # the hard limit
+
+
+def test_what_is_taken_over_in_a_group_counts_as_handed_out() -> None:
+    """More may be sent between a takeover's proposal and its execution, or have been sent by an earlier leader."""
+    world = World()
+    world.ask(log_requests.MakeCursor("risk", "", EARLIEST, False, 1))
+    world.publish(3)
+    world.ask(log_requests.MakeCursor("risk", "", EARLIEST, False, 100))
+    world.run(500)
+    assert world.answers.attempts == [1, 2, 2, 2]

@@ -179,7 +179,7 @@ class ForgetsWhoIsAway(SessionHost):
 
 
 # ------------------------------------------------------------------------------------------------------------ cores
-class _Snapshots(BrokerCore):
+class Snapshots(BrokerCore):
     """Leaves something out of its snapshots."""
 
     def lose(self, state: Any) -> Any:
@@ -189,7 +189,7 @@ class _Snapshots(BrokerCore):
         return msgspec.msgpack.encode(self.lose(_STATE.decode(super().get_state())))
 
 
-class ForgetsWhatIsAccepted(_Snapshots):
+class ForgetsWhatIsAccepted(Snapshots):
     """Snapshots lack how far each session has published: what is sent again is taken again."""
 
     def lose(self, state: Any) -> Any:
@@ -197,12 +197,12 @@ class ForgetsWhatIsAccepted(_Snapshots):
         return msgspec.structs.replace(state, sessions=sessions)
 
 
-class ForgetsSubscriptions(_Snapshots):
+class ForgetsSubscriptions(Snapshots):
     def lose(self, state: Any) -> Any:
         return msgspec.structs.replace(state, subscriptions=[])
 
 
-class ForgetsSessions(_Snapshots):
+class ForgetsSessions(Snapshots):
     def lose(self, state: Any) -> Any:
         return msgspec.structs.replace(state, sessions=[], subscriptions=[], dormant=[])
 

@@ -57,6 +57,14 @@ class Client(Application):
     def plan(self) -> None:
         pass
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether an answer is missing."""
+        return False
+
+    def hurry(self) -> None:
+        """Does now what it would do some time."""
+
 
 class Publisher(Client):
     def __init__(self, world: World, name: str) -> None:
@@ -66,6 +74,9 @@ class Publisher(Client):
     def plan(self) -> None:
         for _ in range(self.world.rng.randint(3, 10)):
             self.world.later(0, self.world.safety_ms, self._publish)
+
+    def hurry(self) -> None:
+        self._publish()
 
     def _publish(self) -> None:
         keys = [self.world.next_key() for _ in range(self.world.rng.randint(1, 5))]
@@ -179,6 +190,7 @@ class Consumer(Client):
         if reading.over:
             world.fail("who lost a cursor gets nothing more", reading.owner)
         reading.got += events
+        world.seen = max(world.seen, number(events[-1]))
         reading.unconsumed += len(events)
         if reading.unconsumed > reading.window:
             world.fail("the window is not exceeded", reading.owner, reading.unconsumed, reading.window)

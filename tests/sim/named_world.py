@@ -84,13 +84,14 @@ class World:
         if rng.random() < 0.4:
             adversary = Adversary(loss=0.05, duplication=0.1, reordering=0.15, late_us_max=30_000)
         delays = build(Uniform(low_us=50, high_us=rng.choice([500, 5_000])), Random(seed))
-        self.simulation = Simulation(seed, delays, adversary, checking=True)
+        self.simulation = Simulation(seed, delays, adversary, self._draw_rate(), checking=True)
         self.moves = rng.random() < 0.3
         self.slow_ms = rng.choice([1, 400, 3_000])
         self.names = ["risk", "audit"][: rng.choice([1, 1, 2])]
         self.confirmed: dict[str, int] = {}  # acknowledged, as the broker has confirmed
         self.wanted: dict[str, int] = {}  # asked to be acknowledged, by anyone
         self.published: set[int] = set()
+        self.seen = 0  # the last position that anyone was told of
         self.readings: list[Reading] = []
         self.ranges: list[tuple[int, log.ReadEvents, log.EventsRead]] = []
         self._last_key = 0
@@ -106,6 +107,10 @@ class World:
 
     def _make_truth(self) -> Truth:
         return Truth()
+
+    def _draw_rate(self) -> int:
+        """Bytes that a link carries in a second; 0 is without a limit."""
+        return 0
 
     def _make_others(self) -> list[Client]:
         return [Reader(self, "r")]

@@ -147,8 +147,12 @@ class LogHost:
             case CursorFed():
                 self._deliveries.feed(output)
             case CursorTaken():
-                self._deliveries.take(output, out)
-                self._tick(out)
+                owner = output.cursor.owner
+                session = None if owner is None else self._sessions.session(owner[0])
+                # In a group all execute this, and only the replica that its owner talks to sends anything.
+                if owner is not None and session is not None and session.epoch == owner[1]:
+                    self._deliveries.take(output, out)
+                    self._tick(out)
             case CursorLeft():
                 self._deliveries.leave(output.owner)
             case LogLookedAt():
@@ -208,6 +212,7 @@ class LogHost:
         if not _is_name(message.name):
             out.send(peer, CursorRefused(message.cursor, Refusal.LIMIT, NO_NAME))
             return
+        known = self._core.cursors.cursors.get(message.name)
         command = commands.OpenCursor(
             peer,
             session.epoch,
@@ -219,7 +224,8 @@ class LogHost:
             message.window,
             message.generation,
             message.received,
-            self._deliveries.sent_to_anyone(self._core.cursors.cursors.get(message.name)),
+            # In a group more may be sent until this is applied, and another leader may have sent anything.
+            -1 if self._replicated else self._deliveries.sent_to_anyone(known),
             message.unconsumed,
         )
         self._sequencer.submit(command, out)
@@ -415,10 +421,9 @@ class LogHost:
             return
         never = 1 << 62
         oldest = out.wall - settings.age if settings.age else -1
-        soft = min(log.expendable(settings.bytes or never, oldest), self._core.cursors.floor())
-        keep = max(soft, log.expendable(settings.bytes_hard or never, -1))
-        if keep > log.tail:
-            self._sequencer.submit(commands.KeepLog("", keep), out)
+        soft, hard = log.expendable(settings.bytes or never, oldest), log.expendable(settings.bytes_hard or never, -1)
+        if max(hard, min(soft, self._core.cursors.floor())) > log.tail:
+            self._sequencer.submit(commands.KeepLog("", hard, soft), out)
         staged = self._core.staging.oldest()
         if staged is not None and staged < out.wall - settings.stage_age:
             self._sequencer.submit(commands.ExpireStages("", out.wall - settings.stage_age), out)

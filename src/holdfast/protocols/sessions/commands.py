@@ -143,9 +143,14 @@ class ExpireStages(_Command, frozen=True, tag=17):
 
 
 class KeepLog(_Command, frozen=True, tag=18):
-    """The broker's own decision: events before the position are not kept any more. `client` is empty."""
+    """The broker's own decision: events before the position are not kept any more. `client` is empty.
+
+    Nor are those before `wanted`, unless a cursor needs them when this is applied: in a group one may have been made
+    since this was proposed.
+    """
 
     tail: int
+    wanted: int = 0
 
 
 class LookAtLog(_Command, frozen=True, tag=19):

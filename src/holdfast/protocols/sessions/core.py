@@ -451,7 +451,7 @@ class BrokerCore:
             return  # the node refuses what needs one
         match command:
             case commands.KeepLog():
-                log.keep_from(command.tail)
+                log.keep_from(max(command.tail, min(command.wanted, self.cursors.floor())))
                 outputs.append(Kept(log.tail))
             case commands.ExpireStages():
                 self.staging.expire(command.before)

@@ -1,0 +1,180 @@
+"""Mistakes with named subscriptions, positions and stages that only a group can make, one each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.storage import EVENTS
+from holdfast.model.event import EventBytes, encode_batch
+from holdfast.protocols.cursors.event_log import EventLog
+from holdfast.protocols.cursors.host import LogHost
+from holdfast.protocols.cursors.messages import Acknowledge, Acknowledged, AskLog, OpenCursor
+from holdfast.protocols.cursors.refill import Refill
+from holdfast.protocols.cursors.staging import Staging
+from holdfast.protocols.sessions import commands
+from holdfast.protocols.sessions.commands import EventBatch
+from holdfast.protocols.sessions.outputs import CursorTaken, LogOutput
+from tests.sim.group_mutants import Snapshots
+from tests.sim.named_group_world import GroupParts
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True)
+class NamedGroupMutant:
+    mistake: str
+    seed: int  # one that caught it when it was written
+    patch: Patch = lambda monkeypatch: None
+    parts: GroupParts = field(default_factory=GroupParts)
+
+
+# -------------------------------------------------------------------------------------------------------------- cores
+class ForgetsCursors(Snapshots):
+    def lose(self, state: Any) -> Any:
+        return msgspec.structs.replace(state, cursors=[])
+
+
+class ForgetsStages(Snapshots):
+    def lose(self, state: Any) -> Any:
+        return msgspec.structs.replace(state, staging=None)
+
+
+class ForgetsMarks(Snapshots):
+    """Snapshots lack what decides from where on the log is kept."""
+
+    def lose(self, state: Any) -> Any:
+        state.log.marks = []
+        return state
+
+
+class ForgetsWhoLostACursor(Snapshots):
+    def lose(self, state: Any) -> Any:
+        return msgspec.structs.replace(state, cursors_ended={})
+
+
+# ------------------------------------------------------------------------------------------------------------ patches
+def refills_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(self: EventLog, first: int, wall: int, events: list[EventBytes], out: Outbox) -> None:
+        count = first + len(events) - 1 - self.head
+        if count > 0:
+            token = out.append(EVENTS, EventBatch(self.head + 1, wall, encode_batch([])), count)
+            self.head += count
+            self._under_way.append((token, self.head))
+
+    monkeypatch.setattr(EventLog, "fill", fill)
+
+
+def never_refills(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Refill, "fetch", lambda self, out: None)
+
+
+def drops_what_waits_behind_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And takes the hole for closed when it has got to where the events were when it began."""
+
+    def close_hole(self: EventLog, wanted: int, out: Outbox) -> None:
+        if self._later and self._later[0].first <= self.head + 1:
+            self.head = max(self.head, wanted)
+            self._later.clear()
+        self.has_hole = self.head < wanted
+
+    monkeypatch.setattr(EventLog, "close_hole", close_hole)
+
+
+def tells_its_own_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def on_ask_log(self: LogHost, peer: str, message: AskLog, out: Outbox) -> None:
+        self._ask(peer, message, out)
+
+    monkeypatch.setattr(LogHost, "on_ask_log", on_ask_log)
+
+
+def confirms_what_is_only_proposed(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = LogHost.on_acknowledge
+
+    def on_acknowledge(self: LogHost, peer: str, message: Acknowledge, out: Outbox) -> None:
+        real(self, peer, message, out)
+        if self._session(peer) is not None:
+            out.send(peer, Acknowledged(message.cursor, message.position))
+
+    monkeypatch.setattr(LogHost, "on_acknowledge", on_acknowledge)
+
+
+def acknowledges_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Acknowledgements are applied by the leader, and not by the group."""
+
+    def on_acknowledge(self: LogHost, peer: str, message: Acknowledge, out: Outbox) -> None:
+        session = self._session(peer)
+        if session is not None:
+            outputs: list[Any] = []
+            command = commands.AcknowledgeCursor(peer, session.epoch, message.cursor, message.position)
+            self._core.cursors.acknowledge(command, outputs)
+            self._sessions.on_applied(outputs, out)
+
+    monkeypatch.setattr(LogHost, "on_acknowledge", on_acknowledge)
+
+
+def counts_what_was_sent_when_it_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = LogHost.on_open_cursor
+
+    def on_open_cursor(self: LogHost, peer: str, message: OpenCursor, out: Outbox) -> None:
+        self._replicated = False
+        real(self, peer, message, out)
+        self._replicated = True
+
+    monkeypatch.setattr(LogHost, "on_open_cursor", on_open_cursor)
+
+
+def delivers_without_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every replica begins to deliver to whoever has a cursor, and one that leads later takes it for delivered."""
+    real = LogHost.on_log_output
+
+    def on_log_output(self: LogHost, output: LogOutput, out: Outbox) -> None:
+        if isinstance(output, CursorTaken):
+            self._deliveries.take(output, out)
+            self._tick(out)
+        else:
+            real(self, output, out)
+
+    monkeypatch.setattr(LogHost, "on_log_output", on_log_output)
+    counts_what_was_sent_when_it_was_asked(monkeypatch)
+
+
+def gives_up_by_its_own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each replica gives up the events that it does not need, when it looks."""
+
+    def retain(self: LogHost, out: Outbox) -> None:
+        log = self._core.log
+        assert log is not None
+        log.keep_from(min(log.expendable(self._retention.bytes, -1), self._core.cursors.floor()))
+
+    monkeypatch.setattr(LogHost, "_retain", retain)
+
+
+def forgets_what_it_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def commit(self: Staging, query: str, epoch: int, first: int, last: int, wall: int, queries_max: int) -> None:
+        pass
+
+    monkeypatch.setattr(Staging, "commit", commit)
+
+
+MUTANTS = [
+    NamedGroupMutant("snapshots lack cursors", 1, parts=GroupParts(core=ForgetsCursors)),
+    NamedGroupMutant("snapshots lack stages", 1, parts=GroupParts(core=ForgetsStages)),
+    NamedGroupMutant("snapshots lack the log's marks", 1, parts=GroupParts(core=ForgetsMarks)),
+    NamedGroupMutant("snapshots lack who lost a cursor", 3, parts=GroupParts(core=ForgetsWhoLostACursor)),
+    NamedGroupMutant("fills a hole with nothing", 1, refills_with_nothing),
+    NamedGroupMutant("never asks for the events that it lacks", 1, never_refills),
+    NamedGroupMutant("drops what waits behind a hole", 6, drops_what_waits_behind_a_hole),
+    NamedGroupMutant("tells the end of the log as it knows it", 38, tells_its_own_end),
+    NamedGroupMutant("confirms an acknowledgement that is only proposed", 2, confirms_what_is_only_proposed),
+    NamedGroupMutant("acknowledges at the leader alone", 1, acknowledges_by_itself),
+    NamedGroupMutant("takes what was sent since for unsent", 1, counts_what_was_sent_when_it_was_asked),
+    NamedGroupMutant("delivers where its client is not", 3, delivers_without_its_client),
+    NamedGroupMutant("gives events up by itself", 2, gives_up_by_its_own_clock),
+    NamedGroupMutant("publishes an epoch twice", 2, forgets_what_it_committed),
+]
