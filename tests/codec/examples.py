@@ -109,7 +109,7 @@ COMMAND_EXAMPLES: list[commands.Command] = [
     commands.StageEvents("client:a", 3, 1, "query", 2, 3, "stage", 4, BATCH),
     commands.CommitStages("client:a", 3, 1, "query", 2, ("stage",)),
     commands.ExpireStages("", 5),
-    commands.KeepLog("", 6),
+    commands.KeepLog("", 6, 9),
     commands.LookAtLog("client:a", 3, 4),
 ]
 
