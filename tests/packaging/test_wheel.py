@@ -173,8 +173,8 @@ def test_importing_holdfast_leaves_the_heavy_libraries_alone(tmp_path: Path) -> 
     assert {"pyarrow", "numpy", "pandas", "pyspark"} & set(json.loads(output)) == set()
 
 
-def test_importing_holdfast_takes_under_half_a_second(installed: Installed, tmp_path: Path) -> None:
-    program = "import time; begin = time.perf_counter(); import holdfast; print(time.perf_counter() - begin)"
+def test_importing_holdfast_takes_under_half_a_second_of_the_processor(installed: Installed, tmp_path: Path) -> None:
+    program = "import time; begin = time.process_time(); import holdfast; print(time.process_time() - begin)"
     assert min(float(installed.run(program, tmp_path)) for _ in range(3)) < 0.5
 
 

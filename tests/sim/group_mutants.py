@@ -242,7 +242,7 @@ def _group(
 
 
 MUTANTS = [
-    GroupMutant("applies what it proposes", _group(AppliesItsOwnProposals), 10),
+    GroupMutant("applies what it proposes", _group(AppliesItsOwnProposals), 23),
     GroupMutant("serves without leading", _group(TellsClientsOfAnyone), 9),
     GroupMutant("applies at its own time", _group(UsesItsOwnClock), 18),
     GroupMutant("skips slots that it missed", _group(SkipsWhatItCannotTake), 1),

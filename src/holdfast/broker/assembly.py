@@ -98,6 +98,7 @@ def make_replica(
     refill = Refill(log.events, replica.others, lambda: 0 if core.log is None else core.log.head)
     replica.settle = log.write
     replica.is_whole = lambda: not log.events.has_hole
+    replica.extent = lambda: (0 if core.log is None else core.log.head, log.events.durable_head)
 
     def restored(out: Outbox) -> None:
         log.on_restored(out)

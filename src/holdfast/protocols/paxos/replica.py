@@ -7,6 +7,7 @@ has it on disk, so that nothing said is ever taken back.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -94,6 +95,8 @@ class Replica:
         self.settle: Callable[[Outbox], None] = lambda out: None
         # Whether the application has all that is no part of its state; one that lacks something does not lead.
         self.is_whole: Callable[[], bool] = lambda: True
+        # How much the application has made of commands that is no part of its state, and how much is on the disk.
+        self.extent: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self.commands = 0  # executed
         self.elections = 0  # that this replica won
         self.settings = settings
@@ -109,6 +112,8 @@ class Replica:
         self.liveness = Liveness(settings, self._place, self._quorum, rng)
         self._reached, self._reached_at = (0, 0, 0, 0), 0  # how far we were in learning what others had executed
         self._beats = 0
+        self._held_through = 0
+        self._marks: deque[tuple[int, int]] = deque()  # (slot, what was made up to it), not on the disk when looked at
         self.is_serving = False
         self._serves_after = 0  # slots, that others may have executed before this replica led
         self._canvassed = 0  # the ballot that we would use
@@ -192,7 +197,7 @@ class Replica:
         executed = self.decided.executed
         if not self.snapshots.is_due(executed):
             return 0
-        held = sorted([executed, *(self.liveness.held.get(peer, 0) for peer in self.peers.heard)], reverse=True)
+        held = sorted([self._held(), *(self.liveness.held.get(peer, 0) for peer in self.peers.heard)], reverse=True)
         safe = held[self._quorum - 1] if len(held) >= self._quorum else 0
         return safe + 1 if safe > self.snapshots.at else 0
 
@@ -395,10 +400,21 @@ class Replica:
             self.followed(out)
         self._set_timer(out)
         executed = self.decided.executed
-        held = executed if self.is_whole() else 0
-        out.send(peer, HeartbeatSeen(beat.ballot, executed, beat.number, held), after=NOW)
+        out.send(peer, HeartbeatSeen(beat.ballot, executed, beat.number, self._held()), after=NOW)
         if beat.executed > executed or self.decided.is_behind:
             self.catching_up.later(out)
+
+    def _held(self) -> int:
+        """Up to which slot all that came of it is on the disk, as far as we know: each look makes a mark for the next
+        ones."""
+        made, durable = self.extent()
+        while self._marks and self._marks[0][1] <= durable:
+            self._held_through = self._marks.popleft()[0]
+        if made <= durable:
+            self._held_through = self.decided.executed
+        elif not self._marks or self._marks[-1][0] < self.decided.executed:
+            self._marks.append((self.decided.executed, made))
+        return self._held_through if self.is_whole() else 0
 
     def on_heartbeat_seen(self, peer: str, seen: HeartbeatSeen, out: Outbox) -> None:
         if self.peers.hears(peer) and self.is_leading and seen.ballot == self.proposer.ballot:
