@@ -32,7 +32,13 @@ class ReplicaGroup:
     """`start` starts all of them; used with `with`, all are killed at the end."""
 
     def __init__(
-        self, folder: Path, replicas: int = 3, protocol: str = "batch", pipeline: int = 10, rest: str = ""
+        self,
+        folder: Path,
+        replicas: int = 3,
+        protocol: str = "batch",
+        pipeline: int = 10,
+        rest: str = "",
+        log_level: str = "warning",
     ) -> None:
         """`rest` is more of the site file. The protocol `NO_PROTOCOL` is for one broker that is no group."""
         ports = free_ports(2 * replicas)
@@ -40,6 +46,7 @@ class ReplicaGroup:
         self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(self.names, ports[:replicas], strict=True)}
         self.peers = {name: f"127.0.0.1:{port}" for name, port in zip(self.names, ports[replicas:], strict=True)}
         self.url = "holdfast://" + ",".join(self.addresses.values())
+        self._log_level = log_level
         self.site = folder / "group.toml"
         self.folder = folder
         if protocol == NO_PROTOCOL:
@@ -80,7 +87,7 @@ class ReplicaGroup:
             command = [sys.executable, "-m", "holdfast.cli", "broker", str(site), "--id", name]
             with (self.folder / f"{name}.log").open("a") as log:
                 self.processes[name] = subprocess.Popen(
-                    [*command, "--log-level", "warning"], stdout=subprocess.PIPE, stderr=log, text=True
+                    [*command, "--log-level", self._log_level], stdout=subprocess.PIPE, stderr=log, text=True
                 )
             started.append(name)
         for name in started:

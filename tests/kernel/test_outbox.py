@@ -133,8 +133,11 @@ def test_a_recording_outbox_collects_what_a_plain_one_does() -> None:
     assert recording.token == plain.token == 2
 
 
-def test_notes_are_made_only_for_a_trace() -> None:
-    for out in (Outbox(), RecordingOutbox(tracing=False)):
-        out.note("control", what="x")
-        assert out.actions == []
-    assert RecordingOutbox(tracing=False).take_effects() == []
+def test_notes_are_made_for_a_trace_and_those_on_the_node_itself_always() -> None:
+    out = RecordingOutbox(tracing=False)
+    out.note("delivered", event="x")
+    out.note("control", what="x")
+    assert out.take_effects() == [Note("control", {"what": "x"})]
+    traced = RecordingOutbox(tracing=True)
+    traced.note("delivered", event="x")
+    assert traced.take_effects() == [Note("delivered", {"event": "x"})]

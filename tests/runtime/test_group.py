@@ -63,7 +63,7 @@ def test_a_killed_leader_costs_nothing_that_was_acknowledged_or_delivered(tmp_pa
 
 
 def test_status_and_group_show_who_leads_and_move_it(tmp_path: Path) -> None:
-    with ReplicaGroup(tmp_path) as group:
+    with ReplicaGroup(tmp_path, log_level="info") as group:
         group.start()
         asyncio.run(group.leader())
         first = cli("group", "leader", str(group.site))
@@ -89,6 +89,9 @@ def test_status_and_group_show_who_leads_and_move_it(tmp_path: Path) -> None:
         alone = cli("group", "leader", str(group.site))
         assert alone.returncode == 1
         assert alone.stderr.startswith("nobody leads\n")
+        logged = "".join((tmp_path / f"{name}.log").read_text() for name in group.names)
+        assert f"{leader}: leader: replica='{leader}'" in logged
+        assert f"{leader}: deposed: replica='{leader}'" in logged
 
 
 def test_a_replica_with_another_disk_takes_no_part(tmp_path: Path) -> None:

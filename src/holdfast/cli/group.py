@@ -85,7 +85,9 @@ async def _find(desks: Sequence[BrokerDesk]) -> tuple[Leader | None, list[str]]:
 
 def _follows(answer: Inspected) -> str:
     leader = answer.facts.get("leader", "")
-    return f", it follows {leader}" if leader else f", it is {answer.facts['role']}"
+    standing = {"unknown": "its group is not formed yet", "wiped": "it takes no part: its disk is another one"}
+    role = answer.facts["role"]
+    return f", it follows {leader}" if leader else f": {standing.get(role, f'it is {role}')}"
 
 
 def _nobody(problems: Sequence[str]) -> int:

@@ -148,6 +148,9 @@ Effect = (
 )
 
 
+CONTROL: Final = "control"  # the kind of notes on what a node has come to: leading, giving a client up
+
+
 class Outbox:
     """Collects what a node asks for; the driver empties it after every turn."""
 
@@ -248,8 +251,8 @@ class Outbox:
         self.actions.append(Complete(request, result))
 
     def note(self, kind: str, **fields: Any) -> None:
-        """Adds a row to the trace, if there is one."""
-        if self.tracing:
+        """Adds a row to the trace, if there is one. What concerns the node itself is for its log, too."""
+        if self.tracing or kind == CONTROL:
             self.actions.append(Note(kind, fields))
 
 
@@ -318,7 +321,7 @@ class RecordingOutbox(Outbox):
 
     def note(self, kind: str, **fields: Any) -> None:
         super().note(kind, **fields)
-        if self.tracing:
+        if self.tracing or kind == CONTROL:
             self.effects.append(Note(kind, fields))
 
     def take_effects(self) -> list[Effect]:

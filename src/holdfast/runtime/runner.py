@@ -54,6 +54,15 @@ READ_BYTES = 1024 * 1024  # of a log for one `read_log`
 READ_RECORDS = 65_536  # of a log for one `send_log`
 CONNECT_WITHIN_S = 3.0
 
+# What operators want to find in the log. Others may be many: what a hostile peer causes is logged by `refusals`.
+NOTE_LEVELS = {
+    "leader": logging.INFO,
+    "deposed": logging.INFO,
+    "client-away": logging.INFO,
+    "wiped-disk": logging.WARNING,
+    "other-site-file": logging.WARNING,
+}
+
 log = logging.getLogger("holdfast")
 
 
@@ -277,7 +286,9 @@ class NodeRunner:
                 if self._storage is not None:
                     self._send_log(self._storage, action)
             case Note():
-                log.debug("%s: %s %s", self.name, action.kind, action.fields)
+                what, detail = action.fields.get("what", action.kind), action.fields.get("detail", action.fields)
+                told = " ".join(f"{name}={value!r}" for name, value in detail.items())
+                log.log(NOTE_LEVELS.get(what, logging.DEBUG), "%s: %s: %s", self.name, what, told)
 
     def _set_timers(self, out: Outbox) -> None:
         for key, after in out.timers:
