@@ -133,11 +133,12 @@ def test_a_recording_outbox_collects_what_a_plain_one_does() -> None:
     assert recording.token == plain.token == 2
 
 
-def test_notes_are_made_for_a_trace_and_those_on_the_node_itself_always() -> None:
-    out = RecordingOutbox(tracing=False)
-    out.note("delivered", event="x")
-    out.note("control", what="x")
-    assert out.take_effects() == [Note("control", {"what": "x"})]
-    traced = RecordingOutbox(tracing=True)
-    traced.note("delivered", event="x")
-    assert traced.take_effects() == [Note("delivered", {"event": "x"})]
+def test_notes_are_made_only_for_a_trace_and_reports_always() -> None:
+    for out in (Outbox(), RecordingOutbox(tracing=False)):
+        out.note("control", what="x")
+        assert out.actions == []
+        out.report("leader", replica="r1")
+        assert out.actions == [Note("control", {"what": "leader", "detail": {"replica": "r1"}})]
+    recording = RecordingOutbox(tracing=False)
+    recording.report("leader")
+    assert recording.take_effects() == recording.actions

@@ -251,9 +251,13 @@ class Outbox:
         self.actions.append(Complete(request, result))
 
     def note(self, kind: str, **fields: Any) -> None:
-        """Adds a row to the trace, if there is one. What concerns the node itself is for its log, too."""
-        if self.tracing or kind == CONTROL:
+        """Adds a row to the trace, if there is one."""
+        if self.tracing:
             self.actions.append(Note(kind, fields))
+
+    def report(self, what: str, **detail: Any) -> None:
+        """Something that operators are to find in the node's log; a row of the trace, too."""
+        self.actions.append(Note(CONTROL, {"what": what, "detail": detail}))
 
 
 class RecordingOutbox(Outbox):
@@ -321,8 +325,12 @@ class RecordingOutbox(Outbox):
 
     def note(self, kind: str, **fields: Any) -> None:
         super().note(kind, **fields)
-        if self.tracing or kind == CONTROL:
+        if self.tracing:
             self.effects.append(Note(kind, fields))
+
+    def report(self, what: str, **detail: Any) -> None:
+        super().report(what, **detail)
+        self.effects.append(Note(CONTROL, {"what": what, "detail": detail}))
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call."""

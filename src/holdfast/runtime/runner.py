@@ -58,7 +58,6 @@ CONNECT_WITHIN_S = 3.0
 NOTE_LEVELS = {
     "leader": logging.INFO,
     "deposed": logging.INFO,
-    "client-away": logging.INFO,
     "wiped-disk": logging.WARNING,
     "other-site-file": logging.WARNING,
 }

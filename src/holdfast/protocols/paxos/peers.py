@@ -121,10 +121,10 @@ class Peers:
             # Not at once: two that do not listen to each other would answer each other without end.
             self._greet_later(out)
         if (differs := self.formation.disagreements.get(peer)) is not None and self._told_differs.get(peer) != differs:
-            out.note("control", what="other-site-file", detail={"peer": peer, "problem": differs})
+            out.report("other-site-file", peer=peer, problem=differs)
         self._told_differs = dict(self.formation.disagreements)
         if before[0] is not self.formation.standing and self.formation.standing is Standing.WIPED:
-            out.note("control", what="wiped-disk", detail={"replica": self._settings.name})
+            out.report("wiped-disk", replica=self._settings.name)
 
     def _greet(self, out: Outbox) -> None:
         """Greets whoever does not listen to us, or has not been greeted by; links may lose greetings."""

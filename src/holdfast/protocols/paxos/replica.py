@@ -314,7 +314,7 @@ class Replica:
         ballot = self.proposer.ballot
         self.elections += 1
         self.liveness.lead(self.settings.name, out.now)
-        out.note("control", what="leader", detail={"replica": self.settings.name, "ballot": ballot})
+        out.report("leader", replica=self.settings.name, ballot=ballot)
         for slot, value in sorted(self.proposer.undecided.items()):
             self._accept(slot, [value], out)
         if self.proposer.caught_up_at > self.decided.executed:
@@ -346,7 +346,7 @@ class Replica:
         self.proposer.step_down()
         self._own_promise = None
         if led:
-            out.note("control", what="deposed", detail={"replica": self.settings.name})
+            out.report("deposed", replica=self.settings.name)
             self.liveness.deposed()
             self.deposed(out)
         self._set_timer(out)
