@@ -249,24 +249,3 @@ def test_what_is_taken_over_in_a_group_counts_as_handed_out() -> None:
     world.ask(log_requests.MakeCursor("risk", "", EARLIEST, False, 100))
     world.run(500)
     assert world.answers.attempts == [1, 2, 2, 2]
-
-
-def test_a_replica_holds_what_is_on_its_disk_and_not_what_it_has_executed() -> None:
-    world = World()
-    world.publish(10)
-    name = world.followers()[0]
-    replica = world.replica(name)
-    executed = replica.decided.executed
-    assert replica._held() == executed
-    made = [10]
-    replica.extent = lambda: (made[0], 10)
-    made[0] = 12
-    replica.decided.executed += 1
-    assert replica._held() == executed  # two events of the last slot are not safe
-    replica.decided.executed += 1
-    made[0] = 13
-    replica.extent = lambda: (made[0], 12)
-    assert replica._held() == executed + 1
-    replica.extent = lambda: (made[0], 13)
-    assert replica._held() == executed + 2
-    replica.decided.executed -= 2

@@ -7,7 +7,6 @@ has it on disk, so that nothing said is ever taken back.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,6 +28,7 @@ from holdfast.protocols.paxos.acceptor import Acceptor
 from holdfast.protocols.paxos.ballots import next_ballot, place_of, quorum
 from holdfast.protocols.paxos.catching_up import CatchingUp
 from holdfast.protocols.paxos.decided import DecidedLog
+from holdfast.protocols.paxos.holding import Holding
 from holdfast.protocols.paxos.liveness import Liveness
 from holdfast.protocols.paxos.messages import (
     Accept,
@@ -112,8 +112,7 @@ class Replica:
         self.liveness = Liveness(settings, self._place, self._quorum, rng)
         self._reached, self._reached_at = (0, 0, 0, 0), 0  # how far we were in learning what others had executed
         self._beats = 0
-        self._held_through = 0
-        self._marks: deque[tuple[int, int]] = deque()  # (slot, what was made up to it), not on the disk when looked at
+        self._holding = Holding()
         self.is_serving = False
         self._serves_after = 0  # slots, that others may have executed before this replica led
         self._canvassed = 0  # the ballot that we would use
@@ -405,16 +404,9 @@ class Replica:
             self.catching_up.later(out)
 
     def _held(self) -> int:
-        """Up to which slot all that came of it is on the disk, as far as we know: each look makes a mark for the next
-        ones."""
-        made, durable = self.extent()
-        while self._marks and self._marks[0][1] <= durable:
-            self._held_through = self._marks.popleft()[0]
-        if made <= durable:
-            self._held_through = self.decided.executed
-        elif not self._marks or self._marks[-1][0] < self.decided.executed:
-            self._marks.append((self.decided.executed, made))
-        return self._held_through if self.is_whole() else 0
+        """Up to which slot all that came of it is on the disk, as far as we know."""
+        held = self._holding.look(self.decided.executed, *self.extent())
+        return held if self.is_whole() else 0
 
     def on_heartbeat_seen(self, peer: str, seen: HeartbeatSeen, out: Outbox) -> None:
         if self.peers.hears(peer) and self.is_leading and seen.ballot == self.proposer.ballot:
