@@ -64,7 +64,6 @@ class Refill:
         self._wanted = wanted
         self._asked = 0  # the position that was asked for last
         self._tries = 0
-        self._waiting = False
         self._linked: set[str] = set()
 
     @property

@@ -45,7 +45,6 @@ class Formation:
     def __init__(self, name: str, members: tuple[str, ...], terms: Mapping[str, str] | None = None) -> None:
         self.standing = Standing.UNKNOWN
         self.disks: dict[str, str] = {}
-        self.strangers: dict[str, str] = {}  # members that come with another disk than they were formed with
         self.disagreements: dict[str, str] = {}  # members that come with other terms: what is different
         self._name = name
         self._members = members
@@ -130,11 +129,7 @@ class Formation:
         if self.standing is not Standing.FORMED:
             return False
         known = self._greeted.get(peer)
-        if known is not None and known != self.disks.get(peer):
-            self.strangers[peer] = known
-            return False
-        self.strangers.pop(peer, None)
-        return known is not None
+        return known is not None and known == self.disks.get(peer)
 
 
 def _difference(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:
