@@ -76,7 +76,10 @@ class Door:
         replica.applied = self._on_applied
 
     def on_requested(self, requested: Requested, out: Outbox) -> None:
-        self._replica.submit(requested.command, out)
+        if requested.command == "renew":
+            self._replica.renew(out)
+        else:
+            self._replica.submit(requested.command, out)
 
     def _on_applied(self, outputs: list[Command], out: Outbox) -> None:
         if self._replica.is_leading:

@@ -19,13 +19,15 @@ class Phase(enum.Enum):
     FOLLOWING = "following"
     PREPARING = "preparing"  # asked everyone, and not enough have promised
     LEADING = "leading"
+    RENEWING = "renewing"  # leads, and prepares a higher ballot of its own
 
 
 # From where to where. What is not here is a mistake of ours.
 TRANSITIONS: dict[Phase, frozenset[Phase]] = {
     Phase.FOLLOWING: frozenset({Phase.PREPARING}),
     Phase.PREPARING: frozenset({Phase.LEADING, Phase.FOLLOWING, Phase.PREPARING}),
-    Phase.LEADING: frozenset({Phase.FOLLOWING}),
+    Phase.LEADING: frozenset({Phase.FOLLOWING, Phase.RENEWING}),
+    Phase.RENEWING: frozenset({Phase.LEADING, Phase.FOLLOWING, Phase.RENEWING}),
 }
 
 NOTHING: Value = msgspec.Raw(_encode(Entry(0, [])))
@@ -44,17 +46,24 @@ class Proposer:
         self._pipeline = pipeline
         self._protocol = protocol
         self._promises: dict[str, Promise] = {}
-        self._first = 1
+        self.first = 1  # slot that the ballot was prepared for
         self._pending: deque[msgspec.Raw] = deque()
 
     def enter(self, phase: Phase) -> None:
         require(phase in TRANSITIONS[self.phase], "a proposer changes its phase by the table", at=self.phase, to=phase)
         self.phase = phase
 
+    @property
+    def is_leading(self) -> bool:
+        """Whether commands are taken here; while a ballot is renewed they wait."""
+        return self.phase in (Phase.LEADING, Phase.RENEWING)
+
     def prepare(self, ballot: int, first: int) -> None:
+        """Whoever leads already keeps what waits. What it has proposed, its own acceptor has voted for: its own promise
+        brings it back."""
         require(ballot > self.ballot, "a ballot is never used twice", ballot=ballot, last=self.ballot)
-        self.enter(Phase.PREPARING)
-        self.ballot, self._first = ballot, first
+        self.enter(Phase.RENEWING if self.is_leading else Phase.PREPARING)
+        self.ballot, self.first = ballot, first
         self._promises = {}
         self.undecided = {}
 
@@ -66,14 +75,15 @@ class Proposer:
         self._pending.clear()
 
     def promise(self, peer: str, promise: Promise) -> bool:
-        """Whether this makes us the leader."""
-        if self.phase is not Phase.PREPARING or promise.ballot != self.ballot or promise.first != self._first:
+        """Whether the ballot is ours now."""
+        preparing = self.phase in (Phase.PREPARING, Phase.RENEWING)
+        if not preparing or promise.ballot != self.ballot or promise.first != self.first:
             return False
         self._promises[peer] = promise
         if len(self._promises) < self._quorum:
             return False
         # What someone has executed is decided, and its votes may be forgotten: nothing is proposed there.
-        self.caught_up_at = max(self._first - 1, *(promise.executed for promise in self._promises.values()))
+        self.caught_up_at = max(self.first - 1, *(promise.executed for promise in self._promises.values()))
         votes: list[list[Vote]] = [promise.votes for promise in self._promises.values()]
         picked = pick(votes, self.caught_up_at + 1)
         self.undecided = {slot: NOTHING if value is None else value.copy() for slot, value in picked.items()}
@@ -95,6 +105,8 @@ class Proposer:
     ) -> list[tuple[int, Value]]:
         """New values, as far as the window of `pipeline` slots behind what is executed has room."""
         made: list[tuple[int, Value]] = []
+        if self.phase is not Phase.LEADING:
+            return made
         while (self._pending or trim_before) and self.next_slot <= executed + self._pipeline:
             commands = self._take(commands_max, bytes_max)
             value: Value = msgspec.Raw(_encode(Entry(wall, commands, trim_before)))

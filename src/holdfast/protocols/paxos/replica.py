@@ -160,7 +160,7 @@ class Replica:
     # ---------------------------------------------------------------------------------------------------- sequencer
     @property
     def is_leading(self) -> bool:
-        return self.proposer.phase is Phase.LEADING
+        return self.proposer.is_leading
 
     @property
     def leader_addresses(self) -> tuple[str, ...]:
@@ -289,6 +289,13 @@ class Replica:
             self._canvassed = 0
             self._prepare(out)
 
+    def renew(self, out: Outbox) -> None:
+        """Takes a higher ballot without leaving: clients stay, and what they ask for waits. What was proposed in the
+        ballot before is picked like anyone's votes."""
+        if self.is_leading:
+            self._prepare(out)
+            self._beat(out)
+
     def _prepare(self, out: Outbox) -> None:
         ballot = next_ballot(max(self.liveness.highest, self.acceptor.promised), self._place)
         self.liveness.see(ballot)
@@ -308,19 +315,21 @@ class Replica:
 
     def _count_promise(self, peer: str, promise: Promise, out: Outbox) -> None:
         self.liveness.executed[peer] = promise.executed
+        led = self.is_leading
         if not self.proposer.promise(peer, promise):
             return
-        ballot = self.proposer.ballot
-        self.elections += 1
-        self.liveness.lead(self.settings.name, out.now)
-        out.report("leader", replica=self.settings.name, ballot=ballot)
+        if not led:
+            self.elections += 1
+            self.liveness.lead(self.settings.name, out.now)
+            out.report("leader", replica=self.settings.name, ballot=self.proposer.ballot)
         for slot, value in sorted(self.proposer.undecided.items()):
             self._accept(slot, [value], out)
         if self.proposer.caught_up_at > self.decided.executed:
             self.catching_up.ask(out)
         self._beat(out)
-        self._serves_after = self.proposer.next_slot - 1
-        self._serve_if_caught_up(out)
+        if not self.is_serving:
+            self._serves_after = self.proposer.next_slot - 1
+            self._serve_if_caught_up(out)
         out.set_timer((self.name, "repeat"), self.settings.repeat_after)
 
     def _serve_if_caught_up(self, out: Outbox) -> None:
@@ -453,6 +462,8 @@ class Replica:
         """Links may lose messages: what was not decided is said again."""
         if not self.is_leading:
             return
+        if self.proposer.phase is Phase.RENEWING:
+            self.peers.tell_all(Prepare(self.proposer.ballot, self.proposer.first), out)
         for slot, value in sorted(self.proposer.undecided.items()):
             self.peers.tell_all(Accept(self.proposer.ballot, slot, [value]), out, now=True)
             if self.acceptor.has_vote(slot, self.proposer.ballot):

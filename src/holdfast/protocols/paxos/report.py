@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.protocols.paxos.ballots import quorum, tolerated
+from holdfast.protocols.paxos.proposer import Phase
 
 if TYPE_CHECKING:
     from holdfast.protocols.paxos.replica import Replica
@@ -30,7 +31,8 @@ def measures(replica: Replica) -> dict[str, int]:
 
 
 def facts(replica: Replica) -> dict[str, str]:
-    role = replica.proposer.phase if replica.peers.is_formed else replica.peers.formation.standing
+    phase = Phase.LEADING if replica.is_leading else replica.proposer.phase
+    role = phase if replica.peers.is_formed else replica.peers.formation.standing
     told = {"role": role.value, "leader": replica.liveness.leader, "protocol": replica.settings.protocol.value}
     disagreements = replica.peers.formation.disagreements
     differs = [f"{peer} has another site file: {what}" for peer, what in disagreements.items()]

@@ -1,0 +1,57 @@
+"""A leader that takes a higher ballot stays the leader: nothing that it proposed or was asked for is lost."""
+
+from __future__ import annotations
+
+from holdfast.protocols.paxos.messages import Accept, Heartbeat, Learn, Prepare, Promise, Vote
+from holdfast.protocols.paxos.proposer import Phase
+from tests.paxos.bench import Bench, messages
+from tests.paxos.group import Group
+
+
+def test_what_was_proposed_in_the_ballot_before_is_proposed_again_and_what_waits_follows() -> None:
+    bench = Bench()
+    bench.meet()
+    old = bench.lead()
+    bench.replica.submit(("a", 1), bench.out)
+    bench.fire("beat")
+    [proposed] = bench.replica.proposer.undecided.values()
+    bench.replica.renew(bench.out)
+    [prepare, _] = messages(bench.fire("beat"), Prepare)
+    assert prepare.ballot > old
+    assert bench.replica.is_leading
+    assert bench.replica.is_serving
+    bench.replica.submit(("a", 2), bench.out)
+    assert messages(bench.fire("beat"), Accept) == []  # not before the ballot is promised
+    sent = bench.say("r1", Promise(prepare.ballot, 1, [Vote(1, old, proposed)], 0))
+    accepts = [(accept.ballot, accept.first, accept.values) for accept in messages(sent, Accept)[::2]]
+    assert accepts[0] == (prepare.ballot, 1, [proposed])
+    assert accepts[1][:2] == (prepare.ballot, 2)
+    assert bench.replica.elections == 1
+    bench.say("r1", Learn(prepare.ballot, [1, 2]))
+    assert bench.ledger.last == {"a": 2}
+
+
+def test_a_ballot_that_is_renewed_is_asked_for_again_and_heartbeats_go_on() -> None:
+    bench = Bench()
+    bench.meet()
+    bench.lead()
+    bench.replica.renew(bench.out)
+    bench.fire("beat")
+    assert bench.replica.proposer.phase is Phase.RENEWING
+    assert len(messages(bench.fire("repeat"), Prepare)) == 2
+    assert {beat.ballot for beat in messages(bench.fire("beat"), Heartbeat)} == {bench.replica.proposer.ballot}
+
+
+def test_a_leader_that_renews_again_and_again_serves_on() -> None:
+    group = Group(7)
+    group.start()
+    assert group.run(5_000, lambda: group.watch.prefix > 5)
+    leader = group.leader()
+    elections = group.replicas[leader].elections
+    for _ in range(20):
+        group.simulation.after(0, lambda _: group.hosts[leader].request(0, "renew"), None)
+        group.run(60)
+    assert group.run(5_000, group.serves_again())
+    assert group.leader() == leader
+    assert group.replicas[leader].elections == elections
+    assert len(group.watch.elections) > 20
