@@ -206,7 +206,7 @@ class AnswersBeforeItIsDecided(Replica):
 
 
 def _rule(choose: Callable[[list[Vote]], Vote]) -> Patch:
-    def wrong(promises: list[list[Vote]], first: int) -> dict[int, Value | None]:
+    def wrong(promises: list[list[Vote]], first: int, members: int) -> dict[int, Value | None]:
         votes = [vote for some in promises for vote in some if vote.slot >= first]
         last = max((vote.slot for vote in votes), default=first - 1)
         here = {slot: [vote for vote in votes if vote.slot == slot] for slot in range(first, last + 1)}
@@ -216,11 +216,13 @@ def _rule(choose: Callable[[list[Vote]], Vote]) -> Patch:
 
 
 def _nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proposer_module, "pick", lambda promises, first: {})
+    monkeypatch.setattr(proposer_module, "pick", lambda promises, first, members: {})
 
 
 def _only_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proposer_module, "pick", lambda promises, first: dict.fromkeys(pick(promises, first)))
+    monkeypatch.setattr(
+        proposer_module, "pick", lambda promises, first, members: dict.fromkeys(pick(promises, first, members))
+    )
 
 
 def _own_votes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +236,10 @@ def _own_votes(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(
             proposer_module,
             "pick",
-            lambda promises, first: {**dict.fromkeys(pick(promises, first)), **pick([own], first)},
+            lambda promises, first, members: {
+                **dict.fromkeys(pick(promises, first, members)),
+                **pick([own], first, members),
+            },
         )
         return promise(self, peer, message)
 
@@ -243,7 +248,9 @@ def _own_votes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _from_its_own_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Phase 1 of the first open slot only."""
-    monkeypatch.setattr(proposer_module, "pick", lambda promises, first: dict(list(pick(promises, first).items())[:1]))
+    monkeypatch.setattr(
+        proposer_module, "pick", lambda promises, first, members: dict(list(pick(promises, first, members).items())[:1])
+    )
 
 
 def _one_part_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:

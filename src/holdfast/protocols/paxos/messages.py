@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.errors import ProtocolError
 from holdfast.kernel.messages import NOMINAL_WEIGHT, Message, Record
+from holdfast.protocols.paxos.ballots import Round, round_of
 
 Value = msgspec.Raw  # an encoded Entry: what is proposed, accepted and decided
 # Beyond these is no slot and no ballot that a group could reach; sums with them still are numbers that can be written.
@@ -42,11 +43,16 @@ def check_value(value: Value) -> None:
 
 
 class Vote(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What an acceptor accepted last in a slot."""
+    """What an acceptor accepted last in a slot; `fast`: in the fast round of the ballot."""
 
     slot: Slot
     ballot: Ballot
     value: Value
+    fast: bool = False
+
+    @property
+    def round(self) -> Round:
+        return round_of(self.ballot, self.fast)
 
 
 # ------------------------------------------------------------------------------------------------------ who is there

@@ -8,6 +8,7 @@ from collections import deque
 import msgspec
 
 from holdfast.kernel.node import require
+from holdfast.protocols.paxos.ballots import quorum
 from holdfast.protocols.paxos.messages import Entry, Promise, Value, Vote
 from holdfast.protocols.paxos.picking import pick
 from holdfast.protocols.paxos.settings import Protocol
@@ -36,13 +37,14 @@ NOTHING: Value = msgspec.Raw(_encode(Entry(0, [])))
 class Proposer:
     """Never writes to the disk: what it must not forget, its own acceptor keeps."""
 
-    def __init__(self, quorum: int, pipeline: int, protocol: Protocol) -> None:
+    def __init__(self, members: int, pipeline: int, protocol: Protocol) -> None:
         self.phase = Phase.FOLLOWING
         self.ballot = 0
         self.undecided: dict[int, Value] = {}  # what it proposed
         self.next_slot = 1
         self.caught_up_at = 0  # the slot up to which others have executed when they promised
-        self._quorum = quorum
+        self._members = members
+        self._quorum = quorum(members)
         self._pipeline = pipeline
         self._protocol = protocol
         self._promises: dict[str, Promise] = {}
@@ -85,7 +87,7 @@ class Proposer:
         # What someone has executed is decided, and its votes may be forgotten: nothing is proposed there.
         self.caught_up_at = max(self.first - 1, *(promise.executed for promise in self._promises.values()))
         votes: list[list[Vote]] = [promise.votes for promise in self._promises.values()]
-        picked = pick(votes, self.caught_up_at + 1)
+        picked = pick(votes, self.caught_up_at + 1, self._members)
         self.undecided = {slot: NOTHING if value is None else value.copy() for slot, value in picked.items()}
         self.next_slot = self.caught_up_at + 1 + len(picked)
         self._promises = {}

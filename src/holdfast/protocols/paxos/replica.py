@@ -107,7 +107,7 @@ class Replica:
         self._names = names
         self._quorum = quorum(len(names))
         self.acceptor = Acceptor()
-        self.proposer = Proposer(self._quorum, settings.pipeline, settings.protocol)
+        self.proposer = Proposer(len(names), settings.pipeline, settings.protocol)
         self.decided = DecidedLog(self._quorum)
         self.liveness = Liveness(settings, self._place, self._quorum, rng)
         self._reached, self._reached_at = (0, 0, 0, 0), 0  # how far we were in learning what others had executed
