@@ -33,7 +33,7 @@
     │   ├── LogClosed           a log that was closed
     │   ├── NotALog             a folder that holds something, but no log
     │   ├── WrongLog            a log of another kind of broker than the one that is to use it
-    │   │   ├── MembersChanged      of a replica whose group had other members, or another order of them
+    │   │   ├── NotAMember          of a replica that its group has removed
     │   │   └── LimitsChanged       of a replica whose group had other limits
     │   ├── LogFormatUnknown    a log in a format of another version
     │   ├── RecordsGone         records that retention has removed
@@ -309,15 +309,15 @@ class WrongLog(LogError):  # noqa: N818
         return f"{self.folder}: {self.problem}" if self.folder else self.problem
 
 
-class MembersChanged(WrongLog):
-    """A replica's group was formed with other members, or with the same in another order. Ballots and majorities are
-    made of that list, so it stays as it was."""
+class NotAMember(WrongLog):
+    """A replica whose group has gone on without it, by its own log. It may come back with an empty folder and a new id,
+    when the group adds it."""
 
-    def __init__(self, formed: Sequence[str], given: Sequence[str]) -> None:
-        was, now = ", ".join(formed), ", ".join(given)
-        super().__init__(f"the group was formed with the members {was}; the site file has {now}, and the order counts")
-        self.formed = tuple(formed)
-        self.given = tuple(given)
+    def __init__(self, name: str, members: Sequence[str]) -> None:
+        now = ", ".join(members)
+        super().__init__(f"{name} is no member of the group, which is {now}: add it with an empty folder and a new id")
+        self.name = name
+        self.members = tuple(members)
 
 
 class LimitsChanged(WrongLog):

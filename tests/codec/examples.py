@@ -14,13 +14,25 @@ from holdfast.model.event import Event, encode_batch, encode_event
 from holdfast.protocols.cursors import messages as log
 from holdfast.protocols.operating.messages import Inspect, Inspected, LeadershipMoved, LinkReport, MoveLeadership
 from holdfast.protocols.paxos import messages as paxos
+from holdfast.protocols.paxos.membership import GroupMember, Membership
+from holdfast.protocols.paxos.settings import Protocol
 from holdfast.protocols.sessions import commands, messages
 from holdfast.protocols.sessions.messages import Overflow, Refusal
 
 EVENT = Event("p", 7, 300, "stock", {"price": 101.5, "symbol": "IBM", "open": True, "lot": -5}, b"\x00\xff", 11, 12)
 BATCH = encode_batch([encode_event(EVENT), encode_event(Event("q", 1, 1, "", {}))])
 
-VALUE = msgspec.Raw(msgspec.msgpack.encode(paxos.Entry(7, [msgspec.Raw(b"\xc3")], 2)))
+MEMBERSHIP = Membership(
+    (
+        GroupMember("b1", 0, "p1", "c1", "disk", leaving=True),
+        GroupMember("b4", 1, "p4", "c4", "other", votes=False, replaces="b1"),
+    ),
+    2,
+    5,
+    ("b0",),
+    Protocol.MULTI,
+)
+VALUE = msgspec.Raw(b"\x93\x07\x91\xc3\x02")  # Entry(7, [true], 2), as it was written before it had a change
 MESSAGE_EXAMPLES: list[Message] = [
     messages.OpenSession(2**62, 3, (1, 2), (10, 20), (9, 19)),
     messages.Subscribe(4, "price > 100", Overflow.DROP_OLDEST, 77),
@@ -74,7 +86,7 @@ MESSAGE_EXAMPLES: list[Message] = [
     log.AskEvents(4),
     log.EventsTold(4, [log.LoggedBatch(3, 5, encode_batch([encode_event(EVENT)]))]),
     log.EventsGone(4, 9),
-    paxos.Greeting("disk", {"b1": "disk", "b2": "other"}, True, True, {"members": "b1, b2"}),
+    paxos.Greeting("disk", {"b1": "disk", "b2": "other"}, True, True, {"members": "b1, b2"}, MEMBERSHIP),
     paxos.Canvass(65),
     paxos.CanvassAnswer(65, True),
     paxos.TakeOver(65),
@@ -117,11 +129,11 @@ RECORD_EXAMPLES = [
     commands.Applied(100, 200, COMMAND_EXAMPLES[:8]),
     commands.CoreState(101, b"\x01\x02"),
     commands.EventBatch(7, 8, BATCH),
-    paxos.Formed({"b1": "disk"}, True, ("b1",)),
+    paxos.Formed({"b1": "disk"}, True, ("b1",), {}, MEMBERSHIP),
     paxos.Promised(65),
     paxos.AcceptedVotes(65, 3, [VALUE]),
     paxos.AcceptorState(65, [paxos.Vote(3, 65, VALUE)]),
-    paxos.ReplicaState(4, 9, b"\x01\x02", b"\x03" * 32),
+    paxos.ReplicaState(4, 9, b"\x01\x02", b"\x03" * 32, MEMBERSHIP),
 ]
 
 # Commands are no registry's: they travel inside `Applied`, told apart by their tags.

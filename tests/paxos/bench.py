@@ -10,6 +10,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.outbox import Append, RecordingOutbox, Send, Snapshot
 from holdfast.kernel.parts import Assembly
+from holdfast.protocols.paxos.membership import founders
 from holdfast.protocols.paxos.messages import Canvass, CanvassAnswer, Greeting, Prepare, Promise, Vote
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import Member, PaxosSettings
@@ -68,8 +69,9 @@ class Bench:
 
     def greeting(self, formed: bool = True, hears: bool = False, confirmed: bool = False) -> Greeting:
         """What a peer with the same site file says."""
-        terms = {"members": ", ".join(self.members)}
-        return Greeting(DISK, self.disks if formed else {}, hears, confirmed, terms)
+        settings = self.replica.settings
+        membership = founders(settings.members, self.disks, settings.protocol) if confirmed else None
+        return Greeting(DISK, self.disks if formed else {}, hears, confirmed, settings.terms(), membership)
 
     def meet(self) -> None:
         """Links to all, and a group that is formed."""

@@ -40,7 +40,7 @@ class LeaderBench(Bench):
         self.handle(Started(1, "d1"))
         for peer, link in LINKS.items():
             self.handle(LinkUp(link, peer, 1, Role.BROKER, True, f"{peer}:1"))
-        disks, terms = {f"r{n}": f"d{n}" for n in (1, 2, 3)}, {"members": "r1, r2, r3"}
+        disks, terms = {f"r{n}": f"d{n}" for n in (1, 2, 3)}, self.replica.settings.terms()
         for peer in LINKS:
             self.say(peer, Greeting(disks[peer], disks, True, terms=terms))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.kernel.inputs import Started
 from holdfast.kernel.outbox import Outbox
 from holdfast.protocols.paxos.formation import Standing
+from holdfast.protocols.paxos.membership import founders
 from holdfast.protocols.paxos.messages import Canvass, Formed, Prepare, Promise
 from holdfast.protocols.paxos.replica import Replica
 from tests.paxos.bench import DISK, Bench, messages
@@ -79,10 +81,11 @@ def test_nobody_votes_before_all_have_written_down_the_same_disks() -> None:
     assert bench.say("r1", Prepare(65, 1)) == []
     bench.say("r2", bench.greeting(hears=True))
     assert standing(bench) is Standing.FORMED
-    assert bench.streams["group"] == [
-        Formed(bench.disks, False, bench.members, bench.replica.settings.terms()),
-        Formed(bench.disks, True, bench.members, bench.replica.settings.terms()),
-    ]
+    settings = bench.replica.settings
+    formed = Formed(
+        bench.disks, False, bench.members, settings.terms(), founders(settings.members, bench.disks, settings.protocol)
+    )
+    assert bench.streams["group"] == [formed, msgspec.structs.replace(formed, confirmed=True)]
     assert messages(bench.say("r1", Prepare(65, 1)), Promise) == [Promise(65, 1, [], 0)]
 
 

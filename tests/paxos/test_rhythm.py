@@ -8,6 +8,8 @@ import pytest
 
 from holdfast.kernel.time import MILLISECOND
 from holdfast.protocols.paxos.liveness import Liveness
+from holdfast.protocols.paxos.membership import founders
+from holdfast.protocols.paxos.roster import Roster
 from holdfast.protocols.paxos.settings import Member, PaxosSettings
 
 SETTINGS = PaxosSettings("r1", tuple(Member(name, name, name) for name in ("r0", "r1", "r2")))
@@ -15,12 +17,13 @@ BALLOT = 64  # r0's
 
 
 def after(intervals_ms: list[int], ballot: int = BALLOT) -> Liveness:
-    liveness = Liveness(SETTINGS, 1, 2, Random(1))
+    roster = Roster("r1", founders(SETTINGS.members, {}, SETTINGS.protocol), SETTINGS.members)
+    liveness = Liveness(SETTINGS, roster, Random(1))
     liveness.start(0)
     now = 0
     for interval in intervals_ms:
         now += interval * MILLISECOND
-        liveness.heard(ballot, 0, now)
+        liveness.heard("r0", ballot, 0, now)
     return liveness
 
 
@@ -48,5 +51,5 @@ def test_one_long_pause_costs_little(pause: int) -> None:
 def test_the_next_leader_has_a_rhythm_of_its_own() -> None:
     liveness = after([250] * 40)
     assert liveness.patience > SETTINGS.patience
-    liveness.heard(BALLOT + 65, 0, 10**12)
+    liveness.heard("r1", BALLOT + 65, 0, 10**12)
     assert liveness.patience == SETTINGS.patience

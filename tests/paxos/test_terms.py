@@ -7,17 +7,27 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.errors import LimitsChanged, MembersChanged
+from holdfast.errors import LimitsChanged, NotAMember
 from holdfast.protocols.paxos.formation import Standing
+from holdfast.protocols.paxos.membership import founders
 from holdfast.protocols.paxos.messages import Formed, Greeting, Prepare, Promise
+from holdfast.protocols.paxos.settings import Member, Protocol
+from holdfast.protocols.paxos.transfer import make_state
 from tests.paxos.bench import DISK, Bench, messages
+from tests.paxos.ledger import Ledger
 from tests.paxos.test_formation import standing
 
+BATCH = Protocol.BATCH
 OTHERS: list[dict[str, str]] = [
-    {"members": "r1, r0, r2", "sessions": "5"},  # two replicas would have the same place, and the same ballots
-    {"members": "r0, r1, r2, r3, r4", "sessions": "5"},  # another majority
-    {"members": "r0, r1, r2", "sessions": "6"},  # the same command, another result
-    {"members": "r0, r1, r2"},
+    {
+        "members": "r1, r0, r2",
+        "protocol": "batch",
+        "sessions": "5",
+    },  # two replicas would have the same place, and the same ballots
+    {"members": "r0, r1, r2, r3, r4", "protocol": "batch", "sessions": "5"},  # another majority
+    {"members": "r0, r1, r2", "protocol": "batch", "sessions": "6"},  # the same command, another result
+    {"members": "r0, r1, r2", "protocol": "batch"},
+    {"members": "r0, r1, r2", "protocol": "multi", "sessions": "5"},
     {},
 ]
 
@@ -70,18 +80,21 @@ def test_what_is_different_is_said() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "formed",
-    [
-        Formed(dict.fromkeys(["r0", "r1", "r2"], DISK), True, ("r1", "r0", "r2")),
-        Formed(dict.fromkeys(["r0", "r1", "r3"], DISK), True),
-        Formed(dict.fromkeys(["r0", "r1", "r2", "r3", "r4"], DISK), False, ("r0", "r1", "r2", "r3", "r4")),
-    ],
-)
-def test_a_replica_does_not_start_with_other_members_than_its_group_was_formed_with(formed: Formed) -> None:
-    """The order counts: at another place it would use ballots again that another replica has used."""
-    with pytest.raises(MembersChanged, match="r0, r1, r2, and the order counts"):
-        Bench(streams={"group": [formed]})
+def test_what_the_group_wrote_down_counts_and_not_a_site_file_that_came_later() -> None:
+    bench = Bench()
+    bench.meet()
+    later = Bench(members=5, streams=bench.streams)
+    assert later.replica.roster.voters == ("r0", "r1", "r2")
+    assert later.replica.roster.quorum == 2
+    assert later.replica.facts()["problem"] == "the site file lists r3, r4, no member of the group"
+    assert later.replica.peers.formation.greeting(False).terms == bench.replica.settings.terms()
+
+
+def test_a_replica_that_its_group_has_removed_does_not_start() -> None:
+    others = founders([Member(name, name, name) for name in ("r1", "r2", "r4")], dict.fromkeys("124", DISK), BATCH)
+    formed = Formed(dict.fromkeys(["r0", "r1", "r2"], DISK), True, ("r0", "r1", "r2"))
+    with pytest.raises(NotAMember, match="r0 is no member of the group, which is r1, r2, r4"):
+        Bench(streams={"group": [formed], "state": [make_state(7, 0, Ledger().get_state(), others)]})
 
 
 def test_a_replica_keeps_the_limits_that_its_group_was_formed_with() -> None:

@@ -1,28 +1,38 @@
 """Ballots, rounds and quorums: the arithmetic that everything else stands on (D4-B4, D1).
 
-A ballot is a number that no two replicas share: (count, place of the replica), in one integer, so that ballots compare
-as numbers. 0 is no ballot. In a slot, a ballot has two rounds: a fast one, where acceptors vote for what they get from
-anyone, and above it a classic one, where they vote for what the leader says.
+A ballot is a number that no two replicas share: (epoch, count, place of the replica), in one integer, so that ballots
+compare as numbers. 0 is no ballot. The epoch says which voters the group had: each change of them begins a new one, so
+no quorum of other voters can use its ballots, and a place may be given to another replica in a later one.
+
+In a slot, a ballot has two rounds: a fast one, where acceptors vote for what they get from anyone, and above it a
+classic one, where they vote for what the leader says.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-MEMBERS_MAX: Final = 64
+PLACES: Final = 64  # of replicas that are members at the same time
+EPOCH: Final = 2**40  # ballots in an epoch; there are 2**22 epochs below the largest ballot that can be written
 
 Round = tuple[int, bool]  # (ballot, whether it is classic): rounds compare as they follow each other
 NO_ROUND: Final[Round] = (0, False)
 
 
-def next_ballot(above: int, place: int) -> int:
-    """The smallest ballot of the replica at a place that is larger than another ballot."""
-    return (above // MEMBERS_MAX + 1) * MEMBERS_MAX + place
+def next_ballot(above: int, place: int, epoch: int = 0) -> int:
+    """The smallest ballot of the replica at a place, in an epoch, that is larger than another ballot."""
+    above = max(above, epoch * EPOCH)
+    return (above // PLACES + 1) * PLACES + place
 
 
 def place_of(ballot: int) -> int:
     """Whose ballot it is."""
-    return ballot % MEMBERS_MAX
+    return ballot % PLACES
+
+
+def epoch_of(ballot: int) -> int:
+    """Of which voters it is."""
+    return ballot // EPOCH
 
 
 def round_of(ballot: int, fast: bool) -> Round:

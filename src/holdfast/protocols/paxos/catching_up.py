@@ -85,7 +85,9 @@ class CatchingUp:
         # A snapshot that we have got ahead of meanwhile is not wanted any more, nor one that its sender has not begun.
         begun = self._incoming_from if self._incoming.offset and self._incoming.slot > executed else ""
         for peer in [target] if target else ahead or list(heard):
-            if peer == begun:
+            if self._peers.formation.is_joining and peer != begun:
+                out.send(peer, AskSnapshot(0, 0), after=NOW)  # what was decided before it was added is in no other form
+            elif peer == begun:
                 out.send(peer, AskSnapshot(self._incoming.slot, self._incoming.offset), after=NOW)
             else:
                 out.send(peer, AskDecided(executed + 1), after=NOW)
@@ -106,7 +108,7 @@ class CatchingUp:
             self._send_part(peer, latest, 0, out)
 
     def on_decided(self, peer: str, decided: Decided, out: Outbox) -> None:
-        if not self._peers.hears(peer):
+        if not self._peers.hears(peer) or self._peers.formation.is_joining:
             return
         for slot, value in enumerate(decided.values, decided.first):
             self._decided.decide(slot, value)

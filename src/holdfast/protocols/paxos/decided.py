@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from holdfast.kernel.node import require
 from holdfast.protocols.paxos.messages import Value
+from holdfast.protocols.paxos.roster import Roster
 
 
 class DecidedLog:
     """A learner. `executed` is the last slot that was given out."""
 
-    def __init__(self, quorum: int, executed: int = 0) -> None:
+    def __init__(self, roster: Roster, executed: int = 0) -> None:
         self.executed = executed
-        self._quorum = quorum
+        self._roster = roster
         self._values: dict[int, Value] = {}  # decided, also those executed lately
         self._proposed: dict[int, dict[int, Value]] = {}  # slot → ballot → the value that its leader proposed
         self._votes: dict[int, dict[int, set[str]]] = {}  # slot → ballot → who voted
@@ -32,8 +33,13 @@ class DecidedLog:
     def _look(self, slot: int, ballot: int) -> None:
         voters = self._votes.get(slot, {}).get(ballot, ())
         value = self._proposed.get(slot, {}).get(ballot)
-        if value is not None and len(voters) >= self._quorum:
+        if value is not None and len(voters) >= self._roster.quorum:
             self.decide(slot, value)
+
+    def forget_votes(self) -> None:
+        """The voters are others now: what the ones before voted for and did not decide counts no more."""
+        self._votes.clear()
+        self._proposed.clear()
 
     def decide(self, slot: int, value: Value) -> None:
         """The slot's value is known: by votes, or from someone who knew."""

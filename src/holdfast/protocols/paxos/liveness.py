@@ -6,9 +6,10 @@ own, drawn anew each time. Patience adapts: where heartbeats come late or irregu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from holdfast.protocols.paxos.ballots import place_of
+from holdfast.protocols.paxos.roster import Roster
 from holdfast.protocols.paxos.settings import PaxosSettings
 
 if TYPE_CHECKING:
@@ -40,16 +41,14 @@ class Rhythm:
 class Liveness:
     """`leader` is the name of the replica that was last heard to lead; empty if none is."""
 
-    def __init__(self, settings: PaxosSettings, place: int, quorum: int, rng: Random) -> None:
+    def __init__(self, settings: PaxosSettings, roster: Roster, rng: Random) -> None:
         self.leader = ""
         self.highest = 0  # ballot that was seen from anyone
         self.executed: dict[str, int] = {}  # how far each replica says that it is
         self.held: dict[str, int] = {}  # up to which slot each holds all that came of it, when this one leads
         self.answering = 0  # how many others have answered lately, when this one leads
         self._settings = settings
-        self._names = tuple(member.name for member in settings.members)
-        self._place = place
-        self._quorum = quorum
+        self._roster = roster
         self._rng = rng
         self._heard_at = 0
         self._ballot = 0  # of the leader that was heard last
@@ -75,10 +74,10 @@ class Liveness:
         self.highest = max(self.highest, ballot)
 
     # ----------------------------------------------------------------------------------------------------- following
-    def heard(self, ballot: int, executed: int, now: int) -> None:
+    def heard(self, leader: str, ballot: int, executed: int, now: int) -> None:
         """A heartbeat of the leader of a ballot."""
         self.see(ballot)
-        self.leader = self._names[place_of(ballot)] if place_of(ballot) < len(self._names) else ""
+        self.leader = leader
         self.executed[self.leader] = executed
         if ballot != self._ballot:
             self._ballot, self._rhythm = ballot, Rhythm()
@@ -92,7 +91,9 @@ class Liveness:
         """A hint, and no more: the leader is probably gone. The others have had the same hint: each waits its turn."""
         if peer == self.leader:
             self.leader = ""
-            turn = self._settings.stagger * (1 + self._place) + int(self._rng.random() * self._settings.stagger)
+            turn = self._settings.stagger * (1 + self._roster.place_of(self._roster.name)) + int(
+                self._rng.random() * self._settings.stagger
+            )
             self._deadline = min(self._deadline, now + turn)
 
     def someone_prepares(self, now: int) -> None:
@@ -116,8 +117,8 @@ class Liveness:
     # ------------------------------------------------------------------------------------------------------- leading
     def lead(self, name: str, now: int) -> None:
         self.leader, self._attempts = name, 0
-        self._seen_at = dict.fromkeys(self._names, now)
-        self.answering = len(self._names) - 1
+        self._seen_at = dict.fromkeys(self._roster.names, now)
+        self.answering = len(self._roster.voters) - 1
         self.held = {}
 
     def answered(self, peer: str, executed: int, held: int, now: int) -> None:
@@ -127,9 +128,19 @@ class Liveness:
 
     def is_alone(self, name: str, now: int) -> bool:
         """Whether too few have answered lately: a leader that can't decide anything should not keep its clients."""
-        lately = sum(now - seen < 2 * self._settings.patience for other, seen in self._seen_at.items() if other != name)
-        self.answering = lately
-        return lately + 1 < self._quorum
+        self.answering = len([other for other in self.answers_lately(now) if other in self._roster.voters])
+        return self.answering + (name in self._roster.voters) < self._roster.quorum
+
+    def answers_lately(self, now: int) -> list[str]:
+        """Which others have answered lately."""
+        lately = [name for name, seen in self._seen_at.items() if now - seen < 2 * self._settings.patience]
+        return [name for name in lately if name != self._roster.name]
+
+    def forget(self, names: Iterable[str]) -> None:
+        """They are no members any more."""
+        for name in names:
+            for table in (self._seen_at, self.held, self.executed):
+                table.pop(name, None)
 
     def deposed(self) -> None:
         self.leader = ""

@@ -13,6 +13,7 @@ import msgspec
 from holdfast.errors import ProtocolError
 from holdfast.kernel.messages import NOMINAL_WEIGHT, Message, Record
 from holdfast.protocols.paxos.ballots import Round, round_of
+from holdfast.protocols.paxos.membership import Change, Membership
 
 Value = msgspec.Raw  # an encoded Entry: what is proposed, accepted and decided
 # Beyond these is no slot and no ballot that a group could reach; sums with them still are numbers that can be written.
@@ -23,12 +24,13 @@ Ballot = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a slot holds: commands in the application's own encoding, and the time that the leader gave them.
 
-    `trim_before`: replicas may forget slots before this one, and take a snapshot first.
+    `trim_before`: replicas may forget slots before this one, and take a snapshot first. `change`: of the membership.
     """
 
     wall: int
     commands: list[msgspec.Raw]
     trim_before: int = 0
+    change: Change | None = None
 
 
 _entry = msgspec.msgpack.Decoder(Entry).decode
@@ -59,13 +61,15 @@ class Vote(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Greeting(Message, frozen=True):
     """The first message on a link, said again until both sides listen. `disk` names the sender's disk; `formed` are the
     disks, by replica, that the sender has written down; `hears`: it listens to us; `confirmed`: all have written down
-    the same. `terms` is what the site files of all replicas must have alike, by name."""
+    the same. `terms` is what the site files of all replicas must have alike, by name. `membership` is the group as the
+    sender knows it, once it is formed."""
 
     disk: str
     formed: dict[str, str] = {}  # noqa: RUF012 - a field's default, which is copied
     hears: bool = False
     confirmed: bool = False
     terms: dict[str, str] = {}  # noqa: RUF012 - likewise
+    membership: Membership | None = None
 
 
 class Canvass(Message, frozen=True):
@@ -198,12 +202,14 @@ class SnapshotPart(Message, frozen=True):
 class Formed(Record, frozen=True):
     """The group has these disks. Written when they are all known, and again, `confirmed`, before the first vote.
     `members` are its replicas in the order of their places, which ballots are made of; `terms` is all that they have
-    agreed to have alike."""
+    agreed to have alike. `membership` is where the writer begins: for one that was added later, the group that it was
+    added to, and it has to take a snapshot first."""
 
     disks: dict[str, str]
     confirmed: bool = False
     members: tuple[str, ...] = ()
     terms: dict[str, str] = {}  # noqa: RUF012 - a field's default, which is copied
+    membership: Membership | None = None
 
 
 class Promised(Record, frozen=True):
@@ -226,12 +232,13 @@ class AcceptorState(Record, frozen=True):
 
 
 class ReplicaState(Record, frozen=True):
-    """The application's state after a slot; and how many commands it had executed."""
+    """The application's state after a slot; how many commands it had executed; and who belonged to the group."""
 
     slot: int
     commands: int
     state: bytes
     digest: bytes
+    membership: Membership | None = None
 
 
 PAXOS_MESSAGES: dict[int, type[Message]] = {

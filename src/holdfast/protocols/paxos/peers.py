@@ -12,29 +12,33 @@ from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.protocols.paxos.formation import Formation, Standing
 from holdfast.protocols.paxos.messages import Greeting
+from holdfast.protocols.paxos.roster import Roster
 from holdfast.protocols.paxos.settings import PaxosSettings
 
 REPLICAS: Final = frozenset({Role.BROKER})
+STRANGERS_MAX: Final = 16  # links to replicas that are no members, or not yet
+PATIENT: Final = 5  # times as long a replica waits that is to be dialled by the other, in a group that has changed
 
 
 class Peers:
-    """A part of a replica's node. Of two replicas the one that comes first in the settings dials the other.
+    """A part of a replica's node. Of two replicas the one with the lower place dials the other.
 
-    `lost` is called when a link to a peer is gone.
+    `lost` is called when a link to a peer is gone, `removed` when the others say that they went on without us.
     """
 
     name: ClassVar[str] = "peers"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Greeting: REPLICAS}
 
-    def __init__(self, settings: PaxosSettings) -> None:
+    def __init__(self, settings: PaxosSettings, roster: Roster) -> None:
         self.lost: Callable[[str, Outbox], None] = lambda peer, out: None
-        self.names = tuple(member.name for member in settings.members)
-        self.formation = Formation(settings.name, self.names, settings.terms())
+        self.removed: Callable[[Outbox], None] = lambda out: None
+        self.roster = roster
+        self.formation = Formation(settings, roster)
         self.heard: dict[str, None] = {}  # those that we listen to
         self._settings = settings
-        self._place = self.names.index(settings.name)
         self._connected: dict[str, bool] = {}  # peers with a link → whether they listen to us
         self._links: dict[str, int] = {}
+        self._invited: dict[str, str] = {}  # strangers that are dialled: where
         self._told_differs: dict[str, str] = {}  # what was noted of peers with another site file
         self._greet_due = False  # the timer is set
 
@@ -65,16 +69,41 @@ class Peers:
         repaired = f"/{started.repairs}" if started.repairs else ""
         self.formation.start(started.log_id + repaired)
         self.formation.form_alone(out)
-        for member in self._settings.members[self._place + 1 :]:
-            out.connect(member.name, member.peer_address)
+        self._dial_members(out)
+
+    def _dials(self, peer: str) -> bool:
+        own = self.roster.place_of(self.roster.name)
+        return 0 <= own < self.roster.place_of(peer)
+
+    def _dial_members(self, out: Outbox) -> None:
+        if self.formation.standing is Standing.REMOVED:
+            return
+        for peer in self.roster.names:
+            if peer != self.roster.name and peer not in self._connected:
+                if self._dials(peer):
+                    out.connect(peer, self.roster.peer_address(peer))
+                else:
+                    self._dial_later(peer, out)
+
+    def _dial_later(self, peer: str, out: Outbox) -> None:
+        if self.formation.standing is Standing.REMOVED:
+            return
+        if self._dials(peer) or peer in self._invited:
+            out.set_timer((self.name, "dial", peer), self._settings.dial_every)
+        elif self.roster.membership.number and peer in self.roster.names:
+            # It may not know yet that we are a member, or under which address.
+            out.set_timer((self.name, "dial", peer), PATIENT * self._settings.dial_every)
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
         if up.role is not Role.BROKER:
             return
-        if up.peer not in self.names or up.peer == self._settings.name:
+        if up.peer == self.roster.name:
             # One with our own name would count as ourselves: its votes as ours, its disk as our disk.
-            known = "is the one that was dialled" if up.peer in self.names else "is no member of this group"
-            out.disconnect(up.link, f"{up.peer} {known}")
+            out.disconnect(up.link, f"{up.peer} is the one that was dialled")
+            return
+        strangers = [peer for peer in self._connected if peer not in self.roster.names]
+        if up.peer not in self.roster.names and len(strangers) >= STRANGERS_MAX:
+            out.disconnect(up.link, f"{up.peer} is no member of this group, and others wait to be one")
             return
         self._connected[up.peer], self._links[up.peer] = False, up.link
         self.heard.pop(up.peer, None)
@@ -85,24 +114,47 @@ class Peers:
             return
         del self._connected[down.peer], self._links[down.peer]
         self.heard.pop(down.peer, None)
+        self.formation.forget(down.peer)
         out.drop_queue(down.peer)
         self.lost(down.peer, out)
-        if self.names.index(down.peer) > self._place:
-            out.set_timer((self.name, "dial", down.peer), self._settings.dial_every)
+        self._dial_later(down.peer, out)
 
     def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
-        if failed.peer in self.names:
-            out.set_timer((self.name, "dial", failed.peer), self._settings.dial_every)
+        if failed.peer in self.roster.names or failed.peer in self._invited:
+            self._dial_later(failed.peer, out)
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         match key[1]:
             case "greet":
                 self._greet(out)
             case "dial":
-                if key[2] not in self._connected:
-                    out.connect(key[2], self._settings.members[self.names.index(key[2])].peer_address)
+                address = self._invited.get(key[2]) or self.roster.peer_address(key[2])
+                wanted = key[2] in self.roster.names or key[2] in self._invited
+                if key[2] not in self._connected and address and wanted:
+                    out.connect(key[2], address)
             case _:
                 broken("a timer of the peers has a known name", key=key)
+
+    # ------------------------------------------------------------------------------------------------------ changes
+    def invite(self, peer: str, address: str, out: Outbox) -> None:
+        """Dials a replica that is to be added."""
+        self._invited = {peer: address}
+        if peer not in self._connected:
+            out.connect(peer, address)
+
+    def uninvite(self) -> None:
+        self._invited = {}
+
+    def on_changed(self, out: Outbox) -> None:
+        """The membership is another one."""
+        for peer in list(self._connected):
+            if self.formation.accepts(peer) != (peer in self.heard):
+                if peer in self.heard:
+                    del self.heard[peer]
+                else:
+                    self.heard[peer] = None
+                out.send(peer, self.formation.greeting(peer in self.heard))
+        self._dial_members(out)
 
     # --------------------------------------------------------------------------------------------------- greetings
     def on_greeting(self, peer: str, greeting: Greeting, out: Outbox) -> None:
@@ -123,8 +175,27 @@ class Peers:
         if (differs := self.formation.disagreements.get(peer)) is not None and self._told_differs.get(peer) != differs:
             out.report("other-site-file", peer=peer, problem=differs)
         self._told_differs = dict(self.formation.disagreements)
-        if before[0] is not self.formation.standing and self.formation.standing is Standing.WIPED:
-            out.report("wiped-disk", replica=self._settings.name)
+        self._note_standing(before[0], out)
+        theirs = greeting.membership
+        if theirs is not None and peer not in self.roster.names and not self.formation.accepts(peer):
+            # It was a member: by our first greeting it knows that it is none any more.
+            out.disconnect(self._links[peer], f"{peer} is no member of this group any more")
+
+    def _note_standing(self, before: Standing, out: Outbox) -> None:
+        standing = self.formation.standing
+        if standing is before:
+            return
+        match standing:
+            case Standing.WIPED:
+                out.report("wiped-disk", replica=self.roster.name)
+            case Standing.REMOVED:
+                self.heard.clear()
+                self.removed(out)
+            case Standing.FORMED if self.formation.is_joining:
+                out.report("added", replica=self.roster.name)
+                self._dial_members(out)
+            case _:
+                pass
 
     def _greet(self, out: Outbox) -> None:
         """Greets whoever does not listen to us, or has not been greeted by; links may lose greetings."""

@@ -8,9 +8,10 @@ from collections import deque
 import msgspec
 
 from holdfast.kernel.node import require
-from holdfast.protocols.paxos.ballots import quorum
+from holdfast.protocols.paxos.membership import Change
 from holdfast.protocols.paxos.messages import Entry, Promise, Value, Vote
 from holdfast.protocols.paxos.picking import pick
+from holdfast.protocols.paxos.roster import Roster
 from holdfast.protocols.paxos.settings import Protocol
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -31,24 +32,29 @@ TRANSITIONS: dict[Phase, frozenset[Phase]] = {
     Phase.RENEWING: frozenset({Phase.LEADING, Phase.FOLLOWING, Phase.RENEWING}),
 }
 
+_entry = msgspec.msgpack.Decoder(Entry).decode
 NOTHING: Value = msgspec.Raw(_encode(Entry(0, [])))
+
+
+def _changes(value: Value) -> bool:
+    return _entry(value).change is not None
 
 
 class Proposer:
     """Never writes to the disk: what it must not forget, its own acceptor keeps."""
 
-    def __init__(self, members: int, pipeline: int, protocol: Protocol) -> None:
+    def __init__(self, roster: Roster, pipeline: int) -> None:
         self.phase = Phase.FOLLOWING
         self.ballot = 0
         self.undecided: dict[int, Value] = {}  # what it proposed
         self.next_slot = 1
         self.caught_up_at = 0  # the slot up to which others have executed when they promised
-        self._members = members
-        self._quorum = quorum(members)
-        self._pipeline = pipeline
-        self._protocol = protocol
-        self._promises: dict[str, Promise] = {}
         self.first = 1  # slot that the ballot was prepared for
+        self.gate = 1  # the first slot of the ballot that was free: nothing is proposed behind it before it is decided
+        self.changing_at = 0  # the slot of a change of the membership that is proposed; nothing follows before it
+        self._roster = roster
+        self._pipeline = pipeline
+        self._promises: dict[str, Promise] = {}
         self._pending: deque[msgspec.Raw] = deque()
 
     def enter(self, phase: Phase) -> None:
@@ -82,14 +88,15 @@ class Proposer:
         if not preparing or promise.ballot != self.ballot or promise.first != self.first:
             return False
         self._promises[peer] = promise
-        if len(self._promises) < self._quorum:
+        if len(self._promises) < self._roster.quorum:
             return False
         # What someone has executed is decided, and its votes may be forgotten: nothing is proposed there.
         self.caught_up_at = max(self.first - 1, *(promise.executed for promise in self._promises.values()))
         votes: list[list[Vote]] = [promise.votes for promise in self._promises.values()]
-        picked = pick(votes, self.caught_up_at + 1, self._members)
+        picked = pick(votes, self.caught_up_at + 1, len(self._roster.voters))
         self.undecided = {slot: NOTHING if value is None else value.copy() for slot, value in picked.items()}
-        self.next_slot = self.caught_up_at + 1 + len(picked)
+        self.next_slot = self.gate = self.caught_up_at + 1 + len(picked)
+        self.changing_at = max((slot for slot, value in self.undecided.items() if _changes(value)), default=0)
         self._promises = {}
         self.enter(Phase.LEADING)
         return True
@@ -107,21 +114,41 @@ class Proposer:
     ) -> list[tuple[int, Value]]:
         """New values, as far as the window of `pipeline` slots behind what is executed has room."""
         made: list[tuple[int, Value]] = []
-        if self.phase is not Phase.LEADING:
-            return made
-        while (self._pending or trim_before) and self.next_slot <= executed + self._pipeline:
-            commands = self._take(commands_max, bytes_max)
-            value: Value = msgspec.Raw(_encode(Entry(wall, commands, trim_before)))
+        while (self._pending or trim_before) and self.next_slot <= self.room(executed):
+            made.append(self._put(Entry(wall, self._take(commands_max, bytes_max), trim_before)))
             trim_before = 0
-            self.undecided[self.next_slot] = value
-            made.append((self.next_slot, value))
-            self.next_slot += 1
         return made
+
+    def room(self, executed: int) -> int:
+        """The last slot that may be used now.
+
+        The first slot of a ballot is decided alone: a leader before may have proposed a change of the membership there,
+        which this one has not heard of. Were something decided behind it and the change picked later, there would be
+        decisions of the old voters behind the change. For the same reason nothing follows a change.
+        """
+        if self.phase is not Phase.LEADING or executed < self.gate - 1 or executed < self.changing_at:
+            return 0
+        return self.gate if executed < self.gate else executed + self._pipeline
+
+    def change(self, change: Change, executed: int, wall: int) -> list[tuple[int, Value]]:
+        """Proposes a change of the membership when everything before it is executed."""
+        if executed < self.next_slot - 1 or self.next_slot > self.room(executed):
+            return []
+        self.changing_at = self.next_slot
+        return [self._put(Entry(wall, [], 0, change))]
+
+    def _put(self, entry: Entry) -> tuple[int, Value]:
+        slot, value = self.next_slot, msgspec.Raw(_encode(entry))
+        self.undecided[slot] = value
+        self.next_slot += 1
+        return slot, value
 
     def _take(self, commands_max: int, bytes_max: int) -> list[msgspec.Raw]:
         commands: list[msgspec.Raw] = []
         size = 0
-        while self._pending and len(commands) < (1 if self._protocol is Protocol.MULTI else commands_max):
+        while self._pending and len(commands) < (
+            1 if self._roster.membership.protocol is Protocol.MULTI else commands_max
+        ):
             size += len(self._pending[0])
             if commands and size > bytes_max:
                 break

@@ -18,18 +18,20 @@ from holdfast.kernel.inputs import Durable, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken, require
-from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.paxos import acceptor as acceptor_module
 from holdfast.protocols.paxos import formation as formation_module
 from holdfast.protocols.paxos import report
 from holdfast.protocols.paxos import snapshots as snapshots_module
 from holdfast.protocols.paxos.acceptor import Acceptor
-from holdfast.protocols.paxos.ballots import next_ballot, place_of, quorum
+from holdfast.protocols.paxos.ballots import epoch_of, next_ballot, place_of
 from holdfast.protocols.paxos.catching_up import CatchingUp
+from holdfast.protocols.paxos.changing import Changing
 from holdfast.protocols.paxos.decided import DecidedLog
 from holdfast.protocols.paxos.holding import Holding
 from holdfast.protocols.paxos.liveness import Liveness
+from holdfast.protocols.paxos.membership import Change, Membership, changed, founders
 from holdfast.protocols.paxos.messages import (
     Accept,
     Canvass,
@@ -49,6 +51,7 @@ from holdfast.protocols.paxos.messages import (
 from holdfast.protocols.paxos.peers import REPLICAS, Peers
 from holdfast.protocols.paxos.promises import PromiseParts, split
 from holdfast.protocols.paxos.proposer import Phase, Proposer
+from holdfast.protocols.paxos.roster import Roster
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.protocols.paxos.snapshots import Snapshots
 from holdfast.protocols.paxos.transfer import make_state
@@ -84,8 +87,6 @@ class Replica:
         decode: Callable[[msgspec.Raw], Any],
         rng: Random,
     ) -> None:
-        names = tuple(member.name for member in settings.members)
-        require(settings.name in names, "a replica is a member of its group", name=settings.name)
         self.applied: Callable[[list[Any], Outbox], None] = lambda outputs, out: None
         self.elected: Callable[[Outbox], None] = lambda out: None  # and caught up
         self.deposed: Callable[[Outbox], None] = lambda out: None
@@ -103,13 +104,11 @@ class Replica:
         self._application = application
         self._encode = encode
         self._decode = decode
-        self._place = names.index(settings.name)
-        self._names = names
-        self._quorum = quorum(len(names))
+        self.roster = Roster(settings.name, founders(settings.members, {}, settings.protocol), settings.members)
         self.acceptor = Acceptor()
-        self.proposer = Proposer(len(names), settings.pipeline, settings.protocol)
-        self.decided = DecidedLog(self._quorum)
-        self.liveness = Liveness(settings, self._place, self._quorum, rng)
+        self.proposer = Proposer(self.roster, settings.pipeline)
+        self.decided = DecidedLog(self.roster)
+        self.liveness = Liveness(settings, self.roster, rng)
         self._reached, self._reached_at = (0, 0, 0, 0), 0  # how far we were in learning what others had executed
         self._beats = 0
         self._holding = Holding()
@@ -121,8 +120,11 @@ class Replica:
         self._own_promise: Promise | None = None  # of the ballot that we prepare, until it is on the disk
         self._learned: dict[int, list[int]] = {}  # of this turn: ballot → slots that we voted for
         self.snapshots = Snapshots(settings)
-        self.peers = self.peers_type(settings)
+        self._prepare_ahead: tuple[str, Prepare] | None = None  # of an epoch that we have not reached
+        self.peers = self.peers_type(settings, self.roster)
         self.peers.lost = self._lost
+        self.peers.removed = self._removed
+        self.changing = Changing(settings, self.roster, self.liveness, self.peers)
         self.catching_up = self.catching_up_type(settings, self.peers, self)
 
     # -------------------------------------------------------------------------------------------------------- life
@@ -137,12 +139,16 @@ class Replica:
         self.snapshots.recover(streams.get(snapshots_module.STREAM, ()))
         if self.snapshots.latest is not None:
             self._restore(self.snapshots.latest)
+        self.peers.formation.check()
         self.liveness.see(self.acceptor.promised)
 
     def _restore(self, state: ReplicaState) -> None:
         self._application.set_state(state.state)
         self.commands = state.commands
         self.decided.skip_to(state.slot)
+        self.peers.formation.is_joining = False
+        if state.membership is not None:
+            self.roster.set(state.membership)
 
     def on_started(self, started: Started, out: Outbox) -> None:
         self.liveness.start(out.now)
@@ -168,7 +174,14 @@ class Replica:
         leader = self.liveness.leader
         if not leader or leader == self.settings.name:
             return ()
-        return tuple(member.client_address for member in self.settings.members if member.name == leader)
+        address = self.roster.client_address(leader)
+        return (address,) if address else ()
+
+    @property
+    def other_addresses(self) -> tuple[str, ...]:
+        """Where clients find the other replicas."""
+        others = (self.roster.client_address(name) for name in self.roster.voters if name != self.settings.name)
+        return tuple(address for address in others if address)
 
     def submit(self, command: Any, out: Outbox) -> None:
         """Puts a command in its place, some time. Without leading it is dropped: whoever asked will ask the leader."""
@@ -178,17 +191,27 @@ class Replica:
     def finish(self, out: Outbox) -> None:
         """Proposes what waits; says what we voted for."""
         if self.is_leading:
-            trim = self._trim_due()
-            made = self.proposer.propose(
-                self.decided.executed, out.wall, self.settings.batch_commands, self.settings.batch_bytes, trim
-            )
-            if trim and made:
-                self.snapshots.at = self.decided.executed
-            for slot, value in made:
+            for slot, value in self._propose(out):
                 self._accept(slot, [value], out)
         learned, self._learned = self._learned, {}
         for ballot, slots in learned.items():
             self.peers.tell_all(Learn(ballot, slots), out)
+
+    def _propose(self, out: Outbox) -> list[tuple[int, Value]]:
+        executed = self.decided.executed
+        change = self.changing.due(executed, out) if self.is_serving else None
+        if change is not None:
+            # Nothing new until everything is decided; then the change, alone.
+            made = self.proposer.change(change, executed, out.wall)
+            if made:
+                self.changing.proposed()
+            return made
+        trim = self._trim_due()
+        batch = (self.settings.batch_commands, self.settings.batch_bytes)
+        made = self.proposer.propose(executed, out.wall, *batch, trim)
+        if trim and made:
+            self.snapshots.at = executed
+        return made
 
     def _trim_due(self) -> int:
         """Before which slot everyone may forget its votes, or 0. A majority must hold what came of those: a replica
@@ -196,8 +219,9 @@ class Replica:
         executed = self.decided.executed
         if not self.snapshots.is_due(executed):
             return 0
-        held = sorted([self._held(), *(self.liveness.held.get(peer, 0) for peer in self.peers.heard)], reverse=True)
-        safe = held[self._quorum - 1] if len(held) >= self._quorum else 0
+        voters = [peer for peer in self.peers.heard if peer in self.roster.voters]
+        held = sorted([self._held(), *(self.liveness.held.get(peer, 0) for peer in voters)], reverse=True)
+        safe = held[self.roster.quorum - 1] if len(held) >= self.roster.quorum else 0
         return safe + 1 if safe > self.snapshots.at else 0
 
     def _accept(self, first: int, values: list[Value], out: Outbox) -> None:
@@ -208,6 +232,10 @@ class Replica:
         self._vote(ballot, first, values, out)
 
     def _vote(self, ballot: int, first: int, values: list[Value], out: Outbox) -> bool:
+        if not self.roster.is_voter:
+            for slot, value in enumerate(values, first):
+                self.decided.propose(ballot, slot, value)  # a learner hears what is proposed, and who votes for it
+            return True
         if not self.acceptor.accept(ballot, first, values, out):
             return False
         for slot, value in enumerate(values, first):
@@ -226,10 +254,10 @@ class Replica:
 
     # ------------------------------------------------------------------------------------------------------ acceptor
     def on_prepare(self, peer: str, prepare: Prepare, out: Outbox) -> None:
-        if not self.peers.hears(peer):
+        if epoch_of(prepare.ballot) > self.roster.epoch and self.peers.hears(peer):
+            self._prepare_ahead = (peer, prepare)
+        if not self._is_of_our_time(peer, prepare.ballot, out) or not self.roster.is_voter:
             return
-        if place_of(prepare.ballot) != self._names.index(peer):
-            raise ProtocolError(f"ballot {prepare.ballot} is not {peer}'s")
         self.liveness.see(prepare.ballot)
         if not self.acceptor.promise(prepare.ballot, out):
             out.send(peer, Refused(self.acceptor.promised))
@@ -243,10 +271,8 @@ class Replica:
         self._set_timer(out)
 
     def on_accept(self, peer: str, accept: Accept, out: Outbox) -> None:
-        if not self.peers.hears(peer):
+        if not self._is_of_our_time(peer, accept.ballot, out):
             return
-        if place_of(accept.ballot) != self._names.index(peer):
-            raise ProtocolError(f"ballot {accept.ballot} is not {peer}'s")
         for value in accept.values:
             check_value(value)
         self.liveness.see(accept.ballot)
@@ -256,48 +282,79 @@ class Replica:
         self.execute(out)
 
     def on_learn(self, peer: str, learn: Learn, out: Outbox) -> None:
-        if self.peers.hears(peer):
+        # Votes of another epoch are counted by other rules; what came of them is asked for.
+        if self.peers.hears(peer) and epoch_of(learn.ballot) == self.roster.epoch and peer in self.roster.voters:
             for slot in learn.slots:
                 self.decided.vote(learn.ballot, slot, peer)
             self.execute(out)
 
+    def _is_of_our_time(self, peer: str, ballot: int, out: Outbox) -> bool:
+        """Whether a leader, or one that wants to be, has the same voters as we. One that has older ones is told so; if
+        its are newer, we have to catch up first. Raises ProtocolError if the ballot is another one's."""
+        if not self.peers.hears(peer):
+            return False
+        if epoch_of(ballot) < self.roster.epoch:
+            out.send(peer, CanvassAnswer(ballot, False, self._floor()), after=NOW)
+            return False
+        if epoch_of(ballot) > self.roster.epoch:
+            self.liveness.executed[peer] = max(self.liveness.executed.get(peer, 0), self.decided.executed + 1)
+            self.catching_up.later(out)
+            return False
+        if place_of(ballot) != self.roster.place_of(peer):
+            raise ProtocolError(f"ballot {ballot} is not {peer}'s")
+        return True
+
+    def _floor(self) -> int:
+        """What was promised; and that nothing below our epoch will be."""
+        return max(self.acceptor.promised, next_ballot(0, 0, self.roster.epoch) if self.roster.epoch else 0)
+
     # ------------------------------------------------------------------------------------------------------ proposer
     def _canvass(self, out: Outbox) -> None:
         """Asks who would follow; nothing is promised by that, and no ballot is used up."""
-        self._canvassed = next_ballot(max(self.liveness.highest, self.acceptor.promised), self._place)
+        if epoch_of(self.liveness.highest) > self.roster.epoch:
+            self.catching_up.ask(out)  # the voters are others by now
+            return
+        self._canvassed = self._next_ballot()
         self._supporters = {self.settings.name}
         self.peers.tell_all(Canvass(self._canvassed, self.decided.executed), out, now=True)
         self._count_support(out)
 
+    def _next_ballot(self) -> int:
+        above = max(self.liveness.highest, self.acceptor.promised)
+        return next_ballot(above, self.roster.place_of(self.settings.name), self.roster.epoch)
+
     def on_canvass(self, peer: str, canvass: Canvass, out: Outbox) -> None:
-        if self.peers.hears(peer):
+        if self._is_of_our_time(peer, canvass.ballot, out) and self.roster.is_voter:
             trusting = self.is_leading or (self.liveness.trusts_leader(out.now) and self.liveness.leader != peer)
             near = canvass.executed >= self.decided.executed or self.decided.knows(canvass.executed + 1)
             yes = not trusting and near and canvass.ballot > self.acceptor.promised
-            out.send(peer, CanvassAnswer(canvass.ballot, yes, self.acceptor.promised), after=NOW)
+            out.send(peer, CanvassAnswer(canvass.ballot, yes, self._floor()), after=NOW)
 
     def on_canvass_answer(self, peer: str, answer: CanvassAnswer, out: Outbox) -> None:
         if not self.peers.hears(peer):
             return
         self.liveness.see(answer.promised)
-        if answer.yes and answer.ballot == self._canvassed:
+        if epoch_of(answer.promised) > self.roster.epoch:
+            self._step_down_below(answer.promised, out)
+            self.catching_up.ask(out)
+        elif answer.yes and answer.ballot == self._canvassed and peer in self.roster.voters:
             self._supporters.add(peer)
             self._count_support(out)
 
     def _count_support(self, out: Outbox) -> None:
-        if self._canvassed and len(self._supporters) >= self._quorum and not self.is_leading:
+        if self._canvassed and len(self._supporters) >= self.roster.quorum and not self.is_leading:
             self._canvassed = 0
             self._prepare(out)
 
     def renew(self, out: Outbox) -> None:
         """Takes a higher ballot without leaving: clients stay, and what they ask for waits. What was proposed in the
         ballot before is picked like anyone's votes."""
-        if self.is_leading:
+        if self.is_leading and epoch_of(self.liveness.highest) <= self.roster.epoch:
             self._prepare(out)
             self._beat(out)
 
     def _prepare(self, out: Outbox) -> None:
-        ballot = next_ballot(max(self.liveness.highest, self.acceptor.promised), self._place)
+        ballot = self._next_ballot()
         self.liveness.see(ballot)
         first = self.decided.executed + 1
         self.proposer.prepare(ballot, first)
@@ -308,7 +365,8 @@ class Replica:
         self.peers.tell_all(Prepare(ballot, first), out)
 
     def on_promise(self, peer: str, promise: Promise, out: Outbox) -> None:
-        if self.peers.hears(peer) and promise.ballot == self.proposer.ballot and promise.part <= promise.last:
+        counts = self.peers.hears(peer) and peer in self.roster.voters
+        if counts and promise.ballot == self.proposer.ballot and promise.part <= promise.last:
             whole = self._promise_parts.add(peer, promise)
             if whole is not None:
                 self._count_promise(peer, whole, out)
@@ -353,6 +411,7 @@ class Replica:
         self.is_serving = False
         self.proposer.step_down()
         self._own_promise = None
+        self.changing.give_up(f"{self.settings.name} leads no more")
         if led:
             out.report("deposed", replica=self.settings.name)
             self.liveness.deposed()
@@ -376,15 +435,63 @@ class Replica:
                     self.applied(outputs, out)
             if entry.trim_before:
                 self._trim(entry.trim_before, out)
+            if entry.change is not None:
+                self._change(entry.change, out)
         self._serve_if_caught_up(out)
 
     def _trim(self, before: int, out: Outbox) -> None:
         """By a decided command, so at the same slot everywhere; each keeps its own snapshot of the same state."""
-        self.settle(out)
-        state = self._application.get_state()
-        self.snapshots.keep(make_state(self.decided.executed, self.commands, state), out)
+        self._snapshot(out)
         self.acceptor.trim(before, out)
         self.decided.trim(before - self.settings.trim_keep)
+
+    def _snapshot(self, out: Outbox) -> None:
+        self.settle(out)
+        state = self._application.get_state()
+        self.snapshots.keep(make_state(self.decided.executed, self.commands, state, self.roster.membership), out)
+
+    # --------------------------------------------------------------------------------------------------- membership
+    def _change(self, change: Change, out: Outbox) -> None:
+        """A change of the membership was decided. The snapshot makes sure that whoever promises or votes in the new
+        epoch never wakes up in an old one: it would have promised more than it may use."""
+        before = self.roster.membership
+        now = changed(before, change)
+        if now is not before:
+            self.roster.set(now)
+            self._snapshot(out)
+            out.report("membership", replica=self.settings.name, number=now.number, change=str(change))
+            self._follow_change(before, out)
+
+    def _follow_change(self, before: Membership, out: Outbox) -> None:
+        """The membership is another one, and a snapshot that says so is on its way to the disk."""
+        self.liveness.forget([member.name for member in before.members if member.name not in self.roster.names])
+        self.peers.on_changed(out)
+        if self.roster.epoch == before.epoch:
+            return
+        self.decided.forget_votes()
+        self._canvassed = 0
+        if self.settings.name not in self.roster.names:
+            self.peers.formation.remove()
+            self._removed(out)
+        elif self.is_leading and self.roster.is_voter:
+            self._prepare(out)  # the ballots before are those of other voters
+            self._beat(out)
+        elif self.proposer.phase is not Phase.FOLLOWING:
+            self._step_down(out)
+        early, self._prepare_ahead = self._prepare_ahead, None
+        if early is not None:
+            self.on_prepare(*early, out)
+
+    def _removed(self, out: Outbox) -> None:
+        """The others went on without us."""
+        out.report("removed", replica=self.settings.name)
+        if self.proposer.phase is not Phase.FOLLOWING:
+            self._step_down(out)
+
+    def change(self, change: Change, out: Outbox) -> str:
+        """An operator asks for a change of the group: what is against it, if something is."""
+        problem = report.not_leading(self)
+        return problem or self.changing.ask(change, out)
 
     # ----------------------------------------------------------------------------------------------------- liveness
     def _beat(self, out: Outbox) -> None:
@@ -395,27 +502,30 @@ class Replica:
     def on_heartbeat(self, peer: str, beat: Heartbeat, out: Outbox) -> None:
         if not self.peers.hears(peer):
             return
-        if place_of(beat.ballot) != self._names.index(peer):
-            raise ProtocolError(f"ballot {beat.ballot} is not {peer}'s")
+        # The leader of a later epoch leads, though we can't vote for it yet; it is followed, and asked.
+        if epoch_of(beat.ballot) <= self.roster.epoch and not self._is_of_our_time(peer, beat.ballot, out):
+            return
         if beat.ballot < self.acceptor.promised:
             out.send(peer, Refused(self.acceptor.promised))
             return
         self._step_down_below(beat.ballot, out)
         before = self.liveness.leader
         self._canvassed = 0  # there is a leader: support that comes late is not used against it
-        self.liveness.heard(beat.ballot, beat.executed, out.now)
+        self.liveness.heard(peer, beat.ballot, beat.executed, out.now)
         if self.liveness.leader != before:
             self.followed(out)
         self._set_timer(out)
         executed = self.decided.executed
-        out.send(peer, HeartbeatSeen(beat.ballot, executed, beat.number, self._held()), after=NOW)
+        seen = HeartbeatSeen(beat.ballot, executed, beat.number, self._held())
+        # What a learner says that it has is what it will vote with: not before it is on the disk.
+        out.send(peer, seen, after=NOW if self.roster.is_voter else LATEST)
         if beat.executed > executed or self.decided.is_behind:
             self.catching_up.later(out)
 
     def _held(self) -> int:
         """Up to which slot all that came of it is on the disk, as far as we know."""
         held = self._holding.look(self.decided.executed, *self.extent())
-        return held if self.is_whole() else 0
+        return held if self.is_whole() and not self.peers.formation.is_joining else 0
 
     def on_heartbeat_seen(self, peer: str, seen: HeartbeatSeen, out: Outbox) -> None:
         if self.peers.hears(peer) and self.is_leading and seen.ballot == self.proposer.ballot:
@@ -441,10 +551,18 @@ class Replica:
                         self._give_up(out)
                     else:
                         self._beat(out)
+                        self._hand_over_if_leaving(out)
             case "repeat":
                 self._repeat(out)
             case _:
                 broken("a timer of the replica has a known name", key=key)
+
+    def _hand_over_if_leaving(self, out: Outbox) -> None:
+        """A leader is not removed by itself: it could not lead those who are left to the end of it."""
+        if self.is_serving and self.changing.must_hand_over:
+            stays = [peer for peer in self.liveness.answers_lately(out.now) if peer in self.roster.voters]
+            if stays:
+                self.transfer(max(stays, key=lambda peer: self.liveness.executed.get(peer, 0)), out)
 
     def _lose_patience(self, out: Outbox) -> None:
         if self.is_leading:
@@ -452,7 +570,8 @@ class Replica:
         heard = 1 + len(self.peers.heard)
         if self.liveness.wants_to_lead(out.now) and self.peers.is_formed:
             self.liveness.attempt(out.now)
-            if heard >= self._quorum and self.is_whole():  # with too few there is nothing to lead
+            able = self.is_whole() and self.roster.is_voter
+            if heard >= self.roster.quorum and able:  # with too few there is nothing to lead
                 self._canvass(out)
         elif not self.peers.is_formed:
             self.liveness.attempt(out.now)
@@ -488,8 +607,13 @@ class Replica:
         may be needed for what this replica lacks."""
         if self.is_leading:
             self._step_down(out)  # with a state of another it may lack what is no part of it
+        before = self.roster.membership
+        if state.membership is not None and state.membership.number < before.number:
+            return  # of a time before we were added
         self._restore(state)
         self.snapshots.keep(state, out)
+        if self.roster.membership.number != before.number:
+            self._follow_change(before, out)
         self.restored(out)
         self.execute(out)
 
@@ -505,7 +629,8 @@ class Replica:
 
     def on_take_over(self, peer: str, message: TakeOver, out: Outbox) -> None:
         asked = self.peers.hears(peer) and self.liveness.leader == peer and message.ballot == self.liveness.highest
-        if asked and not self.is_leading and self.peers.is_formed and self.is_whole():
+        able = self.peers.is_formed and self.is_whole() and self.roster.is_voter
+        if asked and able and not self.is_leading and epoch_of(message.ballot) == self.roster.epoch:
             self._prepare(out)
 
     def measure(self) -> dict[str, int]:
@@ -519,3 +644,4 @@ class Replica:
         self.acceptor.check_invariants()
         self.proposer.check_invariants()
         self.decided.check_invariants()
+        require(epoch_of(self.acceptor.promised) <= self.roster.epoch, "nothing is promised to voters of the future")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.protocols.paxos.ballots import quorum, tolerated
+from holdfast.protocols.paxos.ballots import tolerated
 from holdfast.protocols.paxos.proposer import Phase
 
 if TYPE_CHECKING:
@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 def measures(replica: Replica) -> dict[str, int]:
     executed, peers = replica.decided.executed, replica.peers
     # A machine that hangs keeps its links: a leader knows better who is there.
-    there = min(len(peers.heard), replica.liveness.answering) if replica.is_leading else len(peers.heard)
-    more = 1 + there - quorum(len(peers.names))
+    voters = replica.roster.voters
+    heard = [peer for peer in peers.heard if peer in voters]
+    there = min(len(heard), replica.liveness.answering) if replica.is_leading else len(heard)
+    more = replica.roster.is_voter + there - replica.roster.quorum
     return {
         "replica_ballot": replica.acceptor.promised,
         "replica_slots_executed": executed,
@@ -26,31 +28,51 @@ def measures(replica: Replica) -> dict[str, int]:
         "replica_elections_total": replica.elections,
         "replica_peers": len(peers.heard),
         "replica_survives": max(0, more) if peers.is_formed else 0,
-        "replica_tolerates": tolerated(len(peers.names)),
+        "replica_tolerates": tolerated(len(voters)),
     }
 
 
 def facts(replica: Replica) -> dict[str, str]:
     phase = Phase.LEADING if replica.is_leading else replica.proposer.phase
     role = phase if replica.peers.is_formed else replica.peers.formation.standing
-    told = {"role": role.value, "leader": replica.liveness.leader, "protocol": replica.settings.protocol.value}
+    membership = replica.roster.membership
+    learns = replica.peers.is_formed and not replica.roster.is_voter
+    told = {
+        "role": "learning" if learns else role.value,
+        "leader": replica.liveness.leader,
+        "protocol": membership.protocol.value,
+    }
+    told["members"] = ", ".join(member.name + ("" if member.votes else " (learner)") for member in membership.members)
+    told["change"] = replica.changing.under_way
+    told["change_problem"] = replica.changing.problem
+    told = {name: text for name, text in told.items() if text or name == "leader"}
     disagreements = replica.peers.formation.disagreements
     differs = [f"{peer} has another site file: {what}" for peer, what in disagreements.items()]
+    if replica.peers.is_formed and replica.roster.difference:
+        differs.append(replica.roster.difference)
     return {**told, "problem": "; ".join(differs)} if differs else told
+
+
+def not_leading(replica: Replica) -> str:
+    """That it does not lead, and who does; empty if it leads."""
+    leader = replica.liveness.leader
+    if replica.is_leading:
+        return ""
+    return f"{replica.settings.name} does not lead; " + (f"{leader} does" if leader else "nobody does now")
 
 
 def objection(replica: Replica, to: str) -> str:
     """Why the replica can't let `to` lead in its place; empty if it can."""
-    name, leader, peers = replica.settings.name, replica.liveness.leader, replica.peers
+    name, peers = replica.settings.name, replica.peers
     behind = replica.decided.executed - replica.liveness.executed.get(to, 0)
-    if not replica.is_leading:
-        return f"{name} does not lead; " + (f"{leader} does" if leader else "nobody does now")
+    if problem := not_leading(replica):
+        return problem
     if not to:
         return "no other replica can be reached"
     if to == name:
         return f"{to} leads already"
-    if to not in peers.names:
-        return f"there is no replica {to!r}; there is {', '.join(peers.names)}"
+    if to not in replica.roster.voters:
+        return f"there is no replica {to!r} that votes; there is {', '.join(replica.roster.voters)}"
     if to not in peers.heard:
         return f"{to} can't be reached"
     if behind > max(replica.settings.trim_keep, replica.settings.pipeline):

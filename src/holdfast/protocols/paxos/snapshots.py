@@ -29,7 +29,7 @@ class Snapshots:
         for record in records:
             if not isinstance(record, ReplicaState):
                 broken("a replica keeps states", record=type(record).__name__)
-            same = make_state(record.slot, record.commands, record.state).digest == record.digest
+            same = make_state(record.slot, record.commands, record.state, record.membership).digest == record.digest
             require(same, "a snapshot is what it was", slot=record.slot)
             self._take(record)
 

@@ -3,21 +3,48 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Final
 
+import msgspec
+
+from holdfast.protocols.paxos.membership import Membership
 from holdfast.protocols.paxos.messages import ReplicaState, SnapshotPart
 
 
-def digest_of(slot: int, commands: int, state: bytes) -> bytes:
-    return hashlib.sha256(b"%d %d " % (slot, commands) + state).digest()
+class _Header(msgspec.Struct, frozen=True, array_like=True):
+    """What travels in front of the state."""
+
+    commands: int
+    membership: Membership | None
 
 
-def make_state(slot: int, commands: int, state: bytes) -> ReplicaState:
-    return ReplicaState(slot, commands, state, digest_of(slot, commands, state))
+_read_header = msgspec.msgpack.Decoder(_Header).decode
+_LENGTH: Final = 4  # bytes
+
+
+def _header(commands: int, membership: Membership | None) -> bytes:
+    return msgspec.msgpack.encode(_Header(commands, membership))
+
+
+def make_state(slot: int, commands: int, state: bytes, membership: Membership | None = None) -> ReplicaState:
+    digest = hashlib.sha256(b"%d " % slot + _header(commands, membership) + state).digest()
+    return ReplicaState(slot, commands, state, digest, membership)
 
 
 def pack(state: ReplicaState) -> bytes:
-    """The bytes that travel: the number of commands, then the state."""
-    return state.commands.to_bytes(8, "big") + state.state
+    """The bytes that travel."""
+    header = _header(state.commands, state.membership)
+    return len(header).to_bytes(_LENGTH, "big") + header + state.state
+
+
+def unpack(slot: int, data: bytes) -> ReplicaState | None:
+    """The other way round; None if they are no state at all."""
+    end = _LENGTH + int.from_bytes(data[:_LENGTH], "big")
+    try:
+        header = _read_header(data[_LENGTH:end])
+    except msgspec.DecodeError:
+        return None
+    return make_state(slot, header.commands, data[end:], header.membership)
 
 
 class IncomingSnapshot:
@@ -47,8 +74,5 @@ class IncomingSnapshot:
             return None
         data, slot = bytes(self._data), self.slot
         self.__init__()  # type: ignore[misc]
-        if len(data) < 8:
-            return None
-        commands, state = int.from_bytes(data[:8], "big"), data[8:]
-        whole = make_state(slot, commands, state)
-        return whole if whole.digest == part.digest else None
+        whole = unpack(slot, data)
+        return whole if whole is not None and whole.digest == part.digest else None

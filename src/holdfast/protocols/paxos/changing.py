@@ -1,0 +1,115 @@
+"""Changing the group while it serves: what a leader does next about the membership (D4-F4).
+
+What has begun is in the membership itself, so that any leader goes on with it: a learner is made a voter when it has
+what the others have, and one that is to go is removed. Nothing is done that would leave too few who answer.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.kernel.outbox import Outbox
+from holdfast.protocols.paxos.ballots import quorum
+from holdfast.protocols.paxos.liveness import Liveness
+from holdfast.protocols.paxos.membership import AddLearner, Change, Promote, Remove, changed, objection
+from holdfast.protocols.paxos.peers import Peers
+from holdfast.protocols.paxos.roster import Roster
+from holdfast.protocols.paxos.settings import PaxosSettings
+
+
+class Changing:
+    """`problem` is why the last thing that an operator asked for was given up; empty while it goes well."""
+
+    def __init__(self, settings: PaxosSettings, roster: Roster, liveness: Liveness, peers: Peers) -> None:
+        self.problem = ""
+        self._settings = settings
+        self._roster = roster
+        self._liveness = liveness
+        self._peers = peers
+        self._wanted: Change | None = None  # asked for, and not proposed yet
+        self._wanted_until = 0
+
+    def ask(self, change: Change, out: Outbox) -> str:
+        """An operator wants a change: what is against it, or nothing, and it is under way. The disk of a replica that
+        is to be added is not known yet: it is dialled, and says which it has."""
+        if self._wanted is not None:
+            return f"{self._describe(self._wanted)} already"
+        told = msgspec.structs.replace(change, disk="?") if isinstance(change, AddLearner) else change
+        problem = objection(self._roster.membership, told)
+        if problem:
+            return problem
+        self.problem, self._wanted = "", change
+        self._wanted_until = out.now + self._settings.invited_within
+        if isinstance(change, AddLearner):
+            self._peers.invite(change.name, change.peer_address, out)
+        return ""
+
+    def due(self, executed: int, out: Outbox) -> Change | None:
+        """What is to be proposed now, as soon as everything before it is decided."""
+        if self._wanted is not None:
+            return self._asked_for(out)
+        for member in self._roster.membership.members:
+            if not member.votes and self._is_caught_up(member.name, executed):
+                return self._if_enough(Promote(member.name), out)
+            if member.leaving and member.name != self._roster.name:
+                return self._if_enough(Remove(member.name), out)
+        return None
+
+    def _asked_for(self, out: Outbox) -> Change | None:
+        change = self._wanted
+        assert change is not None
+        problem = ""
+        if isinstance(change, AddLearner):
+            formation = self._peers.formation
+            disk = formation.candidates.get(change.name, "")
+            change = msgspec.structs.replace(change, disk=disk)
+            if not disk:
+                if out.now < self._wanted_until:
+                    return None
+                why = formation.disagreements.get(change.name)
+                problem = f"{change.name} has another site file: {why}" if why else f"{change.name} did not answer"
+        problem = problem or objection(self._roster.membership, change)
+        if problem:
+            self.give_up(problem)
+            return None
+        return change
+
+    def _is_caught_up(self, learner: str, executed: int) -> bool:
+        return executed - self._liveness.held.get(learner, 0) <= self._settings.caught_up_slots
+
+    def _if_enough(self, change: Change, out: Outbox) -> Change | None:
+        """Not when too few of those who would vote then answer: the group would stand still."""
+        voters = changed(self._roster.membership, change).voters
+        there = {self._roster.name, *self._liveness.answers_lately(out.now)}
+        return change if sum(voter in there for voter in voters) >= quorum(len(voters)) else None
+
+    @property
+    def must_hand_over(self) -> bool:
+        """Whether this leader is to go: another one has to lead first."""
+        own = self._roster.find(self._roster.name)
+        return self._wanted is None and own is not None and own.leaving
+
+    def proposed(self) -> None:
+        """What was due is on its way."""
+        self._wanted = None
+        self._peers.uninvite()
+
+    def give_up(self, problem: str) -> None:
+        """This replica leads no more, or something is against it."""
+        if self._wanted is not None:
+            self.problem = f"{self._describe(self._wanted)}: {problem}"
+        self._wanted = None
+        self._peers.uninvite()
+
+    @property
+    def under_way(self) -> str:
+        """What is being done, in words."""
+        if self._wanted is not None:
+            return self._describe(self._wanted)
+        return self._roster.membership.under_way
+
+    def _describe(self, change: Change) -> str:
+        if isinstance(change, AddLearner):
+            instead = f" for {change.replaces}" if change.replaces else ""
+            return f"{change.name} at {change.peer_address} is to be added{instead}"
+        return f"{type(change).__name__.lower()} {getattr(change, 'name', '')}".strip()

@@ -1,0 +1,55 @@
+"""The members of the group as one replica knows them now; everything that counts votes looks here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from holdfast.protocols.paxos.ballots import fast_quorum, quorum
+from holdfast.protocols.paxos.membership import GroupMember, Membership
+from holdfast.protocols.paxos.settings import Member
+
+
+class Roster:
+    """`name` is our own. Addresses in the site file are newer than what the group wrote down, where it has them."""
+
+    def __init__(self, name: str, membership: Membership, site: Iterable[Member]) -> None:
+        self.name = name
+        self._site = {member.name: member for member in site}
+        self.set(membership)
+
+    def set(self, membership: Membership) -> None:
+        self.membership = membership
+        self.epoch = membership.epoch
+        self.voters = membership.voters
+        self.names = tuple(member.name for member in membership.members)
+        self.quorum = quorum(len(self.voters))
+        self.fast_quorum = fast_quorum(len(self.voters))
+        self.is_voter = self.name in self.voters
+
+    def find(self, name: str) -> GroupMember | None:
+        return self.membership.find(name)
+
+    def place_of(self, name: str) -> int:
+        """Whose ballots are its own; -1: nobody's."""
+        member = self.find(name)
+        return -1 if member is None else member.place
+
+    def disk_of(self, name: str) -> str:
+        member = self.find(name)
+        return "" if member is None else member.disk
+
+    def peer_address(self, name: str) -> str:
+        member = self._site.get(name) or self.find(name)
+        return "" if member is None else member.peer_address
+
+    def client_address(self, name: str) -> str:
+        member = self._site.get(name) or self.find(name)
+        return "" if member is None else member.client_address
+
+    @property
+    def difference(self) -> str:
+        """How the site file differs from the group as it is; empty if it does not."""
+        listed = [name for name in self._site if name not in self.names]
+        unlisted = [name for name in self.names if name not in self._site]
+        said = [f"the site file lists {', '.join(listed)}, no member of the group"] if listed else []
+        return "; ".join(said + ([f"it does not list {', '.join(unlisted)}, a member"] if unlisted else []))
