@@ -1,0 +1,191 @@
+"""Viewership, the replicated application of ZapViewers (D4-A10, D4-B9, D4-G4).
+
+It is shown the events on topic `zap`, whose payloads are lines of set-top boxes, and answers with events of its own,
+at most every `every_ms` of the time that comes with the events (D4-B11):
+
+- `zap-top`, if the ten most watched channels or their viewers have changed: the payload is a JSON list of
+  `[channel, viewers]`; the attributes are `position` (the last event that is counted), `viewers` (in total), `channels`
+  (that somebody watches) and `first` (the most watched one).
+- `zap-viewers` for each channel whose viewers have changed: attributes `channel`, `viewers` and `position`.
+
+So a subscriber to the top list and one to a single channel need nothing but filters: `topic = 'zap-top'`, and
+`topic = 'zap-viewers' AND channel = '…'`. Nothing is said while no event comes: there is no clock here.
+
+Clients ask in JSON, and get JSON:
+
+    {"ask": "num_viewers", "channel": "Kanal Nord"}  →  {"channel": "Kanal Nord", "viewers": 812}
+    {"ask": "top_list", "n": 10}                     →  {"top": [["Kanal Nord", 812], …]}
+    {"ask": "counts"}                                →  {"events": …, "lines": …, "malformed": …, "anomalies": …,
+                                                         "boxes": …, "watching": …, "sample": […], "digest": "…"}
+
+Anything else gets `{"error": "…"}`. All of it is a function of the events and requests in their order, so that equal
+replicas stay equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+
+from holdfast.apps.zapviewers.audience import Audience, ChannelViewers
+from holdfast.kernel.time import MILLISECOND
+from holdfast.model.values import Value
+
+ZAP = "zap"
+TOP = "zap-top"
+VIEWERS = "zap-viewers"
+TOP_CHANNELS = 10
+EVERY_MS = 1000
+ASKED_CHANNELS_MAX = 1000
+REQUEST_BYTES_MAX = 512
+
+
+class Derived(msgspec.Struct, frozen=True):
+    """An event to publish because of another one."""
+
+    topic: str
+    attributes: dict[str, Value]
+    payload: bytes = b""
+
+
+class _NumViewers(msgspec.Struct, frozen=True, tag_field="ask", tag="num_viewers", forbid_unknown_fields=True):
+    channel: str
+
+
+class _TopList(msgspec.Struct, frozen=True, tag_field="ask", tag="top_list", forbid_unknown_fields=True):
+    n: Annotated[int, msgspec.Meta(ge=0, le=ASKED_CHANNELS_MAX)] = TOP_CHANNELS
+
+
+class _Counts(msgspec.Struct, frozen=True, tag_field="ask", tag="counts", forbid_unknown_fields=True):
+    pass
+
+
+_Request: TypeAlias = _NumViewers | _TopList | _Counts
+_decode_request = msgspec.json.Decoder(_Request).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class _State(msgspec.Struct, frozen=True, array_like=True):
+    events: int
+    told_at: int
+    told_counts: list[tuple[bytes, int]]
+    told_top: list[tuple[str, int]]
+    audience: bytes
+
+
+class Viewership:
+    """Counts viewers. `every_ms` must be the same at all replicas."""
+
+    topics = frozenset({ZAP})
+
+    def __init__(self, every_ms: int = EVERY_MS) -> None:
+        self.audience = Audience()
+        self._every = every_ms * MILLISECOND
+        self._events = 0
+        self._told_at = 0
+        self._told_counts: dict[bytes, int] = {}
+        self._told_top: list[ChannelViewers] = []
+        self._digest = ""  # of the present state, if it was asked for since the last event; no part of the state
+
+    # ------------------------------------------------------------------------------------------------------ questions
+    def num_viewers(self, channel: str) -> int:
+        """How many watch a channel."""
+        return self.audience.num_viewers(channel)
+
+    def compute_top_list(self, n: int) -> list[ChannelViewers]:
+        """The n channels that most watch; equals by name."""
+        return self.audience.compute_top_list(n)
+
+    def execute(self, request: bytes) -> bytes:
+        """Answers one question; a bad one with an error."""
+        if len(request) > REQUEST_BYTES_MAX:
+            return _error(f"a request has at most {REQUEST_BYTES_MAX} bytes")
+        try:
+            asked: _Request = _decode_request(request)
+        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            return _error(str(problem))
+        match asked:
+            case _NumViewers(channel=channel):
+                return _encode({"channel": channel, "viewers": self.num_viewers(channel)})
+            case _TopList(n=n):
+                return _encode({"top": self.compute_top_list(n)})
+            case _Counts():
+                return _encode(self._counts())
+
+    def _counts(self) -> dict[str, Any]:
+        audience = self.audience
+        if not self._digest:
+            self._digest = sha256(self.get_state()).hexdigest()
+        return {
+            "events": self._events,
+            "lines": audience.lines,
+            "malformed": audience.malformed,
+            "anomalies": audience.anomalies,
+            "boxes": audience.boxes,
+            "watching": audience.watching,
+            "sample": [
+                {"position": position, "line": line.decode("utf-8", "backslashreplace"), "reason": reason}
+                for position, line, reason in audience.sample
+            ],
+            "digest": self._digest,
+        }
+
+    # --------------------------------------------------------------------------------------------------------- events
+    def observe(
+        self, number: int, wall: int, topic: str, attributes: Mapping[str, Value], payload: bytes
+    ) -> Sequence[Derived]:
+        """Takes the lines of an event, and gives what is to be published by now."""
+        if topic != ZAP:
+            return ()
+        self._events += 1
+        self._digest = ""
+        self.audience.take(payload, number)
+        # A clock that was set back must not silence us until it has caught up.
+        self._told_at = min(self._told_at, wall)
+        if wall - self._told_at < self._every:
+            return ()
+        self._told_at = wall
+        return self._tell(number)
+
+    def _tell(self, position: int) -> list[Derived]:
+        counts, told = self.audience.counts(), self._told_counts
+        changed = sorted(name for name, viewers in counts.items() if viewers != told.get(name, 0))
+        if not changed:
+            return []
+        self._told_counts = counts
+        derived = []
+        top = self.compute_top_list(TOP_CHANNELS)
+        if top != self._told_top:
+            self._told_top = top
+            attributes: dict[str, Value] = {
+                "position": position,
+                "viewers": sum(counts.values()),
+                "channels": sum(map(bool, counts.values())),
+                "first": top[0].channel if top else "",
+            }
+            derived.append(Derived(TOP, attributes, _encode(top)))
+        for name in changed:
+            derived.append(Derived(VIEWERS, {"channel": name.decode(), "viewers": counts[name], "position": position}))
+        return derived
+
+    # ---------------------------------------------------------------------------------------------------------- state
+    def get_state(self) -> bytes:
+        """The whole state; equal bytes mean equal futures."""
+        told = sorted(item for item in self._told_counts.items() if item[1])
+        top = [(channel, viewers) for channel, viewers in self._told_top]
+        return msgspec.msgpack.encode(_State(self._events, self._told_at, told, top, self.audience.get_state()))
+
+    def set_state(self, state: bytes) -> None:
+        """Replaces the whole state."""
+        new = msgspec.msgpack.decode(state, type=_State)
+        self._events, self._told_at, self._told_counts = new.events, new.told_at, dict(new.told_counts)
+        self._told_top = [ChannelViewers(*entry) for entry in new.told_top]
+        self.audience.set_state(new.audience)
+        self._digest = ""
+
+
+def _error(problem: str) -> bytes:
+    return _encode({"error": problem})
