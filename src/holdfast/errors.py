@@ -7,6 +7,7 @@
     ├── SiteError           a site file that describes no site                     (a ValueError)
     ├── TopologyError       a graph that can't be made as asked                    (a ValueError)
     ├── ScenarioError       a simulation that can't be run as written              (a ValueError)
+    ├── ZapError            a log of set-top boxes that can't be made as asked     (a ValueError)
     ├── IndexIdError
     │   ├── DuplicateId     an id that the index holds already                     (a ValueError)
     │   └── UnknownId       an id that the index does not hold                     (a KeyError)
@@ -151,6 +152,10 @@ class ScenarioError(HoldfastError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.where}: {self.problem}; {self.remedy}"
+
+
+class ZapError(HoldfastError, ValueError):
+    """A synthetic log of set-top boxes that can't be made as asked."""
 
 
 class IndexIdError(HoldfastError):

@@ -20,7 +20,8 @@ ROWS = [
     {"storage"},
     {"sim", "runtime", "testing"},
     {"client", "qos", "spark"},
-    {"apps", "cli"},
+    {"apps"},
+    {"cli"},
 ]
 RANK = {layer: rank for rank, row in enumerate(ROWS) for layer in row}
 
@@ -164,6 +165,7 @@ def test_an_import_that_points_upwards_is_caught(source: str) -> None:
         ("errors.py", "from holdfast.model import Filter"),
         ("qos/planner.py", "from holdfast.spark import sweep"),
         ("protocols/paxos/replica.py", "from ...broker import site"),
+        ("apps/viewer.py", "from holdfast.cli.main import main"),
     ],
 )
 def test_an_import_sideways_or_from_the_bottom_is_caught(path: str, source: str) -> None:
@@ -180,6 +182,7 @@ def test_an_import_sideways_or_from_the_bottom_is_caught(path: str, source: str)
         ("matching/__init__.py", "from . import index\nfrom ..model.filter import Filter"),
         ("protocols/paxos/replica.py", "from ..sessions import session\nfrom ...kernel import node"),
         ("apps/viewer.py", "import holdfast\nfrom holdfast import Filter\nfrom holdfast.spark import source"),
+        ("cli/zap.py", "from holdfast.apps.zapviewers.generator import generate"),
         ("model/filter.py", "import holdfastening\nfrom math import inf\nimport_module(name)"),
     ],
 )
