@@ -21,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.machine import description
 from holdfast.apps.zapviewers.channels import INVENTED, read_channels
-from holdfast.apps.zapviewers.generator import ZapSettings, generate
+from holdfast.apps.zapviewers.generator import BOXES, ZapSettings, generate
 from holdfast.apps.zapviewers.publications import LINES_MAX, payloads
 from holdfast.apps.zapviewers.viewership import ZAP, Viewership
 
@@ -29,18 +29,18 @@ LINES_A_SECOND_TARGET = 300_000
 EVENTS_A_SECOND = 10
 
 
-def measure(channels: Sequence[str], runs: int, seconds: int) -> dict[str, float]:
+def measure(channels: Sequence[str], runs: int, seconds: int, boxes: int = BOXES) -> dict[str, float]:
     """The best of several runs of everything, by name."""
-    found = [_run(channels, seconds) for _ in range(runs)]
+    found = [_run(channels, seconds, boxes) for _ in range(runs)]
     best = {name: max(run[name] for run in found) for name in found[0] if name.endswith("a_second")}
     rest = {name: min(run[name] for run in found) for name in found[0] if not name.endswith("a_second")}
     return best | rest
 
 
-def _run(channels: Sequence[str], seconds: int) -> dict[str, float]:
+def _run(channels: Sequence[str], seconds: int, boxes: int) -> dict[str, float]:
     clock = time.perf_counter
     started = clock()
-    log = generate(ZapSettings(channels=channels))
+    log = generate(ZapSettings(channels=channels, boxes=boxes))
     texts = [next(log).text]
     set_up = clock() - started
 

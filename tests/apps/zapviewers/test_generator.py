@@ -112,6 +112,16 @@ def test_a_replayed_log_has_no_anomalies(
     assert audience.boxes <= boxes
 
 
+def test_a_replayed_day_of_few_boxes_has_no_anomalies() -> None:
+    """Few boxes are switched off and on again at once, and muted before, often enough to be seen."""
+    replay = Replay()
+    for turn in islice(generate(ZapSettings(day=DAY, start_s=0, boxes=10, rate=rate_max(10))), 86_400):
+        for line in turn.text.splitlines():
+            replay.see(line, turn.second)
+    assert replay.anomalies == []
+    assert replay.lines > 8_000
+
+
 def test_a_replay_finds_what_is_wrong() -> None:
     first, second = b"2026-03-01,00:00:03,10.0.0.1,A,B", b"2026-03-01,00:00:07,10.0.0.1,C,A"
     for lines, problem in (

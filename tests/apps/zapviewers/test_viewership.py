@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from itertools import islice
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.apps.zapviewers.generator import ZapSettings, generate
+from holdfast.apps.zapviewers.publications import payloads
 from holdfast.apps.zapviewers.viewership import Derived, Viewership
 from holdfast.model.filter import Filter
 from tests.apps.zapviewers.reports import payload, report, zap
@@ -156,6 +159,23 @@ def test_a_replica_that_took_over_a_state_goes_on_the_same() -> None:
     assert observe(other, 3, 2 * SECOND, zap(3, "A", "X")) == derived
     assert other.get_state() == one.get_state()
     assert ask(other, ask="counts") == ask(one, ask="counts")
+
+
+@pytest.mark.parametrize("moved_after", [1, 7, 20])
+def test_replicas_tell_the_same_wherever_one_took_over_a_state(moved_after: int) -> None:
+    turns = islice(generate(ZapSettings(boxes=2_000, rate=20.0)), 12)
+    events = list(payloads((turn.text for turn in turns), 20))
+    assert len(events) > 25
+    one, other = Viewership(every_ms=300), Viewership(every_ms=300)
+    for number, lines in enumerate(events, start=1):
+        derived = list(one.observe(number, number * SECOND // 10, "zap", {}, lines))
+        assert list(other.observe(number, number * SECOND // 10, "zap", {}, lines)) == derived
+        assert other.get_state() == one.get_state()
+        assert other.compute_top_list(1000) == one.compute_top_list(1000)
+        if number == moved_after:
+            other = Viewership(every_ms=300)
+            other.set_state(one.get_state())
+    assert (one.audience.malformed, one.audience.anomalies) == (0, 0)
 
 
 def test_states_do_not_depend_on_the_hashes_of_a_process() -> None:

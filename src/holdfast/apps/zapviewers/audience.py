@@ -19,13 +19,14 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import deque
-from heapq import nsmallest
+from heapq import nlargest
 from typing import NamedTuple
 
 import msgspec
 
 from holdfast.apps.zapviewers.lines import (
     LINE_BYTES_MAX,
+    POWER_OFF,
     POWER_ON,
     SOUND,
     STATUSES,
@@ -73,16 +74,16 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
 class Audience:
     """All boxes and channels that were heard of."""
 
-    __slots__ = ("_boxes", "_dates", "_names", "_numbers", "_viewers", "anomalies", "lines", "malformed", "sample")
+    __slots__ = ("_boxes", "_dates", "_numbers", "_viewers", "anomalies", "lines", "malformed", "names", "sample")
 
     def __init__(self) -> None:
         self.lines = 0
         self.malformed = 0
         self.anomalies = 0
+        self.names: list[str] = []  # of the channels, in the order in which they were heard of; the first has number 2
         self.sample: deque[Refused] = deque(maxlen=SAMPLE_LINES)
         self._boxes: dict[bytes, int] = {}
         self._numbers: dict[bytes, int] = {}
-        self._names = [b"", b""]
         self._viewers = [0, 0]
         self._dates: set[bytes] = set()  # that were found to be dates; says nothing about the past, and is no state
 
@@ -104,12 +105,18 @@ class Audience:
 
     def compute_top_list(self, n: int) -> list[ChannelViewers]:
         """The n channels that most watch, the most watched first, equals by name; none that nobody watches (D4-G4)."""
-        ranked = nsmallest(n, ((-count, name) for name, count in self.counts().items() if count))
-        return [ChannelViewers(name.decode(), -negative) for negative, name in ranked]
+        least = min(nlargest(n, self._viewers[2:]), default=0)
+        ranked = [
+            (-viewers, name)
+            for name, viewers in zip(self.names, self._viewers[2:], strict=True)
+            if viewers and viewers >= least
+        ]
+        ranked.sort()
+        return [ChannelViewers(name, -negative) for negative, name in ranked[:n]]
 
-    def counts(self) -> dict[bytes, int]:
-        """The viewers of every channel that was heard of."""
-        return dict(zip(self._names[2:], self._viewers[2:], strict=True))
+    def counts(self) -> list[int]:
+        """The viewers of every channel of `names`, in their order."""
+        return self._viewers[2:]
 
     # ---------------------------------------------------------------------------------------------------------- lines
     def take(self, payload: bytes, position: int = 0) -> None:
@@ -148,17 +155,26 @@ class Audience:
                 self._take_report(line, fields, position)
 
     def _take_report(self, line: bytes, fields: list[bytes], position: int) -> None:
-        heard_of = len(fields) == 4 and fields[2] in self._boxes
-        known = heard_of and fields[0] in self._dates and fields[1] in TIMES and fields[3] in STATUSES
-        if (not known or len(line) > LINE_BYTES_MAX) and not self._learn(line, fields, position):
+        if len(fields) != 4:
+            self._learn(line, fields, position)
             return
-        box, change = fields[2], STATUSES[fields[3]]
-        was = self._boxes[box]
+        date, time, box, status = fields
+        was = self._boxes.get(box, 0)
+        change = STATUSES.get(status)
+        plain = was and change is not None and date in self._dates and time in TIMES
+        if not plain or len(line) > LINE_BYTES_MAX:
+            if not self._learn(line, fields, position):
+                return
+            change = STATUSES[status]
         if change == SOUND:
             self.anomalies += was < 0
+        elif not was:
+            # A box that is new was entered as one that is on, and that is no anomaly.
+            if change == POWER_OFF:
+                self._boxes[box] = -UNKNOWN
+                self._viewers[UNKNOWN] -= 1
         elif (change == POWER_ON) == (was > 0):
-            # A box that is new was entered as one that is on: to be switched on is no anomaly then.
-            self.anomalies += heard_of
+            self.anomalies += 1
         else:
             self._boxes[box] = -was
             self._viewers[abs(was)] += 1 if was < 0 else -1
@@ -175,8 +191,8 @@ class Audience:
         self._dates.add(fields[0])
         for name in fields[3:] if len(fields) == 5 else ():
             if name not in self._numbers:
-                self._numbers[name] = len(self._names)
-                self._names.append(name)
+                self._numbers[name] = len(self._viewers)
+                self.names.append(name.decode())
                 self._viewers.append(0)
         if fields[2] not in self._boxes:
             self._boxes[fields[2]] = UNKNOWN
@@ -220,7 +236,7 @@ class Audience:
         self.__init__()  # type: ignore[misc]
         self.lines, self.malformed, self.anomalies = new.lines, new.malformed, new.anomalies
         self.sample.extend(Refused(*refused) for refused in new.sample)
-        self._names += new.channels
+        self.names = [name.decode() for name in new.channels]
         self._numbers = {name: number for number, name in enumerate(new.channels, start=2)}
         self._viewers += [0] * len(new.channels)
         addresses, states = array("I"), array("h")

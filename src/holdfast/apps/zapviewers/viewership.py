@@ -71,7 +71,7 @@ _encode = msgspec.json.Encoder().encode
 class _State(msgspec.Struct, frozen=True, array_like=True):
     events: int
     told_at: int
-    told_counts: list[tuple[bytes, int]]
+    told_counts: dict[str, int]
     told_top: list[tuple[str, int]]
     audience: bytes
 
@@ -86,7 +86,7 @@ class Viewership:
         self._every = every_ms * MILLISECOND
         self._events = 0
         self._told_at = 0
-        self._told_counts: dict[bytes, int] = {}
+        self._told_counts: list[int] = []  # by the audience's names
         self._told_top: list[ChannelViewers] = []
         self._digest = ""  # of the present state, if it was asked for since the last event; no part of the state
 
@@ -152,7 +152,10 @@ class Viewership:
 
     def _tell(self, position: int) -> list[Derived]:
         counts, told = self.audience.counts(), self._told_counts
-        changed = sorted(name for name, viewers in counts.items() if viewers != told.get(name, 0))
+        told += [0] * (len(counts) - len(told))
+        changed = {
+            name: now for name, now, before in zip(self.audience.names, counts, told, strict=True) if now != before
+        }
         if not changed:
             return []
         self._told_counts = counts
@@ -162,28 +165,35 @@ class Viewership:
             self._told_top = top
             attributes: dict[str, Value] = {
                 "position": position,
-                "viewers": sum(counts.values()),
-                "channels": sum(map(bool, counts.values())),
+                "viewers": sum(counts),
+                "channels": sum(map(bool, counts)),
                 "first": top[0].channel if top else "",
             }
             derived.append(Derived(TOP, attributes, _encode(top)))
-        for name in changed:
-            derived.append(Derived(VIEWERS, {"channel": name.decode(), "viewers": counts[name], "position": position}))
-        return derived
+        # By name: a replica that took over a state has heard of the channels in another order.
+        return derived + [
+            Derived(VIEWERS, {"channel": name, "viewers": changed[name], "position": position})
+            for name in sorted(changed)
+        ]
 
     # ---------------------------------------------------------------------------------------------------------- state
     def get_state(self) -> bytes:
         """The whole state; equal bytes mean equal futures."""
-        told = sorted(item for item in self._told_counts.items() if item[1])
+        told = {
+            name: viewers
+            for name, viewers in sorted(zip(self.audience.names, self._told_counts, strict=False))
+            if viewers
+        }
         top = [(channel, viewers) for channel, viewers in self._told_top]
         return msgspec.msgpack.encode(_State(self._events, self._told_at, told, top, self.audience.get_state()))
 
     def set_state(self, state: bytes) -> None:
         """Replaces the whole state."""
         new = msgspec.msgpack.decode(state, type=_State)
-        self._events, self._told_at, self._told_counts = new.events, new.told_at, dict(new.told_counts)
-        self._told_top = [ChannelViewers(*entry) for entry in new.told_top]
         self.audience.set_state(new.audience)
+        self._events, self._told_at = new.events, new.told_at
+        self._told_counts = [new.told_counts.get(name, 0) for name in self.audience.names]
+        self._told_top = [ChannelViewers(*entry) for entry in new.told_top]
         self._digest = ""
 
 
