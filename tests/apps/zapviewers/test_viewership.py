@@ -36,8 +36,8 @@ def test_top_list_and_changed_channels_are_derived() -> None:
     derived = observe(viewership, 5, SECOND, zap(1, "B", "X"), zap(2, "A", "X"), zap(3, "B", "X"))
     assert derived == [
         Derived("zap-top", {"position": 5, "viewers": 3, "channels": 2, "first": "B"}, b'[["B",2],["A",1]]'),
-        Derived("zap-viewers", {"channel": "A", "viewers": 1, "position": 5}),
-        Derived("zap-viewers", {"channel": "B", "viewers": 2, "position": 5}),
+        Derived("zap-viewers", {"channel": "A", "viewers": 1, "position": 5}, b""),
+        Derived("zap-viewers", {"channel": "B", "viewers": 2, "position": 5}, b""),
     ]
 
 
@@ -47,7 +47,7 @@ def test_a_channel_that_everybody_left_is_told_of() -> None:
     derived = observe(viewership, 2, 2 * SECOND, report(1, "power off"))
     assert derived == [
         Derived("zap-top", {"position": 2, "viewers": 0, "channels": 0, "first": ""}, b"[]"),
-        Derived("zap-viewers", {"channel": "A", "viewers": 0, "position": 2}),
+        Derived("zap-viewers", {"channel": "A", "viewers": 0, "position": 2}, b""),
     ]
 
 
@@ -63,7 +63,7 @@ def test_the_top_list_is_not_told_again_while_only_others_change() -> None:
     viewership = Viewership()
     observe(viewership, 1, SECOND, *(zap(box, f"C{box // 2:02}", "X") for box in range(20)))
     derived = observe(viewership, 2, 2 * SECOND, zap(30, "last", "X"))
-    assert derived == [Derived("zap-viewers", {"channel": "last", "viewers": 1, "position": 2})]
+    assert derived == [Derived("zap-viewers", {"channel": "last", "viewers": 1, "position": 2}, b"")]
 
 
 def test_a_clock_that_was_set_back_does_not_silence_it() -> None:

@@ -103,19 +103,20 @@ class _Log:
         boxes = list(range(settings.first_box, settings.first_box + settings.boxes))
         self._random.shuffle(boxes)
         self._addresses = [b"10.%d.%d.%d," % (box >> 16, box >> 8 & 255, box & 255) for box in boxes]
-        self._channels = [self._popularity[word & _PLACES] for word in self._words(settings.boxes)]
-        self._volumes = [20 + (word & 31) for word in self._words(settings.boxes)]
+        # Arrays and not lists, whose numbers lie all over the memory: reading those takes longer than making new ones.
+        self._channels = array("H", [self._popularity[word & _PLACES] for word in self._words(settings.boxes)])
+        self._volumes = bytearray(20 + (word & 31) for word in self._words(settings.boxes))
         self._muted = bytearray(settings.boxes)
-        self._last = [self._start - BATCH_S - 10 * RETENTION_S] * settings.boxes  # when each said something
+        self._last = array("q", [self._start - BATCH_S - 10 * RETENTION_S]) * settings.boxes  # when each said something
         # Slots of the boxes that are on and off, by class. The boxes are shuffled: the first are as good as any.
         share = share_on(self._start % DAY_S)
-        self._on: list[list[int]] = []
-        self._off: list[list[int]] = []
-        for remainder in range(BATCH_S):
-            slots = range(remainder, settings.boxes, BATCH_S)
+        self._on: list[array[int]] = []
+        self._off: list[array[int]] = []
+        for turn in range(BATCH_S):
+            slots = range(settings.boxes * turn // BATCH_S, settings.boxes * (turn + 1) // BATCH_S)
             on = round(share * len(slots))
-            self._on.append(list(slots[:on]))
-            self._off.append(list(slots[on:]))
+            self._on.append(array("I", slots[:on]))
+            self._off.append(array("I", slots[on:]))
 
     def turns(self) -> Iterator[Turn]:
         second = 0
@@ -143,7 +144,7 @@ class _Log:
         return pieces
 
     def _use(
-        self, on: list[int], lines: int, share_off: float, start: int, stamps: list[bytes], pieces: list[bytes]
+        self, on: array[int], lines: int, share_off: float, start: int, stamps: list[bytes], pieces: list[bytes]
     ) -> list[int]:
         """Boxes that are on, and what they say. Gives the places in `on` of those that were switched off."""
         boxes = len(on)
@@ -183,7 +184,9 @@ class _Log:
             self._muted[on[place]] = 0
         return now_off
 
-    def _switch_on(self, off: list[int], lines: int, start: int, stamps: list[bytes], pieces: list[bytes]) -> list[int]:
+    def _switch_on(
+        self, off: array[int], lines: int, start: int, stamps: list[bytes], pieces: list[bytes]
+    ) -> list[int]:
         places = sorted({word * len(off) >> 32 for word in self._words(lines)}) if off else []
         for place, offset in zip(places, self._random.randbytes(len(places)).translate(_OFFSETS), strict=True):
             slot = off[place]
@@ -218,7 +221,7 @@ class _Log:
         return int(value + self._random.random())
 
 
-def _move(places: list[int], source: list[int], target: list[int]) -> None:
+def _move(places: list[int], source: array[int], target: array[int]) -> None:
     """Moves what stands at these places, which rise, to the end of another list. What remains changes its order."""
     for place in reversed(places):
         target.append(source[place])

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from datetime import date as calendar_day
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 LINE_BYTES_MAX = 59
@@ -99,6 +100,7 @@ def problem_of(line: bytes, fields: list[bytes]) -> str:
     return "" if is_channel(fields[3]) and is_channel(fields[4]) else "no channel"
 
 
+@lru_cache(maxsize=1024)
 def is_date(text: bytes) -> bool:
     found = _DATE.fullmatch(text)
     if found is None:
@@ -115,6 +117,7 @@ def is_address(text: bytes) -> bool:
     return _ADDRESS.fullmatch(text) is not None
 
 
+@lru_cache(maxsize=8192)
 def is_channel(text: bytes) -> bool:
     try:
         return _NO_CHANNEL.search(text.decode("utf-8")) is None

@@ -48,7 +48,7 @@ class Derived(msgspec.Struct, frozen=True):
 
     topic: str
     attributes: dict[str, Value]
-    payload: bytes = b""
+    payload: bytes
 
 
 class _NumViewers(msgspec.Struct, frozen=True, tag_field="ask", tag="num_viewers", forbid_unknown_fields=True):
@@ -137,7 +137,7 @@ class Viewership:
     def observe(
         self, number: int, wall: int, topic: str, attributes: Mapping[str, Value], payload: bytes
     ) -> Sequence[Derived]:
-        """Takes the lines of an event, and gives what is to be published by now."""
+        """Takes the lines of an event, and gives what is to be published by now. `wall` is in nanoseconds."""
         if topic != ZAP:
             return ()
         self._events += 1
@@ -172,7 +172,7 @@ class Viewership:
             derived.append(Derived(TOP, attributes, _encode(top)))
         # By name: a replica that took over a state has heard of the channels in another order.
         return derived + [
-            Derived(VIEWERS, {"channel": name, "viewers": changed[name], "position": position})
+            Derived(VIEWERS, {"channel": name, "viewers": changed[name], "position": position}, b"")
             for name in sorted(changed)
         ]
 
