@@ -84,7 +84,7 @@ def test_equals_in_the_top_list_stand_by_name() -> None:
     audience = audience_of(*(zap(box, channel, "X") for box, channel in enumerate("CBAB")))
     assert audience.compute_top_list(3) == [("B", 2), ("A", 1), ("C", 1)]
     assert audience.compute_top_list(2) == [ChannelViewers("B", 2), ChannelViewers("A", 1)]
-    assert audience.compute_top_list(0) == []
+    assert audience.compute_top_list(0) == audience.compute_top_list(-1) == []
     assert (audience.num_viewers("B"), audience.num_viewers("X"), audience.num_viewers("never")) == (2, 0, 0)
 
 

@@ -112,7 +112,7 @@ class Audience:
             if viewers and viewers >= least
         ]
         ranked.sort()
-        return [ChannelViewers(name, -negative) for negative, name in ranked[:n]]
+        return [ChannelViewers(name, -negative) for negative, name in ranked[: max(0, n)]]
 
     def counts(self) -> list[int]:
         """The viewers of every channel of `names`, in their order."""
@@ -233,12 +233,12 @@ class Audience:
     def set_state(self, state: bytes) -> None:
         """Replaces the whole state."""
         new = msgspec.msgpack.decode(state, type=_State)
-        self.__init__()  # type: ignore[misc]
         self.lines, self.malformed, self.anomalies = new.lines, new.malformed, new.anomalies
-        self.sample.extend(Refused(*refused) for refused in new.sample)
+        self.sample = deque((Refused(*refused) for refused in new.sample), SAMPLE_LINES)
         self.names = [name.decode() for name in new.channels]
         self._numbers = {name: number for number, name in enumerate(new.channels, start=2)}
-        self._viewers += [0] * len(new.channels)
+        self._viewers = [0] * (2 + len(new.channels))
+        self._boxes = {}
         addresses, states = array("I"), array("h")
         addresses.frombytes(new.addresses)
         states.frombytes(new.states)
