@@ -24,6 +24,8 @@
     │   ├── NoLog               the broker keeps no log of events
     │   ├── PositionGone        a position that the log does not hold any more, or of another log
     │   ├── PositionAhead       a position that the log has not reached
+    │   ├── NoApplication       the broker hosts no application
+    │   ├── ApplicationFailed   the application raised something, or gave what is no answer
     │   ├── StageLost           staged events that are not known any more
     │   ├── EpochCommitted      events staged for an epoch that is committed, or under an id of another
     │   └── SubscriptionEnded   a subscription that the broker ended
@@ -35,7 +37,8 @@
     │   ├── NotALog             a folder that holds something, but no log
     │   ├── WrongLog            a log of another kind of broker than the one that is to use it
     │   │   ├── NotAMember          of a replica that its group has removed
-    │   │   └── LimitsChanged       of a replica whose group had other limits
+    │   │   ├── LimitsChanged       of a replica whose group had other limits
+    │   │   └── ApplicationChanged  of a broker that hosted another application
     │   ├── LogFormatUnknown    a log in a format of another version
     │   ├── RecordsGone         records that retention has removed
     │   ├── RecordsLost         records that a repair could not save
@@ -334,6 +337,15 @@ class LimitsChanged(WrongLog):
         self.difference = difference
 
 
+class ApplicationChanged(WrongLog):
+    """A broker hosted another application when it wrote its data. What is executed again must come out as it did."""
+
+    def __init__(self, was: str, given: str) -> None:
+        super().__init__(f"the data were written with the application {was!r}; the site file has {given or 'none'!r}")
+        self.was = was
+        self.given = given
+
+
 class LogFormatUnknown(LogError):  # noqa: N818
     """The log is in a format of another version than this program knows."""
 
@@ -453,6 +465,14 @@ class PositionGone(BusError):  # noqa: N818
 
 class PositionAhead(BusError):  # noqa: N818
     """The log has not reached this position."""
+
+
+class NoApplication(BusError):  # noqa: N818
+    """The broker hosts no application: there is nobody to ask."""
+
+
+class ApplicationFailed(BusError):  # noqa: N818
+    """The application raised something instead of answering; the request was executed all the same, and once."""
 
 
 class StageLost(BusError):  # noqa: N818

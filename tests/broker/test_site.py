@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.broker.site import BrokerEntry, Scheme, Site, site_from_toml
+from holdfast.broker.site import ApplicationEntry, BrokerEntry, Scheme, Site, site_from_toml
 from holdfast.errors import SiteError
 from holdfast.protocols.paxos.settings import Protocol
-from holdfast.protocols.sessions.limits import CoreLimits
+from holdfast.protocols.sessions.limits import CoreLimits, HostingLimits
 
 GOOD = """\
 name = "quotes"
@@ -139,3 +139,45 @@ def test_what_is_no_group_is_refused(text: str, problem: str) -> None:
     with pytest.raises(SiteError) as caught:
         site_from_toml(text, "site.toml")
     assert str(caught.value).startswith(problem)
+
+
+HOSTING = (
+    GOOD
+    + """\
+request_bytes = 1000
+[application]
+factory = "package.module:Name"
+[application.settings]
+size = 3
+"""
+)
+
+
+def test_an_application_is_named_with_its_settings_and_limits() -> None:
+    site = site_from_toml(HOSTING, "site.toml")
+    assert site.application == ApplicationEntry(factory="package.module:Name", settings={"size": 3})
+    assert site.application.name == 'package.module:Name {"size":3}'
+    assert (site.limits, site.hosting) == (CoreLimits(backlog_events=500), HostingLimits(request_bytes=1000))
+    assert ApplicationEntry(factory="a:b").name == "a:b"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "problem"),
+    [
+        ('factory = "package.module:Name"', "", 11, "an application has a factory"),
+        ("package.module:Name", "package.module", 12, "'package.module' is no factory: write package.module:name"),
+        ("package.module:Name", "a-b:c", 12, "'a-b:c' is no factory"),
+        ("[application.settings]", "more = 1", 13, "'more' is not known in [application]; known are factory, settings"),
+        (
+            "request_bytes = 1000",
+            "request_bytes = 600000",
+            10,
+            "'request_bytes' is 600000, and has to be 524288 or less",
+        ),
+    ],
+)
+def test_a_mistake_about_the_application_is_named_with_its_line(old: str, new: str, line: int, problem: str) -> None:
+    with pytest.raises(SiteError) as refused:
+        site_from_toml(HOSTING.replace(old, new), "site.toml")
+    assert problem in str(refused.value)
+    assert refused.value.line == line

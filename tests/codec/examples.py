@@ -43,7 +43,7 @@ MESSAGE_EXAMPLES: list[Message] = [
     messages.Progress((1, 2), (30, 40), (29, 39), True),
     messages.CloseSession(),
     messages.Ping(),
-    messages.SessionOpened(1_700_000_000_000, 8, 4096, 9, (3,), ("b2:7411",), ((7, Refusal.EVENT, "is nan"),)),
+    messages.SessionOpened(1_700_000_000_000, 8, 4096, 9, (3,), ("b2:7411",), ((7, Refusal.EVENT, "is nan"),), "", 16),
     messages.SessionRefused(Refusal.SUPERSEDED, "another client"),
     messages.SessionClosed(),
     messages.Redirect(("b3:7411", "b4:7411")),
@@ -58,6 +58,8 @@ MESSAGE_EXAMPLES: list[Message] = [
     messages.Deliver([1, 2], [15, 16], [encode_event(EVENT), encode_event(EVENT)]),
     messages.Dropped(17, 18),
     messages.Pong(),
+    messages.AskApplication(4, b"\x01", 3),
+    messages.ApplicationAnswered(4, b"\x02", Refusal.APPLICATION_FAILED, "no", "request_bytes", 7),
     Inspect(3, 50),
     Inspected(3, "b1", 4, 5, {"sessions": 6}, {"scheme": "tree"}, 7, (LinkReport("client:a", "client", 8, 9, 10),)),
     MoveLeadership(3, "r2"),
@@ -123,10 +125,11 @@ COMMAND_EXAMPLES: list[commands.Command] = [
     commands.ExpireStages("", 5),
     commands.KeepLog("", 6, 9),
     commands.LookAtLog("client:a", 3, 4),
+    commands.Execute("client:a", 3, 4, 2, b"\x01\x02"),
 ]
 
 RECORD_EXAMPLES = [
-    commands.Applied(100, 200, COMMAND_EXAMPLES[:8]),
+    commands.Applied(100, 200, COMMAND_EXAMPLES[:8], application="a.b:c"),
     commands.CoreState(101, b"\x01\x02"),
     commands.EventBatch(7, 8, BATCH),
     paxos.Formed({"b1": "disk"}, True, ("b1",), {}, MEMBERSHIP),

@@ -59,8 +59,9 @@ def test_everything_that_is_measured_is_shown_with_its_kind_and_meaning(
 ) -> None:
     text = get(metrics_port, "/metrics")
     shown = samples(text)
-    without_log = {name for name in MEASURES if not name.startswith(("log_", "named_", "staged_", "replica_"))}
-    assert without_log | set(MEASURES_BY_REASON) <= set(shown)
+    elsewhere = ("log_", "named_", "staged_", "replica_", "application_")
+    always = {name for name in MEASURES if not name.startswith(elsewhere)}
+    assert always | set(MEASURES_BY_REASON) <= set(shown)
     for name in shown:
         kind = "counter" if name.endswith("_total") else "gauge"
         assert f"# TYPE holdfast_{name} {kind}\n" in text

@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.broker.assembly import BrokerSettings, make_broker, make_client
 from holdfast.errors import EventError
+from holdfast.kernel.application import Hosted
 from holdfast.kernel.inputs import Input, LinkDown, LinkUp, Received, Requested, Started, TimerFired
 from holdfast.kernel.links import Role, peer_name
 from holdfast.kernel.messages import Message
@@ -21,7 +22,7 @@ from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.host_settings import HostSettings
-from holdfast.protocols.sessions.limits import CoreLimits
+from holdfast.protocols.sessions.limits import CoreLimits, HostingLimits
 from tests.codec.examples import plain
 
 WALL = 1_700_000_000 * SECOND
@@ -102,10 +103,20 @@ class BrokerBench(Bench):
         durable: bool = False,
         streams: StoredStreams | None = None,
         log_end: int = 1,
+        application: Hosted | None = None,
+        hosted: str = "",
+        hosting: HostingLimits | None = None,
         **settings: Any,
     ) -> None:
-        self.settings = BrokerSettings("b1", durable, limits or CoreLimits(), HostSettings(**settings))
-        super().__init__(make_broker(self.settings, Random(1), streams or {}))
+        self.settings = BrokerSettings(
+            "b1",
+            durable,
+            limits or CoreLimits(),
+            HostSettings(**settings),
+            application=hosted,
+            hosting=hosting or HostingLimits(),
+        )
+        super().__init__(make_broker(self.settings, Random(1), streams or {}, application))
         self.links: dict[str, int] = {}
         self._last_link = 0
         self.handle(Started(1, "disk", {EVENTS: LogBounds(1, log_end)}) if durable else Started(1))

@@ -91,8 +91,23 @@ def is_ordered(rows: Rows) -> bool:
         place(published[one]) < place(published[other])
         for events in first_deliveries(known).values()
         for one, other in combinations(events, 2)
-        if published[one].publisher == published[other].publisher
+        if publisher_of(published[one]) == publisher_of(published[other])
     )
+
+
+def publications(rows: Rows) -> list[tuple[int, Published]]:
+    """Where and what; an event that an application derived counts from the first mention, as it was last described."""
+    last = {row.event: row for row in rows if isinstance(row, Published)}
+    found: list[tuple[int, Published]] = []
+    for at, row in enumerate(rows):
+        if isinstance(row, Published) and not (row.derived and any(p.event == row.event for _, p in found)):
+            found.append((at, last[row.event] if row.derived else row))
+    return found
+
+
+def publisher_of(row: Published) -> tuple[str, int]:
+    """A broker that forgot what its application derived is another publisher."""
+    return row.publisher, row.incarnation if row.derived else 0
 
 
 def place(row: Published) -> tuple[int, int]:
@@ -134,6 +149,8 @@ def is_excused(rows: Rows, subscription: str, lacking: list[int]) -> bool:
 
 def is_without_loss(rows: Rows) -> bool:
     acknowledged = {row.event for row in rows if isinstance(row, Acknowledged)}
+    reached = {row.event for row in rows if isinstance(row, Delivered)}
+    acknowledged |= {row.event for _, row in publications(rows) if row.derived and row.event in reached}
     for at, row in enumerate(rows):
         if not isinstance(row, Subscribed):
             continue
@@ -148,8 +165,8 @@ def is_without_loss(rows: Rows) -> bool:
         got = {r.event for r in rows if isinstance(r, Delivered) and r.subscription == id}
         lacking = [
             place
-            for place, p in enumerate(rows)
-            if isinstance(p, Published) and place > known and p.event in acknowledged and p.event not in got
+            for place, p in publications(rows)
+            if place > known and p.event in acknowledged and p.event not in got
             if p.lifetime == 0 and Filter(row.filter).matches(p.attributes, p.topic)
         ]
         if not is_excused(rows, id, lacking):
@@ -159,7 +176,7 @@ def is_without_loss(rows: Rows) -> bool:
 
 def is_complete(rows: Rows) -> bool:
     filters = {row.subscription: Filter(row.filter) for row in rows if isinstance(row, Subscribed)}
-    published = [(at, row) for at, row in enumerate(rows) if isinstance(row, Published)]
+    published = publications(rows)
     got = {id: {row.event for row in rows if isinstance(row, Delivered) and row.subscription == id} for id in filters}
     for one, other in permutations(filters, 2):
         if filters[one] != filters[other]:
@@ -186,7 +203,7 @@ def is_bounded(rows: Rows) -> bool:
 def is_live(rows: Rows) -> bool:
     for at, row in enumerate(rows):
         later = rows[at:]
-        if isinstance(row, Published):
+        if isinstance(row, Published) and not row.derived:
             owner = row.publisher
             is_done = any(isinstance(r, Acknowledged | Refused) and r.event == row.event for r in later)
         elif isinstance(row, Subscribed) or (

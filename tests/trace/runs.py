@@ -66,6 +66,7 @@ EVERY_KIND: list[Row] = [
     TableSize(t=19, node="b1", table="subscriptions", entries=12),
     QueueLength(t=20, node="b1", queue="b2", length=5),
     QueueLength(t=21, node="b1", queue="b2", length=5, limit=100, bytes=4096),
+    Published(t=22, event="@a/1/1", publisher="@a", incarnation=1, sequence=1, derived=True),
 ]
 
 

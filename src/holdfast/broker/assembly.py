@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.errors import WrongLog
+from holdfast.kernel.application import Hosted
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
@@ -22,13 +23,16 @@ from holdfast.protocols.paxos.formation import STREAM as FORMATION_STREAM
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.protocols.sessions.advertiser import Advertiser
+from holdfast.protocols.sessions.application_asker import ApplicationAsker
+from holdfast.protocols.sessions.application_desk import ApplicationDesk
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.commands import Command
 from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
 from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host import SessionHost
 from holdfast.protocols.sessions.host_settings import HostSettings
-from holdfast.protocols.sessions.limits import CoreLimits
+from holdfast.protocols.sessions.hosting import Hosting
+from holdfast.protocols.sessions.limits import CoreLimits, HostingLimits
 from holdfast.protocols.sessions.publisher import Publisher
 from holdfast.protocols.sessions.sequencer import SNAPSHOT_EVERY, DirectSequencer, SnapshotTaker
 from holdfast.protocols.sessions.subscriber import Subscriber
@@ -50,13 +54,18 @@ class BrokerSettings(msgspec.Struct, frozen=True):
     snapshot_every: int = SNAPSHOT_EVERY
     retention: RetentionSettings = RetentionSettings()
     delivery: DeliverySettings = DeliverySettings()
+    application: str = ""  # which one it hosts, if one is given
+    hosting: HostingLimits = HostingLimits()
 
 
-def make_broker(settings: BrokerSettings, rng: Random, streams: StoredStreams) -> Assembly:
-    """A broker on its own, from what its disk kept."""
+def make_broker(
+    settings: BrokerSettings, rng: Random, streams: StoredStreams, application: Hosted | None = None
+) -> Assembly:
+    """A broker on its own, from what its disk kept. An application that is given is a new one."""
     if streams.get(FORMATION_STREAM):
         raise WrongLog("the data are those of a replica of a group; a broker on its own needs a folder of its own")
     core = BrokerCore(settings.limits, log=settings.durable)
+    core.hosting = Hosting(application, settings.application, settings.hosting)
     sequencer = DirectSequencer(core, settings.durable, settings.snapshot_every)
     host = SessionHost(settings.name, core, sequencer, settings.host)
     sequencer.recover(streams)
@@ -65,7 +74,7 @@ def make_broker(settings: BrokerSettings, rng: Random, streams: StoredStreams) -
     host.on_log_output = log.on_log_output
     desk = OperatorDesk(settings.name, {"scheme": "tree", "durable": "yes" if settings.durable else "no"})
     # The sequencer comes first: it journals a turn before the log is written, and before anyone is told.
-    node = Assembly([sequencer, log, host, desk, SnapshotTaker(sequencer)])
+    node = Assembly([sequencer, log, host, ApplicationDesk(core, sequencer, host), desk, SnapshotTaker(sequencer)])
     desk.measure_node = node.measure
     return node
 
@@ -78,12 +87,17 @@ def make_replica(
     replica_type: type[Replica] = Replica,
     host_type: type[SessionHost] = SessionHost,
     core_type: type[BrokerCore] = BrokerCore,
+    application: Hosted | None = None,
 ) -> Assembly:
     """A broker that is one of a group: the same core, behind the group's decided log. Tests put mutants in."""
     if streams.get(snapshots.STREAM) and not streams.get(FORMATION_STREAM):
         raise WrongLog("the data are those of a broker on its own; a replica of a group needs a folder of its own")
     core = core_type(settings.limits, log=True)
-    group = msgspec.structs.replace(group, rules=tuple(msgspec.structs.asdict(settings.limits).items()))
+    core.hosting = Hosting(application, settings.application, settings.hosting)
+    rules = msgspec.structs.asdict(settings.limits)
+    if application is not None:
+        rules |= {"application": settings.application, **msgspec.structs.asdict(settings.hosting)}
+    group = msgspec.structs.replace(group, rules=tuple(rules.items()))
     replica = replica_type(group, core, msgspec.msgpack.encode, _COMMANDS.decode, rng)
     replica.recover(streams)
     others = tuple(member.client_address for member in group.members if member.name != group.name)
@@ -107,7 +121,7 @@ def make_replica(
     replica.restored = restored
     desk = OperatorDesk(settings.name, {"scheme": "paxos", "durable": "yes"})
     # The replica comes first: it proposes what the turn asked for.
-    node = Assembly([*replica.parts, log, refill, host, desk])
+    node = Assembly([*replica.parts, log, refill, host, ApplicationDesk(core, replica, host), desk])
     desk.measure_node, desk.more_facts, desk.transfer = node.measure, replica.facts, replica.transfer
     return node
 
@@ -123,5 +137,6 @@ def make_client(settings: ClientSettings, rng: Random, streams: StoredStreams) -
     advertiser, subscriber = Advertiser(conversation), Subscriber(conversation)
     publisher = Publisher(conversation, advertiser)
     consumer, asker = Consumer(conversation), LogAsker(conversation)
-    session = ClientSession(conversation, publisher, subscriber, (advertiser, consumer, asker), rng)
-    return Assembly([session, advertiser, publisher, subscriber, consumer, asker])
+    application = ApplicationAsker(conversation)
+    session = ClientSession(conversation, publisher, subscriber, (advertiser, consumer, asker, application), rng)
+    return Assembly([session, advertiser, publisher, subscriber, consumer, asker, application])

@@ -14,6 +14,9 @@
     backlog_events = 10000
     [retention]                       # of events in the log
     bytes = 1073741824
+    [application]                     # that the broker hosts; all replicas of a group host the same
+    factory = "package.module:name"   # called with the settings, it gives one
+    [application.settings]
     [security]
     plaintext = "I accept"            # without TLS, addresses other than loopback are refused unless this is said
 
@@ -33,7 +36,7 @@ from holdfast.errors import SiteError
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.cursors.host import RetentionSettings
 from holdfast.protocols.paxos.settings import Member, Protocol
-from holdfast.protocols.sessions.limits import CoreLimits
+from holdfast.protocols.sessions.limits import REQUEST_BYTES_MAX, CoreLimits, HostingLimits
 
 TREE, PAXOS = "tree", "paxos"
 SCHEMES = (TREE, PAXOS)
@@ -41,6 +44,7 @@ GROUP_SIZES = (1, 3, 5, 7)  # an even one survives no more failures than the nex
 PIPELINE_MAX = 1_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):([0-9]{1,5})")
+FACTORY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*")
 DEFAULT_ADDRESS = "127.0.0.1:7411"
 PLAINTEXT_ACCEPTED = "I accept"
 
@@ -66,6 +70,19 @@ class Scheme(msgspec.Struct, frozen=True, kw_only=True):
     pipeline: int = 10
 
 
+class ApplicationEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """`[application]`: what the broker hosts."""
+
+    factory: str
+    settings: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """Tells it from others: with other settings it would make something else of the same commands."""
+        said = msgspec.json.encode(self.settings, order="deterministic").decode() if self.settings else ""
+        return f"{self.factory} {said}".rstrip()
+
+
 class Site(msgspec.Struct, frozen=True, kw_only=True):
     """A described network."""
 
@@ -75,6 +92,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     limits: CoreLimits = CoreLimits()
     plaintext: bool = False  # public addresses without TLS are accepted
     retention: RetentionSettings = RetentionSettings()
+    application: ApplicationEntry | None = None
+    hosting: HostingLimits = HostingLimits()
 
     @property
     def is_group(self) -> bool:
@@ -95,18 +114,20 @@ def site_from_toml(text: str, where: str) -> Site:
         problem = re.sub(r" \(at .*\)$", "", str(error))
         raise SiteError(f"this is no TOML: {problem}", where, int(found[1]) if found else 0) from error
     reader = _Reader(text, where)
-    reader.allow(
-        document, "", {"name": str, "scheme": dict, "broker": list, "limits": dict, "security": dict, "retention": dict}
-    )
+    tables = dict.fromkeys(("limits", "security", "retention", "application"), dict)
+    reader.allow(document, "", {"name": str, "scheme": dict, "broker": list, **tables})
     name = document.get("name", "site")
     reader.check_name("name", name)
     scheme = reader.scheme(document.get("scheme", {}))
     brokers = reader.brokers(document.get("broker", []), scheme.kind)
+    limits, hosting = reader.limits(document.get("limits", {}))
     return Site(
         name=name,
         scheme=scheme,
         brokers=brokers,
-        limits=reader.limits(document.get("limits", {})),
+        limits=limits,
+        hosting=hosting,
+        application=reader.application(document.get("application")),
         plaintext=reader.plaintext(document.get("security", {})),
         retention=reader.retention(document.get("retention", {})),
     )
@@ -210,12 +231,28 @@ class _Reader:
         if not is_address(address):
             self.refuse(f"{address!r} is no address: write host:port, for instance {DEFAULT_ADDRESS}", key, occurrence)
 
-    def limits(self, table: dict[str, Any]) -> CoreLimits:
-        self.allow(table, "limits", dict.fromkeys(CoreLimits.__struct_fields__, int))
+    def limits(self, table: dict[str, Any]) -> tuple[CoreLimits, HostingLimits]:
+        core, hosting = CoreLimits.__struct_fields__, HostingLimits.__struct_fields__
+        self.allow(table, "limits", dict.fromkeys((*core, *hosting), int))
         for key, value in table.items():
             if value < 1:
                 self.refuse(f"{key!r} is {value}, and has to be 1 or more", key)
-        return CoreLimits(**table)
+            if key in ("request_bytes", "answer_bytes") and value > REQUEST_BYTES_MAX:
+                self.refuse(f"{key!r} is {value}, and has to be {REQUEST_BYTES_MAX} or less", key)
+        given = [{key: value for key, value in table.items() if key in known} for known in (core, hosting)]
+        return CoreLimits(**given[0]), HostingLimits(**given[1])
+
+    def application(self, table: dict[str, Any] | None) -> ApplicationEntry | None:
+        """Whether it can be imported is found out where imports are allowed."""
+        if table is None:
+            return None
+        self.allow(table, "application", {"factory": str, "settings": dict})
+        if "factory" not in table:
+            self.refuse("an application has a factory", "application")
+        if not FACTORY.fullmatch(table["factory"]):
+            problem = f"{table['factory']!r} is no factory: write package.module:name"
+            self.refuse(problem, "factory")
+        return ApplicationEntry(**table)
 
     def retention(self, table: dict[str, Any]) -> RetentionSettings:
         """0 is for ever, in each of them."""

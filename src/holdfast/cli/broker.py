@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from holdfast.broker.site import BrokerEntry, Site, is_address
+from holdfast.cli.applications import application_of
 from holdfast.cli.logs import add_log_arguments, start_logging
 from holdfast.cli.main import BROKER_FAILED, OK, STORAGE_FAILED
 from holdfast.cli.site_file import read_site
@@ -49,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.metrics and not is_address(arguments.metrics):
         raise SiteError(f"--metrics is {arguments.metrics!r}; write host:port, for instance 127.0.0.1:9411", where)
     check_servable(site, where, arguments.metrics)
+    make_application = application_of(site.application, where)
     start_logging(arguments)
 
     def ready(entry: BrokerEntry, port: int) -> None:
@@ -58,12 +60,14 @@ def run(arguments: argparse.Namespace) -> int:
             f"it keeps its state and its events in {entry.data}" if entry.durable else "it keeps nothing over a restart"
         )
         print(kept, flush=True)
+        if site.application is not None:
+            print(f"it hosts the application {site.application.name}")
         if site.is_group and len(site.brokers) > 1:
             others = ", ".join(other.id for other in site.brokers if other.id != entry.id)
             print(f"it is a replica of a group, with {others}; clients need one of them, or all their addresses")
 
     try:
-        failure = loop.run(serve(site, entries, ready, arguments.metrics))
+        failure = loop.run(serve(site, entries, ready, arguments.metrics, make_application))
     except LogError as error:
         print(f"holdfast: {error}", file=sys.stderr)
         return STORAGE_FAILED

@@ -13,15 +13,16 @@ from typing import BinaryIO
 
 import msgspec
 
-from holdfast.broker.site import Site
+from holdfast.broker.site import ApplicationEntry, Site
+from holdfast.cli.applications import application_of
 from holdfast.cli.main import CHECK_FAILED, INTERRUPTED, OK
 from holdfast.cli.site_file import read_site
 from holdfast.errors import ScenarioError
 from holdfast.sim.campaign import Campaign, Source, run_campaign, scenario_for
 from holdfast.sim.draw import Shape, group_shape
 from holdfast.sim.latency import RoundTripMatrix
-from holdfast.sim.run import Outcome, header_of, run_scenario
-from holdfast.sim.scenario import Broker, Scenario, scenario_from_json, scenario_to_json
+from holdfast.sim.run import Factories, Outcome, header_of, run_scenario
+from holdfast.sim.scenario import Application, Broker, Scenario, scenario_from_json, scenario_to_json
 from holdfast.sim.shrink import count_pieces, shrink
 from holdfast.trace.checkers import make_checker
 from holdfast.trace.schema import Row
@@ -114,7 +115,22 @@ def _source(arguments: argparse.Namespace) -> Source:
         return _with_checkers(_read_scenario(arguments.scenario), arguments)
     if not arguments.site:
         return group_shape() if arguments.system == "paxos" else Shape()
-    return shape_of(read_site(arguments.site))
+    site = read_site(arguments.site)
+    shape, make_application = shape_of(site), application_of(site.application, arguments.site)
+    if site.application is None or make_application is None:
+        return shape
+    topics = tuple(sorted(make_application().topics))
+    hosted = Application(factory=site.application.factory, settings=site.application.settings, topics=topics)
+    return msgspec.structs.replace(shape, application=hosted)
+
+
+def _factories(source: Source) -> Factories | None:
+    """With what makes the application that is hosted, if one is."""
+    named = source.application
+    if named is None:
+        return None
+    entry = ApplicationEntry(factory=named.factory, settings=named.settings)
+    return Factories(application=application_of(entry, source.name))
 
 
 def shape_of(site: Site) -> Shape:
@@ -167,7 +183,7 @@ def _campaign(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.failures)
     bar = _Bar(len(seeds))
     started = time.monotonic()
-    campaign = run_campaign(source, seeds, arguments.jobs, bar.show)
+    campaign = run_campaign(source, seeds, arguments.jobs, bar.show, _factories(source))
     bar.clear()
     print(_summary(campaign, len(seeds), time.monotonic() - started))
     for outcome in campaign.failed:
@@ -214,10 +230,11 @@ def _save(scenario: Scenario, folder: Path) -> None:
 def _shrink_failure(outcome: Outcome, source: Source, folder: Path) -> None:
     """Puts something smaller that fails alike in the place of what was saved."""
     print(f"\nshrinking seed {outcome.seed}, for up to {SHRINK_SECONDS} s …", flush=True)
+    factories = _factories(source)
     broken = {violation.checker for violation in outcome.violations}
 
     def fails_alike(scenario: Scenario) -> bool:
-        found = run_scenario(scenario)
+        found = run_scenario(scenario, factories)
         return bool(found.broken) if outcome.broken else any(v.checker in broken for v in found.violations)
 
     scenario = scenario_for(source, outcome.seed)
@@ -227,7 +244,7 @@ def _shrink_failure(outcome: Outcome, source: Source, folder: Path) -> None:
         print(f"not shrunk: {error}", file=sys.stderr)
         return
     print(f"  {count_pieces(smaller)} of {count_pieces(scenario)} actions, events and faults are needed")
-    _print_problems(run_scenario(smaller))
+    _print_problems(run_scenario(smaller, factories))
     _save(smaller, folder)
 
 
@@ -272,12 +289,13 @@ def _replay(arguments: argparse.Namespace) -> int:
     scenario = _with_checkers(scenario, arguments)
     if arguments.write_scenario is not None:
         Path(arguments.write_scenario).write_bytes(scenario_to_json(scenario))
+    factories = _factories(scenario)
     if arguments.trace is None:
-        outcome = run_scenario(scenario, stop_at_violation=False)
+        outcome = run_scenario(scenario, factories, stop_at_violation=False)
     else:
         with _open_for_writing(arguments.trace) as file:
             writer = TraceWriter(header_of(scenario), file)
-            outcome = run_scenario(scenario, sinks=[_Tee(writer)], stop_at_violation=False)
+            outcome = run_scenario(scenario, factories, sinks=[_Tee(writer)], stop_at_violation=False)
     verdict = "clean" if outcome.clean else "FAILED"
     print(
         f"{scenario.name}, seed {scenario.seed}: {verdict}; {outcome.events_published} events published, "

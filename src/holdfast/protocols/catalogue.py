@@ -13,6 +13,8 @@ from holdfast.protocols.sessions.commands import SESSION_RECORDS
 from holdfast.protocols.sessions.messages import (
     SESSION_MESSAGES,
     Accepted,
+    ApplicationAnswered,
+    AskApplication,
     Deliver,
     OpenSession,
     Progress,
@@ -26,7 +28,7 @@ PROTOCOL_VERSIONS: Final = (1,)
 MESSAGES: Final = Registry[Message]({**SESSION_MESSAGES, **OPERATING_MESSAGES, **CURSOR_MESSAGES, **PAXOS_MESSAGES})
 RECORDS: Final = Registry[Record]({**SESSION_RECORDS, **PAXOS_RECORDS})
 
-# Kinds whose size grows with events, subscriptions, links or with what was refused; all others are small.
+# Kinds whose size grows with events, subscriptions, links, requests or with what was refused; all others are small.
 LARGE_KINDS: Final = frozenset(
     MESSAGES.kinds[large]
     for large in (
@@ -36,6 +38,8 @@ LARGE_KINDS: Final = frozenset(
         Deliver,
         SessionOpened,
         Accepted,
+        AskApplication,
+        ApplicationAnswered,
         Inspected,
         *LARGE_CURSOR_MESSAGES,
         *LARGE_PAXOS_MESSAGES,

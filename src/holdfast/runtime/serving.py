@@ -13,6 +13,7 @@ from typing import NamedTuple
 from holdfast.broker.assembly import BrokerSettings, make_broker, make_replica
 from holdfast.broker.site import PLAINTEXT_ACCEPTED, BrokerEntry, Site
 from holdfast.errors import SiteError, WrongLog
+from holdfast.kernel.application import Hosted
 from holdfast.kernel.links import Role
 from holdfast.kernel.node import Node
 from holdfast.kernel.storage import StoredStreams
@@ -27,6 +28,8 @@ from holdfast.wire.limits import WireLimits
 log = logging.getLogger("holdfast")
 
 Ready = Callable[[BrokerEntry, int], None]
+# Makes what a broker hosts: a new one for each broker.
+MakeApplication = Callable[[], Hosted]
 
 
 def check_servable(site: Site, where: str, metrics: str = "") -> None:
@@ -53,15 +56,33 @@ class Failure(NamedTuple):
     storage: bool
 
 
-async def serve(site: Site, entries: Sequence[BrokerEntry], ready: Ready, metrics: str = "") -> Failure | None:
+async def serve(
+    site: Site,
+    entries: Sequence[BrokerEntry],
+    ready: Ready,
+    metrics: str = "",
+    make_application: MakeApplication | None = None,
+) -> Failure | None:
     """Serves until SIGTERM or SIGINT, or until a broker fails. LogError if a broker's log can't be used."""
-    for owner, address in _addresses(site, metrics):
-        if not is_loopback(split_address(address)[0]):
-            log.warning("%s listens on %s WITHOUT TLS: anyone who reaches it can read and publish", owner, address)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+    return await serve_until(stopping, site, entries, ready, metrics, make_application)
+
+
+async def serve_until(
+    stopping: asyncio.Event,
+    site: Site,
+    entries: Sequence[BrokerEntry],
+    ready: Ready,
+    metrics: str = "",
+    make_application: MakeApplication | None = None,
+) -> Failure | None:
+    """The same until the event is set."""
+    for owner, address in _addresses(site, metrics):
+        if not is_loopback(split_address(address)[0]):
+            log.warning("%s listens on %s WITHOUT TLS: anyone who reaches it can read and publish", owner, address)
     runners: list[NodeRunner] = []
     exporter = MetricsServer(runners)
     limits = fitted(WireLimits(), len(entries))
@@ -69,7 +90,7 @@ async def serve(site: Site, entries: Sequence[BrokerEntry], ready: Ready, metric
         if metrics:
             await exporter.listen(*split_address(metrics))
         for entry in entries:
-            runners.append(await _start(site, entry, limits, ready))
+            runners.append(await _start(site, entry, limits, ready, make_application))
         waiting = [asyncio.ensure_future(event.wait()) for event in (stopping, *(r.stopped for r in runners))]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         for task in waiting:
@@ -84,13 +105,25 @@ async def serve(site: Site, entries: Sequence[BrokerEntry], ready: Ready, metric
     return None if failed is None else Failure(f"{failed.name}: {failed.failure}", failed.storage_failed)
 
 
-async def _start(site: Site, entry: BrokerEntry, limits: WireLimits, ready: Ready) -> NodeRunner:
-    settings = BrokerSettings(entry.id, entry.durable, limits=site.limits, retention=site.retention)
+async def _start(
+    site: Site, entry: BrokerEntry, limits: WireLimits, ready: Ready, make_application: MakeApplication | None
+) -> NodeRunner:
+    settings = BrokerSettings(
+        entry.id,
+        entry.durable,
+        limits=site.limits,
+        retention=site.retention,
+        application="" if site.application is None else site.application.name,
+        hosting=site.hosting,
+    )
+    application = None if make_application is None else make_application()
     group = PaxosSettings(entry.id, site.members, site.scheme.protocol, site.scheme.pipeline)
 
     def make(rng: Random, streams: StoredStreams) -> Node:
         try:
-            return make_replica(settings, group, rng, streams) if site.is_group else make_broker(settings, rng, streams)
+            if site.is_group:
+                return make_replica(settings, group, rng, streams, application=application)
+            return make_broker(settings, rng, streams, application)
         except WrongLog as error:
             error.folder = entry.data
             raise

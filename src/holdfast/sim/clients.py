@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.protocols.sessions import requests
 from holdfast.sim.host import Application, Host
-from holdfast.sim.scenario import Publish, Subscribe, Unsubscribe
+from holdfast.sim.scenario import Action, Ask, Publish, Subscribe, Unsubscribe
 
 if TYPE_CHECKING:
     from holdfast.sim.simulation import Simulation
@@ -29,7 +29,7 @@ class ScenarioClient(Application):
         for wanted in self._wanted.values():
             self._make(host, wanted)
 
-    def do(self, host: Host, action: Subscribe | Unsubscribe | Publish) -> None:
+    def do(self, host: Host, action: Action) -> None:
         """Carries out one action of the scenario, if there is anyone to do it."""
         if host.node is None:
             return
@@ -50,6 +50,8 @@ class ScenarioClient(Application):
                     for event in action.events
                 ]
                 self._request(host, requests.PublishEvents(events, action.retry))
+            case Ask():
+                self._request(host, requests.AskApplication(action.request.encode()))
 
     def _make(self, host: Host, wanted: Subscribe) -> None:
         self._last_request += 1

@@ -12,14 +12,17 @@ from random import Random
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.protocols.paxos.ballots import tolerated
 from holdfast.protocols.paxos.settings import Protocol
 from holdfast.protocols.sessions.messages import Overflow
+from holdfast.sim.hosted import with_application
 from holdfast.sim.latency import Constant, Exponential, Latency, Uniform
 from holdfast.sim.network import Adversary
 from holdfast.sim.scenario import (
     Action,
+    Application,
     Broker,
     Client,
     ClockJump,
@@ -65,6 +68,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     checkers: tuple[str, ...] | None = None  # instead of what the drawn brokers promise
     name: str = "one-broker"
     system: Literal["tree", "paxos"] = "tree"
+    application: Application | None = None  # that the brokers host
     group: Group | None = None  # its protocol and its pipeline stand; else they are drawn, as the rest of it always is
 
 
@@ -94,6 +98,9 @@ def group_shape(
 def draw_scenario(seed: int, shape: Shape | None = None) -> Scenario:
     """The scenario of a seed. The same seed and shape give the same scenario."""
     shape = shape or Shape()
+    if shape.application is not None:
+        # The same run as without one, and what concerns the application besides.
+        return with_application(draw_scenario(seed, replace(shape, application=None)), shape.application)
     rng = Random(f"{shape.name}/{seed}")
     if shape.system == "paxos":
         return _draw_group_scenario(rng, seed, shape)

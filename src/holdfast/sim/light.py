@@ -19,7 +19,7 @@ from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.incoming import SubscriptionPhase
 from holdfast.sim.network import End, Frame, Packet
-from holdfast.sim.scenario import Client, Publish, Subscribe, Unsubscribe
+from holdfast.sim.scenario import Action, Ask, Client, Publish, Subscribe, Unsubscribe
 from holdfast.trace import schema
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class LightClient:
             self._simulation.network.send(end, Packet([MESSAGES.encode(message)]))
 
     # ------------------------------------------------------------------------------------------------------- actions
-    def do(self, action: Subscribe | Unsubscribe | Publish) -> None:
+    def do(self, action: Action) -> None:
         """Carries out one action of the scenario, if there is anyone to do it."""
         if not self.running:
             return
@@ -229,7 +229,7 @@ class LightClient:
                     if subscription.wanted is wanted and subscription.phase is not _ENDING:
                         self._over(subscription, "")
                         self._ask(subscription)
-            case Publish():
+            case Publish() | Ask():
                 require(False, "a light client does not publish", client=self.name)
 
     def _make(self, wanted: Subscribe) -> None:

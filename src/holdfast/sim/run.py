@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.broker.assembly import BrokerSettings, make_broker, make_client, make_replica
+from holdfast.errors import ScenarioError
+from holdfast.kernel.application import Hosted
 from holdfast.kernel.links import Role
 from holdfast.kernel.node import InvariantBroken, Node
 from holdfast.kernel.storage import StoredStreams
@@ -37,17 +39,20 @@ if TYPE_CHECKING:
 DIGEST_ROWS = 512  # summed up at a time
 RESTART_AFTER = 1_000 * MILLISECOND  # of a host that stopped by itself
 
-BrokerFactory = Callable[[BrokerSettings, "Random", StoredStreams], Node]
-ReplicaFactory = Callable[[BrokerSettings, PaxosSettings, "Random", StoredStreams], Node]
+# Of settings, a source of randomness and what the disk kept; and of an application, if there is one.
+BrokerFactory = Callable[..., Node]
+ReplicaFactory = Callable[..., Node]
 ClientFactory = Callable[[ClientSettings, "Random", StoredStreams], Node]
 
 
 class Factories(msgspec.Struct, frozen=True):
-    """What nodes are made with; tests put mutants in their place."""
+    """What nodes are made with; tests put mutants in their place. `application` makes what brokers host, a new one for
+    each life of each broker."""
 
     broker: BrokerFactory = make_broker
     client: ClientFactory = make_client
     replica: ReplicaFactory = make_replica
+    application: Callable[[], Hosted] | None = None
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -155,6 +160,9 @@ class _Run:
 
     def __init__(self, wanted: Scenario, factories: Factories, sinks: Sequence[RowSink]) -> None:
         scenario.check_scenario(wanted, f"scenario {wanted.name}, seed {wanted.seed}")
+        if wanted.application is not None and factories.application is None:
+            problem = f"the brokers host {wanted.application.factory}, which nobody has imported"
+            raise ScenarioError(problem, f"scenario {wanted.name}", "give what makes it, as `holdfast sim` does")
         self._wanted = wanted
         self.faults = 0  # that began
         self._hosts: dict[str, Host | LightClient] = {}
@@ -194,15 +202,19 @@ class _Run:
             ),
             HostSettings(away_after=broker.away_ms * MILLISECOND, block_max=broker.block_ms * MILLISECOND),
             broker.snapshot_every,
+            application="" if self._wanted.application is None else self._wanted.application.name,
         )
         simulation = self.simulation
         disk = Disk(simulation.rng_for(f"disk {broker.id}", 0), broker.sync_us) if broker.durable else None
         group = _group_settings(self._wanted, broker.id) if self._wanted.system == "paxos" else None
 
+        make_application = None if self._wanted.application is None else factories.application
+
         def make(rng: Random, streams: StoredStreams) -> Node:
+            hosted = {} if make_application is None else {"application": make_application()}
             if group is not None:
-                return factories.replica(settings, group, rng, streams)
-            return factories.broker(settings, rng, streams)
+                return factories.replica(settings, group, rng, streams, **hosted)
+            return factories.broker(settings, rng, streams, **hosted)
 
         host = simulation.add_host(broker.id, Role.BROKER, make, disk)
         self._hosts[broker.id] = host

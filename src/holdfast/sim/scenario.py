@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
-from holdfast.broker.site import NAME
+from holdfast.broker.site import NAME, ApplicationEntry
 from holdfast.errors import ScenarioError, UnknownChecker
 from holdfast.model.event import PAYLOAD_BYTES_MAX
 from holdfast.protocols.paxos.ballots import tolerated
@@ -76,6 +76,19 @@ class Group(_Data, frozen=True, kw_only=True):
     part_bytes: Positive = 256 * 1024
 
 
+class Application(_Data, frozen=True, kw_only=True):
+    """What the brokers host, as a site names it; `topics` are those that it wants to see, so that some events have
+    them."""
+
+    factory: str
+    settings: dict[str, Any] = {}
+    topics: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return ApplicationEntry(factory=self.factory, settings=self.settings).name
+
+
 class Client(_Data, frozen=True, kw_only=True):
     """`consume_after_us`: how long its application needs before it has dealt with what it was handed.
 
@@ -131,7 +144,13 @@ class Publish(_Action, frozen=True, kw_only=True, tag="publish"):
     retry: bool = True
 
 
-Action: TypeAlias = Subscribe | Unsubscribe | Publish
+class Ask(_Action, frozen=True, kw_only=True, tag="ask"):
+    """A request to the application that the brokers host."""
+
+    request: str
+
+
+Action: TypeAlias = Subscribe | Unsubscribe | Publish | Ask
 
 
 # ----------------------------------------------------------------------------------------------------------- faults
@@ -205,6 +224,7 @@ class Scenario(_Data, frozen=True, kw_only=True):
     safety_ms: Time
     liveness_ms: Time = 60_000
     checkers: list[str]
+    application: Application | None = None
 
 
 def scenario_to_json(scenario: Scenario) -> bytes:
@@ -273,8 +293,9 @@ def check_scenario(scenario: Scenario, where: str) -> None:
         actor = clients.get(action.client)
         if actor is None:
             refuse(f"an action is by {action.client!r}", f"name one of {_listed(clients)}")
-        elif actor.light and isinstance(action, Publish):
-            refuse(f"client {actor.id!r} publishes, and is light", "let a client publish that is not light")
+        elif actor.light and isinstance(action, Publish | Ask):
+            does = "publishes" if isinstance(action, Publish) else "asks"
+            refuse(f"client {actor.id!r} {does}, and is light", "let a client do that which is not light")
     _check_actions(scenario, refuse)
     _check_group(scenario, refuse)
     for fault in scenario.faults:

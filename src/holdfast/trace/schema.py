@@ -41,7 +41,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fie
 
 
 class Published(Row, frozen=True, kw_only=True, tag="published"):
-    """A publisher's application asked for an event to be published."""
+    """A publisher's application asked for an event to be published.
+
+    `derived`: an application that brokers host made it. Each replica says so, and one that was restarted may say so
+    again; if a broker lost what it had not told anyone, another event may get the number: the last word counts.
+    """
 
     kind: ClassVar[str] = "published"
     event: str
@@ -51,6 +55,7 @@ class Published(Row, frozen=True, kw_only=True, tag="published"):
     topic: str = ""
     attributes: dict[str, int | float | str | bool] = {}
     lifetime: int = 0  # nanoseconds; 0 is for ever
+    derived: bool = False
 
 
 class Acknowledged(Row, frozen=True, kw_only=True, tag="acknowledged"):

@@ -47,14 +47,12 @@ class PaxosSettings(msgspec.Struct, frozen=True):
     unread_bytes_max: int = 32 * 1024 * 1024  # that wait for a replica that does not read; more is not said to it
     invited_within: int = 30_000 * MILLISECOND  # for a replica that is to be added to answer
     caught_up_slots: int = 64  # so far behind, and less, a learner is when it comes to vote
-    rules: tuple[tuple[str, int], ...] = ()  # of the application: what comes of commands depends on them
+    rules: tuple[tuple[str, int | str], ...] = ()  # of the application: what comes of commands depends on them
 
     def terms(self) -> dict[str, str]:
         """What all replicas must have alike when they form a group. A ballot holds a place among the members, so their
         order counts: with two orders two replicas would use the same ballot. With other rules the same commands would
         have other results, also later; members and protocol are changed by the log then, and by nothing else."""
         members = ", ".join(member.name for member in self.members)
-        return {"members": members, "protocol": self.protocol.value, **self.rule_terms()}
-
-    def rule_terms(self) -> dict[str, str]:
-        return {name: str(value) for name, value in self.rules}
+        rules = {name: str(value) for name, value in self.rules}
+        return {"members": members, "protocol": self.protocol.value, **rules}

@@ -174,6 +174,7 @@ class ClientSession:
         out.set_timer((self.name, "ping"), self._patience.ping_every)
         self.epoch = opened.epoch
         self._conversation.log_id = opened.log_id
+        self._conversation.resumed, self._conversation.request_window = resumed, opened.request_window
         for companion in self._companions:
             companion.on_opened(out)
         self._publisher.on_opened(opened, resumed, out)

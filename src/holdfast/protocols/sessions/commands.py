@@ -160,6 +160,15 @@ class LookAtLog(_Command, frozen=True, tag=19):
     request: int
 
 
+class Execute(_Command, frozen=True, tag=20):
+    """A request for the hosted application; `confirmed` is that of the message."""
+
+    epoch: int
+    number: int
+    confirmed: int
+    data: bytes
+
+
 LogCommandOfClient: TypeAlias = (
     OpenCursor | CloseCursor | AcknowledgeCursor | ForgetName | StageEvents | CommitStages | LookAtLog
 )
@@ -175,6 +184,7 @@ SessionCommand: TypeAlias = (
     | DropSubscriptions
     | Advertise
     | Unadvertise
+    | Execute
 )
 Command: TypeAlias = SessionCommand | LogCommand
 
@@ -184,12 +194,13 @@ RECORD_FORMAT: Final = 1
 
 
 class Applied(Record, frozen=True):
-    """Commands that were applied in one turn, the first under `number`."""
+    """Commands that were applied in one turn, the first under `number`. `application` names the one that saw them."""
 
     number: int
     wall: int
     commands: list[Command]
     format: int = RECORD_FORMAT
+    application: str = ""
 
 
 class CoreState(Record, frozen=True):

@@ -91,6 +91,8 @@ class Conversation:
         self.phase = Phase.PAUSING
         self.broker = ""
         self.log_id = ""  # of the broker's log, if it keeps one
+        self.resumed = False  # the broker still knew the session when it was opened last
+        self.request_window = 0  # requests to the broker's application that may be unconfirmed; 0: it hosts none
         self._progress_at = 0
         self._repeat_after = settings.repeat_after
         self._waiting = False  # the timer is set

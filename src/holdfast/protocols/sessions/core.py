@@ -13,10 +13,13 @@ another way.
 - A session that has advertised something publishes what it advertised and nothing else; one that has not may publish
   anything, as if it had advertised every topic that it uses.
 - Bad events are refused one by one, and the refusal is kept until the client has seen it.
+- It may host an application (`hosting`), which sees events as they are accepted and answers requests. A request is
+  executed once, and its answer kept until the client has confirmed it (D4-B6.4, D4-C6).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import assert_never
 
 import msgspec
@@ -28,6 +31,7 @@ from holdfast.kernel.time import MILLISECOND
 from holdfast.matching import FilterIndex
 from holdfast.model import Filter
 from holdfast.model.event import Event, EventBytes, decode_batch
+from holdfast.model.values import Value
 from holdfast.protocols.cursors import messages as log_messages
 from holdfast.protocols.cursors.cursor import CursorState
 from holdfast.protocols.cursors.log_state import LogState
@@ -35,6 +39,7 @@ from holdfast.protocols.cursors.staging import Staging
 from holdfast.protocols.cursors.table import CursorTable
 from holdfast.protocols.sessions import commands, messages
 from holdfast.protocols.sessions.commands import Command, LogCommand, LogCommandOfClient
+from holdfast.protocols.sessions.hosting import Hosting, HostingState
 from holdfast.protocols.sessions.judgement import Refused, judge
 from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import Overflow, Refusal
@@ -44,6 +49,7 @@ from holdfast.protocols.sessions.outputs import (
     Kept,
     Logged,
     LogLookedAt,
+    MadeByApplication,
     NotOpened,
     Opened,
     Output,
@@ -78,6 +84,7 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
     staging: Staging | None = None
     generations: int = 0  # of cursors
     cursors_ended: dict[str, list[tuple[int, int, str]]] = {}  # client → (epoch, its number, why)
+    hosting: HostingState | None = None
 
 
 class BrokerCore:
@@ -88,6 +95,7 @@ class BrokerCore:
         self.log = LogState() if log else None  # of the events; without one there are no positions
         self.cursors = CursorTable(self.log or LogState(), self.limits.named_subscriptions)
         self.staging = Staging()
+        self.hosting = Hosting()  # of no application, until it is given one
         self.number = 0  # of the last command
         self.events = 0  # accepted so far
         self.memory = 0  # names this core from its first command on: one that forgot everything has another
@@ -122,6 +130,8 @@ class BrokerCore:
                 self._unadvertise(command, outputs)
             case commands.EndSubscription():
                 self._end_subscription(command, outputs)
+            case commands.Execute():
+                self._execute(command, outputs)
             case commands.OpenSession():
                 self._open(command, wall, outputs)
             case commands.EndSession():
@@ -368,6 +378,27 @@ class BrokerCore:
         session.accepted += len(events)
         if events:
             self._accept(events, slices, matched, wall, outputs)
+            self._show(events, wall, outputs)
+
+    def _show(self, events: list[Event], wall: int, outputs: list[Output]) -> None:
+        """The hosted application sees what was accepted last; what it derives of that comes right behind."""
+        first = self.events - len(events) + 1
+        made, slices, matched = self.hosting.observe(first, wall, self.memory, events, self._match)
+        if made:
+            outputs.append(MadeByApplication(made))
+            self._accept(made, slices, matched, wall, outputs)
+
+    def _match(self, attributes: Mapping[str, Value], topic: str) -> list[Subscription]:
+        return self.index.match_batch([(attributes, topic)])[0]
+
+    def _execute(self, command: commands.Execute, outputs: list[Output]) -> None:
+        """A request for the hosted application, or one that is asked again."""
+        session = self.session(command.client, command.epoch)
+        if session is not None:
+            self.dormant.pop(session.client, None)
+            answer = session.execute(command, self.hosting)
+            if answer is not None:
+                outputs.append(Reply(session.client, session.epoch, answer.message(command.number)))
 
     def _judge(
         self, session: Session, events: list[Event], slices: list[EventBytes]
@@ -498,14 +529,16 @@ class BrokerCore:
         answer = self.staging.answer_commit(command)
         if answer is not None:
             return answer
-        first = log.head + 1
+        first, shown = log.head + 1, list[Event]()
         for part in self.staging.take_parts(command.stages):
             events, slices = self.decode(part)
             if events:
+                shown += events
                 matched = self.index.match_batch([(event.attributes, event.topic) for event in events])
                 self._accept(events, slices, matched, wall, outputs)
         first, last = (first, log.head) if log.head >= first else (0, 0)
         self.staging.commit(command.query, command.query_epoch, first, last, wall, self.limits.queries)
+        self._show(shown, wall, outputs)  # behind all of them, which have positions without gaps
         return log_messages.StagesCommitted(command.request, first, last)
 
     # -------------------------------------------------------------------------------------------------------- state
@@ -523,6 +556,7 @@ class BrokerCore:
             self.staging,
             self.cursors.generations,
             self.cursors.ended_state(),
+            self.hosting.get_state(),
         )
         return msgspec.msgpack.encode(state)
 
@@ -542,6 +576,7 @@ class BrokerCore:
         self.log, self.staging = decoded.log, decoded.staging or Staging()
         self.cursors = CursorTable(self.log or LogState(), self.limits.named_subscriptions)
         self.cursors.set_state(decoded.cursors, decoded.generations, decoded.cursors_ended)
+        self.hosting.set_state(decoded.hosting)
 
     def _check_ledger(self, session: Session) -> None:
         ledger, client = session.ledger, session.client
@@ -571,6 +606,9 @@ class BrokerCore:
             wants = session.subscriptions or session.advertised is not None
             require(not (dormant and wants), "a dormant session wants and offers nothing", client=client)
             require(all(n <= session.accepted for n in session.refused), "what is refused was answered", client=client)
+            require(
+                len(session.answers) <= self.hosting.limits.requests_in_flight, "answers are bounded", client=client
+            )
         require(self.dormant.keys() <= self.sessions.keys(), "who is dormant has a session")
         if self.log is not None:
             self.log.check_invariants()

@@ -20,6 +20,7 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.time import MILLISECOND, SECOND
+from holdfast.model.event import Event
 from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.admission import Admission
 from holdfast.protocols.sessions.core import EPOCH_MAX, BrokerCore
@@ -47,6 +48,7 @@ from holdfast.protocols.sessions.outputs import (
     Answered,
     Freed,
     LogOutput,
+    MadeByApplication,
     NotOpened,
     Opened,
     Output,
@@ -259,12 +261,17 @@ class SessionHost:
             self._settings.alternates,
             _refusals(session),
             self.log_id,
+            self._core.hosting.window,
         )
 
     def session(self, peer: str) -> Session | None:
         """The session that is open on the peer's link. Without one, a message came too early, and comes again."""
         attachment = self._attached.get(peer)
         return None if attachment is None or not attachment.epoch else self._core.session(peer, attachment.epoch)
+
+    def reply(self, peer: str, message: Message) -> None:
+        """Says something to a client when the turn is journalled."""
+        self._replies.append((peer, message))
 
     # ---------------------------------------------------------------------------------- subscribing and publishing
     def on_subscribe(self, peer: str, message: Subscribe, out: Outbox) -> None:
@@ -348,6 +355,8 @@ class SessionHost:
                     self._deliveries.forget(output.subscription)
                 case Freed():
                     freed = True
+                case MadeByApplication():
+                    _note_made(output.events, out)
                 case _:
                     self.on_log_output(output, out)
         if self._settings.replicated:
@@ -444,3 +453,18 @@ class SessionHost:
 
 def _refusals(session: Session) -> tuple[tuple[int, Refusal, str], ...]:
     return tuple((number, *why) for number, why in session.refused.items())
+
+
+def _note_made(events: list[Event], out: Outbox) -> None:
+    """No client published them, so that a trace hears of them here: at every replica, and again after a restart."""
+    for event in events if out.tracing else ():
+        out.note(
+            "published",
+            event=event.id,
+            publisher=event.publisher,
+            incarnation=event.incarnation,
+            sequence=event.sequence,
+            topic=event.topic,
+            attributes=dict(event.attributes),
+            derived=True,
+        )

@@ -4,6 +4,18 @@ from __future__ import annotations
 
 import msgspec
 
+REQUEST_BYTES_MAX = 512 * 1024  # of a request or an answer: either has to fit into a frame of 1 MiB
+
+
+class HostingLimits(msgspec.Struct, frozen=True, gc=False):
+    """What a hosted application and those who ask it are allowed. Equal at all replicas too."""
+
+    request_bytes: int = 64 * 1024
+    answer_bytes: int = 256 * 1024
+    requests_in_flight: int = 16  # of a session; an answer is kept until its client has confirmed it
+    derived_events: int = 100  # that come of one command
+    derived_bytes: int = 256 * 1024
+
 
 class CoreLimits(msgspec.Struct, frozen=True, gc=False):
     """What one broker allows. Part of the configuration, equal at all replicas."""

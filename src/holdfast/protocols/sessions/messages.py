@@ -35,6 +35,8 @@ class Refusal(enum.Enum):
     POSITION_AHEAD = "position-ahead"  # the log ends before it
     UNKNOWN = "unknown"  # what is asked for is not there, or not any more
     NOT_ADVERTISED = "not-advertised"  # the publisher has said what it publishes, and this is something else
+    NO_APPLICATION = "no-application"  # the broker hosts none
+    APPLICATION_FAILED = "application-failed"  # it raised something, or gave what is no answer
 
 
 # ------------------------------------------------------------------------------------------------- client to broker
@@ -103,6 +105,18 @@ class Progress(Message, frozen=True):
     missing: bool = False
 
 
+class AskApplication(Message, frozen=True):
+    """A request for the application that the broker hosts. The client numbers them, from 1; `confirmed`: it has the
+    answers to all up to there. Asked again until it is answered, and executed once."""
+
+    number: int
+    request: bytes
+    confirmed: int = 0
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + len(self.request)
+
+
 class CloseSession(Message, frozen=True):
     """The client is leaving for good; forget it."""
 
@@ -119,7 +133,8 @@ class SessionOpened(Message, frozen=True):
     `memory` names what the broker remembers: another one means that it lost everything. `forgotten` are those of the
     client's subscriptions that are not known any more. `alternates` are addresses that serve too if this one fails.
     `refused` is that of `Accepted`: its answer may have been lost with the link before. `log_id` names the broker's
-    log of events, if it keeps one.
+    log of events, if it keeps one. `request_window` is how many requests to its application the client may have
+    unconfirmed; 0: it hosts none.
     """
 
     epoch: int
@@ -130,6 +145,7 @@ class SessionOpened(Message, frozen=True):
     alternates: tuple[str, ...] = ()
     refused: tuple[tuple[int, Refusal, str], ...] = ()
     log_id: str = ""
+    request_window: int = 0
 
     def weight(self) -> int:
         return NOMINAL_WEIGHT + 16 * len(self.forgotten) + _refusals_weight(self.refused)
@@ -242,6 +258,20 @@ class Dropped(Message, frozen=True):
     through: int
 
 
+class ApplicationAnswered(Message, frozen=True):
+    """What came of a request: an answer, or with a reason none. `limit` and `allowed` are those of a limit."""
+
+    number: int
+    answer: bytes = b""
+    reason: Refusal | None = None
+    problem: str = ""
+    limit: str = ""
+    allowed: int = 0
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + len(self.answer) + len(self.problem)
+
+
 class Pong(Message, frozen=True):
     """Someone is here."""
 
@@ -262,6 +292,7 @@ SESSION_MESSAGES: dict[int, type[Message]] = {
     7: Ping,
     8: Advertise,
     9: Unadvertise,
+    10: AskApplication,
     16: SessionOpened,
     17: SessionRefused,
     18: SessionClosed,
@@ -277,4 +308,5 @@ SESSION_MESSAGES: dict[int, type[Message]] = {
     28: Advertised,
     29: AdvertiseRefused,
     30: Unadvertised,
+    31: ApplicationAnswered,
 }

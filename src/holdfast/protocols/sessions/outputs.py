@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.kernel.messages import Message
-from holdfast.model.event import EventBytes
+from holdfast.model.event import Event, EventBytes
 from holdfast.protocols.cursors.cursor import Cursor
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.subscriptions import Subscription
@@ -59,6 +59,12 @@ class Freed(msgspec.Struct, frozen=True, gc=False):
     """Subscriptions have room again, or ended: publishers that wait may try."""
 
 
+class MadeByApplication(msgspec.Struct, frozen=True, gc=False):
+    """Events that the hosted application made; they are accepted right after this."""
+
+    events: list[Event]
+
+
 class Logged(msgspec.Struct, frozen=True, gc=False):
     """Events that were accepted, from position `first` on: they belong into the log."""
 
@@ -104,6 +110,6 @@ class LogLookedAt(msgspec.Struct, frozen=True, gc=False):
     request: int
 
 
-SessionOutput: TypeAlias = Reply | Opened | NotOpened | Answered | Woken | Removed | Freed
+SessionOutput: TypeAlias = Reply | Opened | NotOpened | Answered | Woken | Removed | Freed | MadeByApplication
 LogOutput: TypeAlias = Logged | CursorTaken | CursorLeft | CursorFed | Kept | LogLookedAt
 Output: TypeAlias = SessionOutput | LogOutput

@@ -71,12 +71,19 @@ class EndAdvertisement(_Value, frozen=True):
     advertisement: int
 
 
+class AskApplication(_Value, frozen=True):
+    """Answered with `ApplicationAnswer`, `NotAnswered` or `AnswerLost`."""
+
+    data: bytes
+
+
 class Close(_Value, frozen=True):
     """Says goodbye. Answered with `Closed`; what is unanswered then fails."""
 
 
 COMMANDS: Final = (
-    PublishEvents, MakeSubscription, EndSubscription, Consume, MakeAdvertisement, EndAdvertisement, Close,
+    PublishEvents, MakeSubscription, EndSubscription, Consume, MakeAdvertisement, EndAdvertisement, AskApplication,
+    Close,
 )  # fmt: skip
 
 # The problem of an event that was neither sent nor to be kept.
@@ -123,6 +130,25 @@ class AdvertisementRefused(_Value, frozen=True):
 
 class AdvertisementOver(_Value, frozen=True):
     advertisement: int
+
+
+class ApplicationAnswer(_Value, frozen=True):
+    data: bytes
+
+
+class NotAnswered(_Value, frozen=True):
+    """`reason` None: the client was closed."""
+
+    reason: Refusal | None
+    problem: str
+    limit: str = ""
+    allowed: int = 0
+
+
+class AnswerLost(_Value, frozen=True):
+    """Nobody knows whether the request was executed."""
+
+    problem: str
 
 
 class Closed(_Value, frozen=True):

@@ -79,10 +79,12 @@ class DirectSequencer:
                     require(
                         record.number == following, "the journal has no gap", number=record.number, wanted=following
                     )
+                    self._core.hosting.replay_as(record.application)
                     for command in record.commands:
                         outputs = self._core.apply(self._core.number + 1, record.wall, command)
                         self.recovered += [output for output in outputs if isinstance(output, Logged)]
                     self._count(record.commands)
+        self._core.hosting.go_on()
 
     def submit(self, command: Command, out: Outbox) -> None:
         """Puts a command in its place. `applied` is called with the outputs: here, at once."""
@@ -97,12 +99,14 @@ class DirectSequencer:
         if not self._turn:
             return
         commands, self._turn = self._turn, []
-        out.append(STREAM, Applied(self._core.number - len(commands) + 1, out.wall, commands))
+        first, application = self._core.number - len(commands) + 1, self._core.hosting.name
+        out.append(STREAM, Applied(first, out.wall, commands, application=application))
         self._count(commands)
 
     def _count(self, commands: list[Command]) -> None:
         self._since_snapshot += len(commands)
-        self._journal_bytes += sum(NOMINAL_WEIGHT + len(getattr(command, "events", b"")) for command in commands)
+        sizes = [len(getattr(command, "events", b"")) + len(getattr(command, "data", b"")) for command in commands]
+        self._journal_bytes += NOMINAL_WEIGHT * len(commands) + sum(sizes)
 
     def snapshot_if_due(self, out: Outbox) -> None:
         """Not before the journal is as large as the last snapshot: so both together cost at most twice the journal."""

@@ -7,6 +7,8 @@ import msgspec
 from holdfast.errors import FilterError
 from holdfast.matching import FilterIndex
 from holdfast.model import Filter
+from holdfast.protocols.sessions.commands import Execute
+from holdfast.protocols.sessions.hosting import Answer, Hosting
 from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import Advertised, AdvertiseRefused, Refusal
 from holdfast.protocols.sessions.subscriptions import Ledger, Subscription
@@ -20,7 +22,8 @@ class Session:
     """Its subscriptions are restored by the core, which knows their order."""
 
     __slots__ = (
-        "accepted", "advertised", "client", "ended", "epoch", "instance", "ledger", "refused", "subscriptions",
+        "accepted", "advertised", "answers", "client", "confirmed", "ended", "epoch", "instance", "ledger", "refused",
+        "subscriptions",
     )  # fmt: skip
 
     def __init__(self, client: str, instance: int, epoch: int, backlog_bytes_max: int) -> None:
@@ -33,6 +36,9 @@ class Session:
         self.refused: dict[int, tuple[Refusal, str]] = {}
         self.subscriptions: dict[int, Subscription] = {}
         self.ended: dict[int, str] = {}  # by us, until the client has seen it
+        # Of requests to the application: those that the client has confirmed, and what came of those executed since.
+        self.confirmed = 0
+        self.answers: dict[int, Answer] = {}
         self.advertised: FilterIndex[int] | None = None  # what it publishes, by number; None: it has not said
 
     def filter_bytes(self) -> int:
@@ -64,6 +70,20 @@ class Session:
         self.advertised = offered
         return Advertised(number)
 
+    def execute(self, command: Execute, hosting: Hosting) -> Answer | None:
+        """The answer to a request, which is executed if it was not before; None if it is not to be answered."""
+        if command.confirmed > self.confirmed:
+            self.confirmed = command.confirmed
+            self.answers = {n: answer for n, answer in self.answers.items() if n > command.confirmed}
+        number, limits = command.number, hosting.limits
+        if not self.confirmed < number <= self.confirmed + limits.requests_in_flight:
+            return None  # the client has its answer already; or the node would have refused it
+        if number not in self.answers:
+            if len(command.data) > limits.request_bytes:
+                return None  # as the node does
+            self.answers[number] = hosting.execute(command.data)
+        return self.answers[number]
+
     def unadvertise(self, number: int) -> None:
         if self.advertised is not None and number in self.advertised:
             self.advertised.remove(number)
@@ -81,18 +101,29 @@ class SessionState(msgspec.Struct, frozen=True, array_like=True):
     refused: dict[int, tuple[Refusal, str]]
     ended: dict[int, str]
     advertised: dict[int, str] = {}
+    confirmed: int = 0
+    answers: dict[int, Answer] = {}
 
 
 def session_state(session: Session) -> SessionState:
     offers = {} if session.advertised is None else {n: str(offer) for n, offer in session.advertised.items()}
     return SessionState(
-        session.client, session.instance, session.epoch, session.accepted, session.refused, session.ended, offers
+        session.client,
+        session.instance,
+        session.epoch,
+        session.accepted,
+        session.refused,
+        session.ended,
+        offers,
+        session.confirmed,
+        session.answers,
     )
 
 
 def session_from(state: SessionState, backlog_bytes_max: int) -> Session:
     session = Session(state.client, state.instance, state.epoch, backlog_bytes_max)
     session.accepted, session.refused, session.ended = state.accepted, state.refused, state.ended
+    session.confirmed, session.answers = state.confirmed, state.answers
     if state.advertised:
         session.advertised = FilterIndex()
         for number, text in state.advertised.items():

@@ -36,11 +36,16 @@ class Complete(Checker):
         super().__init__(name, handlers)
         self._filters = FilterCache()
         self._events: list[Published] = []
+        self._derived: set[str] = set()
         self._texts: dict[str, str] = {}  # subscription → its filter
         self._excuses: dict[str, Excuses] = {}
         self._delivered: dict[str, set[str]] = {}
 
     def _on_published(self, row: Published) -> None:
+        if row.derived:
+            if row.event in self._derived:
+                return  # another replica says so
+            self._derived.add(row.event)
         self._events.append(row)
 
     def _on_subscribed(self, row: Subscribed) -> None:

@@ -39,6 +39,8 @@ class Liveness(Checker):
         self._subscriptions: dict[str, dict[str, int | None]] = {}  # subscriber → subscription → the same, or None
 
     def _on_published(self, row: Published) -> None:
+        if row.derived:
+            return  # nobody waits for an answer
         self._events.setdefault(row.publisher, {})[row.event] = row.t
 
     def _on_answered(self, row: Acknowledged | Refused) -> None:

@@ -10,6 +10,9 @@ Nothing is owed
   events as a count says;
 - of events with a lifetime: they may have expired, and the trace does not tell.
 
+Nobody acknowledges an event that a hosted application made; it counts as acknowledged when it has reached someone, and
+as published when the first replica made it.
+
 Decided when the run ends, after healing: what is late is no loss.
 """
 
@@ -48,12 +51,18 @@ class NoLoss(Checker):
         self._filters = FilterCache()
         self._events: list[Published] = []
         self._numbers: dict[str, int] = {}
+        self._derived: dict[str, int] = {}  # the numbers of derived events
         self._acknowledged: set[int] = set()
         self._in_place: dict[str, Subscribed] = {}
         self._excuses: dict[str, Excuses] = {}
         self._delivered: dict[str, set[str]] = {}
 
     def _on_published(self, row: Published) -> None:
+        if row.derived:
+            if row.event in self._derived:
+                self._events[self._derived[row.event]] = row
+                return
+            self._derived[row.event] = len(self._events)
         self._numbers[row.event] = len(self._events)
         self._events.append(row)
 
@@ -88,6 +97,8 @@ class NoLoss(Checker):
         if delivered is None:
             delivered = self._delivered[row.subscription] = set()
         delivered.add(row.event)
+        if row.event in self._derived:
+            self._acknowledged.add(self._derived[row.event])
 
     def finish(self) -> None:
         owed = [number for number in sorted(self._acknowledged) if self._events[number].lifetime == 0]

@@ -3,7 +3,8 @@
 Without faults every scheme promises that (D0-C25); which keep it through a failure is each scheme's own matter. The
 order is that of (incarnation, sequence). The first delivery of an event counts: a second one is for `at-most-once` to
 find, and a declared redelivery (`attempt` > 1) comes when it comes. Events that nobody published are for
-`only-matching`.
+`only-matching`. A broker that forgot everything numbers what its application derives anew, under an incarnation that
+need not be larger: it counts as another publisher.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class PublisherOrder(Checker):
         self._streams: dict[tuple[str, str], _Stream] = {}
 
     def _on_published(self, row: Published) -> None:
-        self._places[row.event] = (row.publisher, (row.incarnation, row.sequence))
+        publisher = f"{row.publisher}/{row.incarnation}" if row.derived else row.publisher
+        self._places[row.event] = (publisher, (row.incarnation, row.sequence))
 
     def _on_delivered(self, row: Delivered) -> None:
         found = self._places.get(row.event)
