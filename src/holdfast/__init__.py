@@ -6,6 +6,7 @@ This module is the public interface, and nothing else.
 from holdfast.client import Bus, NamedSubscription, State, Subscription, blocking, connect
 from holdfast.client.log_calls import CommitResult, LogRange, StageReceipt
 from holdfast.errors import (
+    ApplicationFailed,
     BusClosed,
     BusError,
     DuplicateId,
@@ -14,6 +15,7 @@ from holdfast.errors import (
     FilterError,
     HoldfastError,
     LimitReached,
+    NoApplication,
     NoLog,
     NotAdvertised,
     NotConnected,
@@ -37,6 +39,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DEFAULT_LIMITS",
+    "ApplicationFailed",
     "Bus",
     "BusClosed",
     "BusError",
@@ -54,6 +57,7 @@ __all__ = [
     "LimitReached",
     "LogRange",
     "NamedSubscription",
+    "NoApplication",
     "NoLog",
     "NotAdvertised",
     "NotConnected",

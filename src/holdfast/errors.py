@@ -43,6 +43,7 @@
     │   ├── RecordsGone         records that retention has removed
     │   ├── RecordsLost         records that a repair could not save
     │   └── RecordRefused       a record or a stream beyond a limit                (a ValueError)
+    ├── ReplicaFailed       a replica that stopped by itself
     ├── UrlError            text that names no broker                              (a ValueError)
     └── ProtocolError       a peer said what the protocol does not allow
         └── HandshakeRefused    a peer that is not wanted, and why
@@ -493,6 +494,10 @@ class SubscriptionEnded(BusError):  # noqa: N818
 
     def __str__(self) -> str:
         return self.problem
+
+
+class ReplicaFailed(HoldfastError):  # noqa: N818
+    """A replica that this process runs stopped by itself, and says why."""
 
 
 class ProtocolError(HoldfastError):

@@ -11,10 +11,10 @@ from holdfast.broker.site import BrokerEntry, Site, is_address
 from holdfast.cli.applications import application_of
 from holdfast.cli.logs import add_log_arguments, start_logging
 from holdfast.cli.main import BROKER_FAILED, OK, STORAGE_FAILED
-from holdfast.cli.site_file import read_site
 from holdfast.errors import LogError, SiteError
 from holdfast.runtime import loop
 from holdfast.runtime.serving import check_servable, serve
+from holdfast.runtime.site_file import read_site
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

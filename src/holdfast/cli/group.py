@@ -10,13 +10,13 @@ from contextlib import AsyncExitStack
 from typing import NamedTuple
 
 from holdfast.cli.main import CHECK_FAILED, OK, UsageError
-from holdfast.cli.site_file import read_site
 from holdfast.cli.subscribe import DEFAULT_URL
 from holdfast.client.operator import BrokerDesk
 from holdfast.client.url import SCHEME, addresses_of
 from holdfast.protocols.operating.messages import Inspected
 from holdfast.protocols.operating.operator import Unreachable
 from holdfast.runtime import loop
+from holdfast.runtime.site_file import read_site
 
 EXAMPLES = """\
 examples:

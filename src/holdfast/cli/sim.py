@@ -16,8 +16,8 @@ import msgspec
 from holdfast.broker.site import ApplicationEntry, Site
 from holdfast.cli.applications import application_of
 from holdfast.cli.main import CHECK_FAILED, INTERRUPTED, OK
-from holdfast.cli.site_file import read_site
 from holdfast.errors import ScenarioError
+from holdfast.runtime.site_file import read_site
 from holdfast.sim.campaign import Campaign, Source, run_campaign, scenario_for
 from holdfast.sim.draw import Shape, group_shape
 from holdfast.sim.latency import RoundTripMatrix

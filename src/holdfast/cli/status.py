@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.cli.main import CHECK_FAILED, OK, UsageError
-from holdfast.cli.site_file import read_site
 from holdfast.cli.subscribe import DEFAULT_URL
 from holdfast.cli.terminal import CLEAR, duration, is_terminal, paint, table
 from holdfast.client.operator import BrokerDesk
@@ -21,6 +20,7 @@ from holdfast.client.url import SCHEME, addresses_of
 from holdfast.protocols.operating.messages import Inspected
 from holdfast.protocols.operating.operator import Unreachable
 from holdfast.runtime import loop
+from holdfast.runtime.site_file import read_site
 
 EXAMPLES = """\
 examples:

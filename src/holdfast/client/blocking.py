@@ -43,6 +43,8 @@ class _Loop:
         try:
             return future.result(timeout_s)
         except concurrent.futures.TimeoutError:
+            if timeout_s is None:
+                raise  # what was waited for has a time limit of its own
             future.cancel()
             raise TimeoutError(f"nothing came within {timeout_s} s") from None
         except KeyboardInterrupt:
@@ -124,6 +126,10 @@ class BlockingBus:
     def flush(self) -> None:
         """Returns when everything posted so far is acknowledged; raises the first problem with any of it."""
         self._run(self._bus.flush())
+
+    def ask(self, request: bytes, timeout_s: float | None = None) -> bytes:
+        """The answer of the application that the broker hosts, as `Bus.ask` gives it."""
+        return self._run(self._bus.ask(request, timeout_s))
 
     def advertise(self, filter: str) -> BlockingAdvertisement:
         """Says what this client will publish, and returns when the broker knows."""

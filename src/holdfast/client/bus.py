@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, overload
 
 from holdfast.broker.assembly import make_client
 from holdfast.client.advertisement import Advertisement
+from holdfast.client.asking import ask_application
 from holdfast.client.log_calls import CommitResult, LogCalls, LogRange, StageReceipt, Start, refused
 from holdfast.client.named import NamedSubscription
 from holdfast.client.publications import Publication, event_problem, from_publication, new_event
@@ -325,6 +326,16 @@ class Bus:
 
     async def _acknowledge(self, number: int, position: Position) -> None:
         await self._log.ask(log_requests.AcknowledgeUpTo(number, position.number))
+
+    # -------------------------------------------------------------------------------------------------- application
+    async def ask(self, request: bytes, timeout_s: float | None = None) -> bytes:
+        """The answer of the application that the broker hosts. It is executed once, whatever happens to links and
+        leaders; if it takes longer than `timeout_s`, TimeoutError, and it may be executed all the same.
+
+        NoApplication if there is none, ApplicationFailed if it raised something, LimitReached if the request is too
+        large, OutcomeUnknown if the broker forgot this client meanwhile.
+        """
+        return await ask_application(self._ask, request, timeout_s)
 
     # -------------------------------------------------------------------------------------------------- advertising
     def advertise(self, filter: str) -> Advertisement:
