@@ -30,7 +30,7 @@ def _event(sequence: int, topic: str, attributes: dict[str, Any], payload: bytes
 events = st.builds(
     _event,
     st.integers(1, 100),
-    st.sampled_from(["", "t", "u"]),
+    st.sampled_from(["", "t", "u", "count"]),
     st.dictionaries(st.sampled_from(["n", "m", "topic", "x" * 200]), VALUES, max_size=3),
     st.binary(max_size=40),
 )
@@ -72,6 +72,7 @@ steps = st.lists(
         step("publish", st.just(0), st.integers(0, 3), batches),
         step("receive", st.lists(st.tuples(number, st.integers(0, 12)), max_size=3)),
         step("drop"),
+        step("execute", st.integers(-2, 2), st.integers(0, 2), st.sampled_from([b"a", b"fail", bytes(9)])),
         *log_steps,
     ),
     min_size=12,
@@ -102,6 +103,9 @@ def to_command(core: BrokerCore, step: tuple[Any, ...]) -> Command:
             return commands.EndSubscription(name, epoch, fields[0], "because")
         case "publish":
             return commands.Publish(name, epoch, accepted + 1 + fields[0], accepted - fields[1], fields[2])
+        case "execute":
+            confirmed = 0 if session is None else session.confirmed
+            return commands.Execute(name, epoch, confirmed + 1 + fields[0], confirmed + fields[1], fields[2])
         case "receive":
             pairs = fields[0]
             return commands.Receive(name, epoch, tuple(n for n, _ in pairs), tuple(r for _, r in pairs))
@@ -146,6 +150,8 @@ any_commands = st.lists(
         st.builds(commands.Publish, anyone, epochs, st.one_of(st.just(1), integers), integers, raw),
         st.builds(commands.Receive, anyone, epochs, some, some),
         st.builds(commands.DropSubscriptions, anyone, epochs),
+        st.builds(commands.Execute, anyone, epochs, integers, integers, st.binary(max_size=9)),
+        st.builds(commands.Execute, anyone, epochs, st.integers(1, 4), st.integers(0, 3), st.binary(max_size=9)),
         st.builds(
             commands.OpenCursor,
             anyone,

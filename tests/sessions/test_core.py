@@ -17,7 +17,8 @@ from holdfast.protocols.catalogue import RECORDS
 from holdfast.protocols.sessions import commands, messages
 from holdfast.protocols.sessions.commands import Applied, Command
 from holdfast.protocols.sessions.core import EPOCH_MAX, BrokerCore
-from holdfast.protocols.sessions.limits import CoreLimits
+from holdfast.protocols.sessions.hosting import Hosting
+from holdfast.protocols.sessions.limits import CoreLimits, HostingLimits
 from holdfast.protocols.sessions.messages import Overflow, Refusal
 from holdfast.protocols.sessions.outputs import (
     Answered,
@@ -34,6 +35,7 @@ from holdfast.protocols.sessions.outputs import (
 from holdfast.protocols.sessions.subscriptions import Subscription
 from tests.sessions.bench import EPOCH, WALL, batch, event
 from tests.sessions.command_strategies import any_commands, steps, to_command
+from tests.sessions.counting import Counting
 
 A, B = "client:a", "client:b"
 SMALL = CoreLimits(sessions=2, subscriptions_per_session=2, backlog_events=3, backlog_bytes=300)
@@ -41,6 +43,13 @@ SMALL = CoreLimits(sessions=2, subscriptions_per_session=2, backlog_events=3, ba
 
 def make(limits: CoreLimits | None = None, log: bool = False) -> BrokerCore:
     return BrokerCore(limits, log)
+
+
+def make_hosting(limits: CoreLimits | None = None, log: bool = False) -> BrokerCore:
+    """One with an application."""
+    core = make(limits, log)
+    core.hosting = Hosting(Counting(every=2), "counting", HostingLimits(request_bytes=8, requests_in_flight=2))
+    return core
 
 
 def do(core: BrokerCore, *given: Command, wall: int = WALL) -> list[Any]:
@@ -447,11 +456,12 @@ def test_the_oldest_events_go_where_that_was_asked_for() -> None:
 @given(given_commands=any_commands, log=st.booleans())
 @settings(max_examples=150)
 def test_no_command_raises_and_every_state_can_be_kept(given_commands: list[Command], log: bool) -> None:
-    core = opened("client:a", "client:b", limits=SMALL, log=log)
+    core = make_hosting(SMALL, log)
+    do(core, commands.OpenSession(A, 1, 0), commands.OpenSession(B, 1, 0))
     for command in given_commands:
         core.apply(core.number + 1, WALL, command)
         core.check_invariants()
-    copy = make(SMALL, log)
+    copy = make_hosting(SMALL, log)
     copy.set_state(core.get_state())
     copy.check_invariants()
     assert copy.get_state() == core.get_state()
@@ -460,11 +470,11 @@ def test_no_command_raises_and_every_state_can_be_kept(given_commands: list[Comm
 @given(taken=steps, cut=st.integers(0, 25), log=st.booleans())
 @settings(max_examples=200)
 def test_a_core_from_a_state_has_the_same_future(taken: list[tuple[Any, ...]], cut: int, log: bool) -> None:
-    core, journal = make(SMALL, log), []
+    core, journal = make_hosting(SMALL, log), []
     copy: BrokerCore | None = None
     for place, step in enumerate(taken):
         if place == cut:
-            copy = make(SMALL, log)
+            copy = make_hosting(SMALL, log)
             do(copy, commands.OpenSession("client:z", 1, 1))  # what was there before is replaced
             copy.set_state(core.get_state())
         command = to_command(core, step)
@@ -477,7 +487,7 @@ def test_a_core_from_a_state_has_the_same_future(taken: list[tuple[Any, ...]], c
             copy.check_invariants()
             assert copy.get_state() == core.get_state()
     # The journal, as it is written and read, leads to the same state too.
-    replayed = make(SMALL, log)
+    replayed = make_hosting(SMALL, log)
     for place, command in enumerate(journal):
         record = RECORDS.decode(*RECORDS.encode(Applied(place + 1, WALL + place, [command])))
         assert isinstance(record, Applied)

@@ -382,6 +382,8 @@ class BrokerCore:
 
     def _show(self, events: list[Event], wall: int, outputs: list[Output]) -> None:
         """The hosted application sees what was accepted last; what it derives of that comes right behind."""
+        if not self.hosting.topics:
+            return
         first = self.events - len(events) + 1
         made, slices, matched = self.hosting.observe(first, wall, self.memory, events, self._match)
         if made:
