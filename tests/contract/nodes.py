@@ -246,6 +246,8 @@ class RemoteSequencer:
 
     is_serving = True
     leader_addresses: tuple[str, ...] = ()
+    takes_direct = False
+    direct_addresses: tuple[str, ...] = ()
 
     def __init__(self, core: BrokerCore, sequencer: str, address: str) -> None:
         self._core = core
@@ -259,6 +261,8 @@ class RemoteSequencer:
 
     def submit(self, command: Command, out: Outbox) -> None:
         self._turn.append(command)
+
+    submit_direct = submit
 
     def on_publish(self, peer: str, message: Publish, out: Outbox) -> None:
         for place, command in enumerate(_decode_commands(message.events)):

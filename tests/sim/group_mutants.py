@@ -166,7 +166,9 @@ class _Serving:
     def __init__(self, sequencer: Any) -> None:
         self.is_serving = True
         self.leader_addresses = ()
-        self.submit = sequencer.submit
+        self.takes_direct = False
+        self.direct_addresses = ()
+        self.submit = self.submit_direct = sequencer.submit
 
 
 class ForgetsWhoIsAway(SessionHost):

@@ -188,6 +188,19 @@ class Replica:
         if self.is_leading:
             self.proposer.submit(msgspec.Raw(self._encode(command)))
 
+    @property
+    def takes_direct(self) -> bool:
+        """Whether clients may propose publications to every replica themselves (D4-A6)."""
+        return False
+
+    @property
+    def direct_addresses(self) -> tuple[str, ...]:
+        """Where clients find the other replicas."""
+        return ()
+
+    def submit_direct(self, command: Any, out: Outbox) -> None:
+        """Not in this protocol: dropped, and asked of the leader again."""
+
     def finish(self, out: Outbox) -> None:
         """Proposes what waits; says what we voted for."""
         if self.is_leading:

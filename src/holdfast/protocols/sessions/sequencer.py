@@ -37,6 +37,20 @@ class Sequencer(Protocol):
 
     def submit(self, command: Command, out: Outbox) -> None: ...
 
+    @property
+    def takes_direct(self) -> bool:
+        """Whether clients may say publications to every replica themselves, now (D4-A6)."""
+        ...
+
+    @property
+    def direct_addresses(self) -> tuple[str, ...]:
+        """Where clients find the other replicas."""
+        ...
+
+    def submit_direct(self, command: Command, out: Outbox) -> None:
+        """A command that the client says to every replica itself, which makes the same bytes of it. It may be lost."""
+        ...
+
 
 class DirectSequencer:
     """Applies commands in the order in which they are submitted. A part of a broker's node."""
@@ -62,6 +76,17 @@ class DirectSequencer:
     @property
     def leader_addresses(self) -> tuple[str, ...]:
         return ()
+
+    @property
+    def takes_direct(self) -> bool:
+        return False
+
+    @property
+    def direct_addresses(self) -> tuple[str, ...]:
+        return ()
+
+    def submit_direct(self, command: Command, out: Outbox) -> None:
+        broken("a broker on its own is every replica", client=command.client)
 
     def recover(self, streams: StoredStreams) -> None:
         """Brings the core to where the journal ends."""
