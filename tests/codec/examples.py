@@ -39,11 +39,15 @@ MESSAGE_EXAMPLES: list[Message] = [
     messages.Unsubscribe(5),
     messages.Advertise(6, "price > 1"),
     messages.Unadvertise(7),
-    messages.Publish(6, BATCH, 5),
+    messages.Publish(6, BATCH, 5, True),
+    messages.OpenDirect(1_700_000_000_000, 2**62),
+    messages.DirectChanged(("b2:7411", "b3:7411")),
     messages.Progress((1, 2), (30, 40), (29, 39), True),
     messages.CloseSession(),
     messages.Ping(),
-    messages.SessionOpened(1_700_000_000_000, 8, 4096, 9, (3,), ("b2:7411",), ((7, Refusal.EVENT, "is nan"),), "", 16),
+    messages.SessionOpened(
+        1_700_000_000_000, 8, 4096, 9, (3,), ("b2:7411",), ((7, Refusal.EVENT, "is nan"),), "", 16, ("b3:7411",)
+    ),
     messages.SessionRefused(Refusal.SUPERSEDED, "another client"),
     messages.SessionClosed(),
     messages.Redirect(("b3:7411", "b4:7411")),

@@ -21,6 +21,7 @@ from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.commands import Publish
 from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
 from holdfast.protocols.sessions.core import BrokerCore
+from holdfast.protocols.sessions.direct import DirectLinks
 from holdfast.protocols.sessions.host import SessionHost
 from holdfast.protocols.sessions.incoming import IncomingSubscription
 from holdfast.protocols.sessions.judgement import Refused
@@ -241,9 +242,10 @@ def _clients(part: type[Subscriber]) -> Factories:
     def make(settings: ClientSettings, rng: Random, streams: StoredStreams) -> Assembly:
         conversation = Conversation(settings)
         advertiser, subscriber = Advertiser(conversation), part(conversation)
-        publisher = Publisher(conversation, advertiser)
-        session = ClientSession(conversation, publisher, subscriber, (advertiser,), rng)
-        return Assembly([session, advertiser, publisher, subscriber])
+        direct = DirectLinks(conversation, rng)
+        publisher = Publisher(conversation, advertiser, subscriber, direct)
+        session = ClientSession(conversation, publisher, subscriber, (advertiser,), direct, rng)
+        return Assembly([session, direct, advertiser, publisher, subscriber])
 
     return Factories(broker=make_broker, client=make)
 

@@ -29,6 +29,8 @@ from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.commands import Command
 from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
 from holdfast.protocols.sessions.core import BrokerCore
+from holdfast.protocols.sessions.direct import DirectLinks
+from holdfast.protocols.sessions.direct_host import DirectHost
 from holdfast.protocols.sessions.host import SessionHost
 from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.hosting import Hosting
@@ -119,9 +121,10 @@ def make_replica(
         refill.fetch(out)
 
     replica.restored = restored
+    direct = DirectHost(core, replica, host, hosting)
     desk = OperatorDesk(settings.name, {"scheme": "paxos", "durable": "yes"})
     # The replica comes first: it proposes what the turn asked for.
-    node = Assembly([*replica.parts, log, refill, host, ApplicationDesk(core, replica, host), desk])
+    node = Assembly([*replica.parts, log, refill, host, direct, ApplicationDesk(core, replica, host), desk])
     desk.measure_node, desk.more_facts, desk.transfer = node.measure, replica.facts, replica.transfer
     return node
 
@@ -135,8 +138,10 @@ def make_client(settings: ClientSettings, rng: Random, streams: StoredStreams) -
     """A client; it keeps nothing over a restart."""
     conversation = Conversation(settings)
     advertiser, subscriber = Advertiser(conversation), Subscriber(conversation)
-    publisher = Publisher(conversation, advertiser)
+    direct = DirectLinks(conversation, rng)
+    publisher = Publisher(conversation, advertiser, subscriber, direct)
     consumer, asker = Consumer(conversation), LogAsker(conversation)
     application = ApplicationAsker(conversation)
-    session = ClientSession(conversation, publisher, subscriber, (advertiser, consumer, asker, application), rng)
-    return Assembly([session, advertiser, publisher, subscriber, consumer, asker, application])
+    companions = (advertiser, consumer, asker, application)
+    session = ClientSession(conversation, publisher, subscriber, companions, direct, rng)
+    return Assembly([session, direct, advertiser, publisher, subscriber, consumer, asker, application])

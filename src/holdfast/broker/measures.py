@@ -11,6 +11,8 @@ NODE_MEASURES: Final = {
     "sessions": "clients that the broker knows, with those that are away",
     "clients_connected": "clients that have a link",
     "clients_away": "clients that lost their link and may come back to their subscriptions",
+    "replica_clients_direct": "clients with a direct link: their sessions are at another replica",
+    "replica_direct_publications_total": "publications that came over direct links and were handed on",
     "subscriptions": "subscriptions of all sessions",
     "advertisements": "advertisements of all sessions",
     "publishers_waiting": "publishers that wait because a blocking subscription is full",

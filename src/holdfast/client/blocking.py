@@ -60,8 +60,15 @@ class _Loop:
 class BlockingBus:
     """A connection to a site. Made by `connect`; use it with `with`."""
 
-    def __init__(self, url: str, name: str = "", on_state: OnState | None = None, timeout_s: float = 10.0) -> None:
-        self._bus = Bus(url, name, on_state, timeout_s)
+    def __init__(
+        self,
+        url: str,
+        name: str = "",
+        on_state: OnState | None = None,
+        timeout_s: float = 10.0,
+        allow_direct: bool = True,
+    ) -> None:
+        self._bus = Bus(url, name, on_state, timeout_s, allow_direct)
         self._loop: _Loop | None = None
 
     @property
@@ -315,6 +322,13 @@ class BlockingSubscription:
             yield batch
 
 
-def connect(url: str, *, name: str = "", on_state: OnState | None = None, timeout_s: float = 10.0) -> BlockingBus:
+def connect(
+    url: str,
+    *,
+    name: str = "",
+    on_state: OnState | None = None,
+    timeout_s: float = 10.0,
+    allow_direct: bool = True,
+) -> BlockingBus:
     """A bus for a site: `with holdfast.blocking.connect("holdfast://127.0.0.1:7411") as bus`."""
-    return BlockingBus(url, name, on_state, timeout_s)
+    return BlockingBus(url, name, on_state, timeout_s, allow_direct)

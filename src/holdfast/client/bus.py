@@ -65,7 +65,14 @@ OnState: TypeAlias = Callable[[State, str], None]
 class Bus:
     """A connection to a site. Made by `connect`; use it with `async with`."""
 
-    def __init__(self, url: str, name: str = "", on_state: OnState | None = None, timeout_s: float = 10.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        name: str = "",
+        on_state: OnState | None = None,
+        timeout_s: float = 10.0,
+        allow_direct: bool = True,
+    ) -> None:
         self.name = name or f"anonymous-{secrets.token_hex(8)}"
         check_name(self.name)
         self.state = State.DISCONNECTED
@@ -73,6 +80,7 @@ class Bus:
         self._url = url
         self._on_state = on_state
         self._timeout_s = timeout_s
+        self._allow_direct = allow_direct
         self._runner: NodeRunner | None = None
         self._last_request = 0
         self._futures: dict[int, asyncio.Future[Any]] = {}
@@ -99,7 +107,7 @@ class Bus:
         """Connects; NotConnected if no broker has answered in time."""
         if self._runner is not None:
             raise HoldfastError("the bus is open already")
-        settings = ClientSettings(self.name, self._addresses)
+        settings = ClientSettings(self.name, self._addresses, allow_direct=self._allow_direct)
         self._opened = asyncio.get_running_loop().create_future()
         self._runner = NodeRunner(
             self.name, Role.CLIENT, lambda rng, streams: make_client(settings, rng, streams), application=self
@@ -484,13 +492,21 @@ class Bus:
             subscription._end(problem)
 
 
-def connect(url: str, *, name: str = "", on_state: OnState | None = None, timeout_s: float = 10.0) -> Bus:
+def connect(
+    url: str,
+    *,
+    name: str = "",
+    on_state: OnState | None = None,
+    timeout_s: float = 10.0,
+    allow_direct: bool = True,
+) -> Bus:
     """A bus for a site: `async with holdfast.connect("holdfast://127.0.0.1:7411") as bus`.
 
     `name` is who you are to the broker, if you want to be recognised; only one client has a name at a time. `on_state`
-    hears of lost and regained connections. `timeout_s` is how long the first connection may take.
+    hears of lost and regained connections. `timeout_s` is how long the first connection may take. `allow_direct`: what
+    is published may go to all replicas of a group at once, where the group takes that.
     """
-    return Bus(url, name, on_state, timeout_s)
+    return Bus(url, name, on_state, timeout_s, allow_direct)
 
 
 def _refusal(result: requests.SubscriptionRefused | requests.AdvertisementRefused, text: str) -> HoldfastError:

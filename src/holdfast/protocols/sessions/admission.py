@@ -22,6 +22,7 @@ from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.messages import Publish
+from holdfast.protocols.sessions.publications import direct_addresses
 from holdfast.protocols.sessions.sequencer import Sequencer
 from holdfast.protocols.sessions.session import Session
 from holdfast.protocols.sessions.subscriptions import Subscription
@@ -92,7 +93,9 @@ class Admission:
             return False  # something before it is missing, and will come again with it
         admitted = self._admissible(session, message.first, message.events)
         if admitted >= len(events):
-            self._submit(session, message.first, message.confirmed, message.events, len(events), out)
+            # As other replicas do with the same message. What waits or is cut is another value than theirs.
+            direct = message.direct and bool(direct_addresses(self._core, self._sequencer))
+            self._submit(session, message.first, message.confirmed, message.events, len(events), out, direct)
             return False
         if admitted:
             batch = encode_batch(slices[:admitted])
@@ -101,13 +104,26 @@ class Admission:
         self._hold(held, message.first + admitted, slices[admitted:], out.now)
         return True
 
-    def _submit(self, session: Session, first: int, confirmed: int, batch: EventBytes, count: int, out: Outbox) -> None:
+    def _submit(
+        self,
+        session: Session,
+        first: int,
+        confirmed: int,
+        batch: EventBytes,
+        count: int,
+        out: Outbox,
+        direct: bool = False,
+    ) -> None:
         self._submitted[session.client] = max(self._submitted.get(session.client, 0), first + count - 1)
         if self._settings.replicated:
             self._under_way.append(_UnderWay(session.client, session.epoch, first + count - 1, count, len(batch)))
             self._under_way_events += count
             self._under_way_bytes += len(batch)
-        self._sequencer.submit(commands.Publish(session.client, session.epoch, first, confirmed, batch), out)
+        command = commands.Publish(session.client, session.epoch, first, confirmed, batch)
+        if direct:
+            self._sequencer.submit_direct(command, out)
+        else:
+            self._sequencer.submit(command, out)
 
     def on_applied(self, out: Outbox) -> None:
         """In a group: some of what was submitted is applied, in the order of submitting."""

@@ -2,7 +2,7 @@
 
 A client is a node like a broker's, and the library that users call and the simulator both drive this very machine. It
 has several parts: this one, which talks to one broker at a time and changes brokers, a `Publisher` and a `Subscriber`,
-and companions, which say their things again to every broker.
+companions, which say their things again to every broker, and `DirectLinks` to others of the broker's group.
 
 - It knows one or more addresses and tries them in turn, with a pause that grows; a broker may send it elsewhere, and
   may tell it of others that serve too.
@@ -30,8 +30,10 @@ from holdfast.protocols.cursors.requests import LOG_COMMANDS
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.addresses import Addresses
 from holdfast.protocols.sessions.conversation import Companion, Conversation, Phase
+from holdfast.protocols.sessions.direct import DirectLinks
 from holdfast.protocols.sessions.messages import (
     CloseSession,
+    OpenDirect,
     Ping,
     Pong,
     Redirect,
@@ -62,6 +64,7 @@ class ClientSession:
         publisher: Publisher,
         subscriber: Subscriber,
         companions: Sequence[Companion],
+        direct: DirectLinks,
         rng: Random,
     ) -> None:
         settings = conversation.settings
@@ -69,6 +72,7 @@ class ClientSession:
         self._publisher = publisher
         self._subscriber = subscriber
         self._companions = tuple(companions)
+        self._direct = direct
         self._settings = settings
         self._addresses = Addresses(settings.addresses, settings.pause_min, settings.pause_max, rng)
         self._patience = Patience(settings)
@@ -93,7 +97,8 @@ class ClientSession:
         self._conversation.enter(Phase.CONNECTING)
         self._address = self._addresses.current
         self._patience.has_choice = self._addresses.are_several
-        out.connect("", self._address)
+        if not self._direct.is_dialling(self._address):  # else the link that comes of that is ours
+            out.connect("", self._address)
         out.set_timer((self.name, "opening"), self._patience.opening_max)
 
     def _pause(self, out: Outbox) -> None:
@@ -112,7 +117,8 @@ class ClientSession:
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
         if self.phase is not Phase.CONNECTING or up.address != self._address:
-            out.disconnect(up.link, "not wanted any more")
+            if not self._direct.takes(up, out):
+                out.disconnect(up.link, "not wanted any more")
             return
         self._conversation.enter(Phase.OPENING)
         self._conversation.broker = up.peer
@@ -128,6 +134,7 @@ class ClientSession:
             return
         out.drop_queue(self._conversation.broker)
         self._link = 0
+        self._direct.close("the session is elsewhere", out)
         if self.phase is Phase.CLOSED:
             return
         if self.phase is Phase.OPEN:
@@ -141,10 +148,12 @@ class ClientSession:
         self._pause(out)
 
     def on_heard(self, peer: str, out: Outbox) -> None:
-        self._heard_at = out.now
+        if peer == self._conversation.broker:
+            self._heard_at = out.now
 
     def on_pong(self, peer: str, pong: Pong, out: Outbox) -> None:
-        self._patience.answered(out.now)
+        if peer == self._conversation.broker:
+            self._patience.answered(out.now)
 
     def on_redirect(self, peer: str, redirect: Redirect, out: Outbox) -> None:
         if not self._conversation.is_opening_with(peer):
@@ -165,6 +174,7 @@ class ClientSession:
             raise ProtocolError(f"an epoch is 1 or more, not {opened.epoch}")
         resumed = self.epoch == opened.epoch
         self._publisher.check_opened(opened, resumed)
+        self._direct.check(opened.direct)
         self._conversation.enter(Phase.OPEN)
         self._addresses.succeeded()
         self._addresses.learn(opened.alternates)
@@ -175,6 +185,7 @@ class ClientSession:
         self.epoch = opened.epoch
         self._conversation.log_id = opened.log_id
         self._conversation.resumed, self._conversation.request_window = resumed, opened.request_window
+        self._direct.on_opened(OpenDirect(self.epoch, self._instance), self._address, opened.direct, out)
         for companion in self._companions:
             companion.on_opened(out)
         self._publisher.on_opened(opened, resumed, out)
@@ -226,6 +237,7 @@ class ClientSession:
             out.disconnect(self._link, reason or "closed by the application")
         for timer in ("opening", "pause", "ping", "repeat"):
             out.cancel_timer((self.name, timer))
+        self._direct.close("the session is closed", out)
         why = reason or "the client was closed"
         for companion in self._companions:
             companion.end_all(why, out)

@@ -38,6 +38,8 @@ class ClientSettings(msgspec.Struct, frozen=True, gc=False):
     ping_every_with_choice: int = 250 * MILLISECOND
     silent_after_with_choice: int = 750 * MILLISECOND
     report_after: int = 10 * MILLISECOND  # progress is reported at the latest
+    allow_direct: bool = True  # publish to all replicas of a group at once, if the group takes that
+    direct_bytes_max: int = 4 * 1024 * 1024  # that wait for a replica that does not read; then its link is given up
 
 
 class Phase(enum.Enum):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final
 
-from holdfast.errors import EventError, ProtocolError
+from holdfast.errors import ProtocolError
 from holdfast.kernel.inputs import Drained, LinkDown, LinkUp, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
@@ -30,6 +30,7 @@ from holdfast.protocols.sessions.messages import (
     Accepted,
     Advertise,
     CloseSession,
+    DirectChanged,
     OpenSession,
     Ping,
     Pong,
@@ -56,6 +57,7 @@ from holdfast.protocols.sessions.outputs import (
     Reply,
     Woken,
 )
+from holdfast.protocols.sessions.publications import check_publication, direct_addresses
 from holdfast.protocols.sessions.sequencer import Sequencer
 from holdfast.protocols.sessions.session import Session
 
@@ -65,13 +67,14 @@ CLIENTS: Final = frozenset({Role.CLIENT})
 class _Attachment:
     """A client's link."""
 
-    __slots__ = ("epoch", "heard_at", "link", "opening")
+    __slots__ = ("direct", "epoch", "heard_at", "link", "opening")
 
     def __init__(self, link: int, now: int) -> None:
         self.link = link
         self.heard_at = now
         self.opening: OpenSession | None = None
         self.epoch = 0  # 0: no session yet
+        self.direct: tuple[str, ...] = ()  # where the client was told that it may publish too
 
 
 class SessionHost:
@@ -158,6 +161,14 @@ class SessionHost:
             self._away[peer] = out.now
             self._keep_ticking(out)
 
+    def take_over(self, peer: str, out: Outbox) -> int:
+        """The number of a link on which there is to be no session: from now on it is not this part's affair."""
+        attachment = self._attached.get(peer)
+        if attachment is None or attachment.opening is not None:
+            raise ProtocolError("a link with a session is not a direct one")
+        self._detach(peer, out)
+        return attachment.link
+
     def on_heard(self, peer: str, out: Outbox) -> None:
         attachment = self._attached.get(peer)
         if attachment is not None:
@@ -166,14 +177,17 @@ class SessionHost:
                 raise ProtocolError(f"more than {self._settings.unread_bytes_max} bytes of answers are not read")
 
     def on_ping(self, peer: str, ping: Ping, out: Outbox) -> None:
-        out.send(peer, Pong(), after=NOW)
+        if peer in self._attached:
+            out.send(peer, Pong(), after=NOW)
 
     def on_drained(self, drained: Drained, out: Outbox) -> None:
         self._deliveries.send_all(drained.peer, out)
 
     # ----------------------------------------------------------------------------------------------------- sessions
     def on_open_session(self, peer: str, message: OpenSession, out: Outbox) -> None:
-        attachment = self._attached[peer]
+        attachment = self._attached.get(peer)
+        if attachment is None:
+            raise ProtocolError("a direct link has no session")
         self._check_counts(message)
         if not 0 <= message.epoch <= EPOCH_MAX:
             raise ProtocolError(f"an epoch is 0 to {EPOCH_MAX}, not {message.epoch}")
@@ -232,7 +246,8 @@ class SessionHost:
         if not self._sequencer.is_serving:
             return  # it was opened at the leader; here the client still waits to be told who that is
         session = self._core.sessions[client]
-        self._replies.append((client, self._session_opened(session, opening)))
+        attachment.direct = direct_addresses(self._core, self._sequencer)
+        self._replies.append((client, self._session_opened(session, opening, attachment.direct)))
         if attachment.epoch == opened.epoch:
             return  # asked twice; what has happened on the link since then stands
         attachment.epoch = opened.epoch
@@ -250,7 +265,7 @@ class SessionHost:
             self._sequencer.submit(command, out)
         self._deliveries.send_all(client, out)
 
-    def _session_opened(self, session: Session, opening: OpenSession) -> SessionOpened:
+    def _session_opened(self, session: Session, opening: OpenSession, direct: tuple[str, ...]) -> SessionOpened:
         forgotten = [n for n in opening.subscriptions if n not in session.subscriptions and n not in session.ended]
         return SessionOpened(
             session.epoch,
@@ -262,7 +277,12 @@ class SessionHost:
             _refusals(session),
             self.log_id,
             self._core.hosting.window,
+            direct,
         )
+
+    def _tell_direct(self, peer: str, attachment: _Attachment, addresses: tuple[str, ...]) -> None:
+        attachment.direct = addresses
+        self._replies.append((peer, DirectChanged(addresses)))
 
     def session(self, peer: str) -> Session | None:
         """The session that is open on the peer's link. Without one, a message came too early, and comes again."""
@@ -311,20 +331,10 @@ class SessionHost:
         session = self.session(peer)
         if session is None:
             return
-        try:
-            events, _ = self._core.decode(message.events)
-        except EventError as error:
-            raise ProtocolError(f"in Publish, {error}") from error
-        name = peer.partition(":")[2]
-        for event in events:
-            if event.publisher != name:
-                # Subscribers tell repetitions by the publisher's numbers: nobody may use another's.
-                raise ProtocolError(f"an event names {event.publisher[:64]!r} as its publisher, not {name!r}")
-        # The window begins where the client has seen answers: what is kept for it until then is bounded too.
-        last = message.first + len(events) - 1
         answered = min(message.confirmed, session.accepted)
-        if message.first < 1 or answered < 0 or last > answered + self._settings.publish_window:
-            raise ProtocolError(f"events {message.first} to {last} are beyond the window after {answered}")
+        check_publication(self._core, peer, message, answered, self._settings.publish_window)
+        if message.direct and not direct_addresses(self._core, self._sequencer):
+            self._tell_direct(peer, self._attached[peer], ())  # whatever it was told of that was lost
         if self._admission.publish(session, message, out):
             out.set_timer((self.name, "block"), self._admission.until_patience_ends(out))
 
@@ -405,12 +415,15 @@ class SessionHost:
         self._keep_ticking(out)
 
     def _look_after_links(self, out: Outbox) -> None:
-        """Closes links that are silent, and says again which subscriptions ended."""
+        """Closes links that are silent; says again which subscriptions ended, and anew where else to publish."""
+        addresses = direct_addresses(self._core, self._sequencer)
         for peer, attachment in self._attached.items():
             if out.now - attachment.heard_at >= self._settings.silent_after:
                 out.disconnect(attachment.link, f"nothing heard for {self._settings.silent_after // SECOND} s")
                 attachment.heard_at = out.now
             elif attachment.epoch:
+                if attachment.direct != addresses:
+                    self._tell_direct(peer, attachment, addresses)
                 session = self.session(peer)
                 for number, reason in () if session is None else session.ended.items():
                     self._replies.append((peer, SubscriptionEnded(number, reason)))

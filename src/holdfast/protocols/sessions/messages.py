@@ -80,11 +80,15 @@ class Unadvertise(Message, frozen=True):
 
 
 class Publish(Message, frozen=True):
-    """Events from the session's number `first` on; `confirmed`: the client has seen answers up to there."""
+    """Events from the session's number `first` on; `confirmed`: the client has seen answers up to there.
+
+    `direct`: the client says the same to other replicas too, over direct links.
+    """
 
     first: int
     events: EventBytes  # a msgpack array of events
     confirmed: int = 0
+    direct: bool = False
 
     def weight(self) -> int:
         return NOMINAL_WEIGHT + len(self.events)
@@ -125,6 +129,16 @@ class Ping(Message, frozen=True):
     """Anyone there?"""
 
 
+class OpenDirect(Message, frozen=True):
+    """The first message on a direct link, and said again now and then, so that the link is not silent.
+
+    Publications of this session may follow, which the client says to the session's broker too. Nothing is answered.
+    """
+
+    epoch: int
+    instance: int
+
+
 # ------------------------------------------------------------------------------------------------- broker to client
 class SessionOpened(Message, frozen=True):
     """The session is `epoch`: the client's own if the broker still knew it, else a new one that knows nothing.
@@ -134,7 +148,7 @@ class SessionOpened(Message, frozen=True):
     client's subscriptions that are not known any more. `alternates` are addresses that serve too if this one fails.
     `refused` is that of `Accepted`: its answer may have been lost with the link before. `log_id` names the broker's
     log of events, if it keeps one. `request_window` is how many requests to its application the client may have
-    unconfirmed; 0: it hosts none.
+    unconfirmed; 0: it hosts none. `direct` are the addresses of `DirectChanged`.
     """
 
     epoch: int
@@ -146,6 +160,7 @@ class SessionOpened(Message, frozen=True):
     refused: tuple[tuple[int, Refusal, str], ...] = ()
     log_id: str = ""
     request_window: int = 0
+    direct: tuple[str, ...] = ()
 
     def weight(self) -> int:
         return NOMINAL_WEIGHT + 16 * len(self.forgotten) + _refusals_weight(self.refused)
@@ -276,6 +291,12 @@ class Pong(Message, frozen=True):
     """Someone is here."""
 
 
+class DirectChanged(Message, frozen=True):
+    """Publications may go to these addresses too, over direct links; none: to this broker only."""
+
+    addresses: tuple[str, ...]
+
+
 def _refusals_weight(refused: tuple[tuple[int, Refusal, str], ...]) -> int:
     # Who is refused a whole window again and again would otherwise fill a queue with what is taken to weigh nothing.
     return sum([NOMINAL_WEIGHT + len(problem) for _, _, problem in refused])
@@ -293,6 +314,7 @@ SESSION_MESSAGES: dict[int, type[Message]] = {
     8: Advertise,
     9: Unadvertise,
     10: AskApplication,
+    11: OpenDirect,
     16: SessionOpened,
     17: SessionRefused,
     18: SessionClosed,
@@ -309,4 +331,5 @@ SESSION_MESSAGES: dict[int, type[Message]] = {
     29: AdvertiseRefused,
     30: Unadvertised,
     31: ApplicationAnswered,
+    32: DirectChanged,
 }

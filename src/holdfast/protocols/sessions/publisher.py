@@ -26,8 +26,10 @@ from holdfast.model.values import Value
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.conversation import Conversation, Phase
+from holdfast.protocols.sessions.direct import DirectLinks
 from holdfast.protocols.sessions.messages import Accepted, Publish, Refusal, SessionOpened
 from holdfast.protocols.sessions.outgoing import Outgoing
+from holdfast.protocols.sessions.subscriber import Subscriber
 
 # What encoding and checking raise for what can't be an event.
 UNENCODABLE = (EventError, TypeError, ValueError, OverflowError, RecursionError)
@@ -41,9 +43,14 @@ class Publisher:
     name: ClassVar[str] = "publisher"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Accepted: frozenset({Role.BROKER})}
 
-    def __init__(self, conversation: Conversation, advertiser: Advertiser) -> None:
+    def __init__(
+        self, conversation: Conversation, advertiser: Advertiser, subscriber: Subscriber, direct: DirectLinks
+    ) -> None:
         self._conversation = conversation
         self._advertiser = advertiser
+        self._subscriber = subscriber
+        self._direct = direct
+        self._alone = False  # what is in flight was said directly: nothing may be behind it
         self._outgoing = Outgoing(conversation.settings.publish_window)
         self._sequence = 0  # of the last event that was made
         self._memory = 0  # what the broker remembered when we last talked
@@ -145,10 +152,24 @@ class Publisher:
         settings = self._conversation.settings
         if not self._advertiser.is_restored:
             return  # a broker that has not heard of our advertisements could refuse the events
-        while self._outgoing.ready and self._conversation.is_open:
-            first, events = self._outgoing.take(settings.batch_events, settings.batch_bytes)
-            message = Publish(first, encode_batch(events), self._outgoing.answered)
+        outgoing = self._outgoing
+        while outgoing.ready and self._conversation.is_open:
+            if outgoing.in_flight and (self._alone or self._direct.is_open):
+                return  # in different slots, the next could overtake it
+            self._alone = self._may_be_direct
+            first, events = outgoing.take(settings.batch_events, settings.batch_bytes)
+            message = Publish(first, encode_batch(events), outgoing.answered, self._alone)
             self._conversation.ask(message, out, Lane.USER)
+            if self._alone:
+                self._direct.send(message, out)
+
+    @property
+    def _may_be_direct(self) -> bool:
+        """Whether what is published next may go to several replicas. What was said before is said again to one only;
+        and who publishes after subscribing or advertising may rely on that being decided before."""
+        is_first = self._outgoing.sent <= self._outgoing.answered
+        waiting = self._advertiser.is_waiting or self._subscriber.is_waiting
+        return self._direct.is_open and is_first and not waiting
 
     # ------------------------------------------------------------------------------------------------------ answers
     def on_accepted(self, peer: str, accepted: Accepted, out: Outbox) -> None:

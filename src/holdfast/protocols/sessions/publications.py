@@ -1,0 +1,36 @@
+"""What a broker looks at before it takes a publication in, whichever link it comes by."""
+
+from __future__ import annotations
+
+from holdfast.errors import EventError, ProtocolError
+from holdfast.protocols.sessions.core import BrokerCore
+from holdfast.protocols.sessions.messages import Publish
+from holdfast.protocols.sessions.sequencer import Sequencer
+
+
+def check_publication(core: BrokerCore, peer: str, message: Publish, answered: int, window: int) -> int:
+    """The number of the message's last event. Raises ProtocolError for what no client of ours would say.
+
+    The window begins where the client has seen answers: what is kept for it until then is bounded too.
+    """
+    try:
+        events, _ = core.decode(message.events)
+    except EventError as error:
+        raise ProtocolError(f"in Publish, {error}") from error
+    name = peer.partition(":")[2]
+    for event in events:
+        if event.publisher != name:
+            # Subscribers tell repetitions by the publisher's numbers: nobody may use another's.
+            raise ProtocolError(f"an event names {event.publisher[:64]!r} as its publisher, not {name!r}")
+    last = message.first + len(events) - 1
+    if message.first < 1 or answered < 0 or last > answered + window:
+        raise ProtocolError(f"events {message.first} to {last} are beyond the window after {answered}")
+    return last
+
+
+def direct_addresses(core: BrokerCore, sequencer: Sequencer) -> tuple[str, ...]:
+    """Where clients may say publications too (D4-A6), from the replica's point of view; empty if nowhere.
+
+    Nowhere, while a subscription makes its publishers wait: one replica must hold them back for all.
+    """
+    return sequencer.direct_addresses if sequencer.takes_direct and not core.blocking else ()
