@@ -100,12 +100,13 @@ class DirectHost:
             return
         # By what the client says that it has seen: this replica may not know of it yet.
         last = check_publication(self._core, peer, message, message.confirmed, self._settings.publish_window)
+        last = max(last, message.first)  # also one without events counts
         if self._sequencer.is_serving or not direct_addresses(self._core, self._sequencer):
             return  # a leader takes in what comes over the session's own link
         known = max(direct.submitted, session.accepted)
         if message.first <= known or last > session.accepted + self._settings.publish_window:
             return  # not new, or this replica is far behind
-        direct.submitted = max(last, message.first)  # also if there is no event in it
+        direct.submitted = last
         self._handed_on += 1
         command = commands.Publish(peer, session.epoch, message.first, message.confirmed, message.events)
         self._sequencer.submit_direct(command, out)

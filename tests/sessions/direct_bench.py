@@ -1,0 +1,96 @@
+"""A replica on the bench, with a sequencer that writes down what it is given: commands of both kinds, as bytes."""
+
+from typing import Any
+
+import msgspec
+
+from holdfast.kernel.inputs import Started
+from holdfast.kernel.messages import Message
+from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Assembly
+from holdfast.protocols.sessions import commands
+from holdfast.protocols.sessions.commands import Command
+from holdfast.protocols.sessions.core import BrokerCore
+from holdfast.protocols.sessions.direct_host import DirectHost
+from holdfast.protocols.sessions.host import SessionHost
+from holdfast.protocols.sessions.host_settings import HostSettings
+from holdfast.protocols.sessions.limits import CoreLimits
+from holdfast.protocols.sessions.messages import OpenDirect
+from tests.sessions.bench import EPOCH, Bench, BrokerBench
+
+OTHERS = ("b2:1", "b3:1")
+INSTANCE = 77
+
+
+class FakeSequencer:
+    """Applies what is submitted at once; what is submitted directly is decided when a test says so."""
+
+    def __init__(self, core: BrokerCore, leads: bool) -> None:
+        self.is_serving = leads
+        self.leader_addresses: tuple[str, ...] = () if leads else ("b1:1",)
+        self.takes_direct = True
+        self.direct_addresses: tuple[str, ...] = OTHERS
+        self.submitted: list[Command] = []
+        self.direct: list[Command] = []
+        self.applied: Any = None
+        self._core = core
+
+    def submit(self, command: Command, out: Outbox) -> None:
+        self.submitted.append(command)
+        self.decide(command, out)
+
+    def submit_direct(self, command: Command, out: Outbox) -> None:
+        self.direct.append(command)
+
+    def decide(self, command: Command, out: Outbox) -> None:
+        self.applied(self._core.apply(self._core.number + 1, out.wall, command), out)
+
+    def take_direct(self) -> list[bytes]:
+        taken, self.direct = self.direct, []
+        return [msgspec.msgpack.encode(command) for command in taken]
+
+    def take_submitted(self) -> list[Command]:
+        taken, self.submitted = self.submitted, []
+        return taken
+
+
+class ReplicaBench(BrokerBench):
+    """The parts of a replica that face clients."""
+
+    def __init__(self, leads: bool, limits: CoreLimits | None = None, **settings: Any) -> None:
+        hosting = HostSettings(**{"replicated": True, "publish_window": 20, **settings})
+        self.core = BrokerCore(limits or CoreLimits(), log=True)
+        self.sequencer = FakeSequencer(self.core, leads)
+        host = SessionHost("b1", self.core, self.sequencer, hosting)
+        self.sequencer.applied = host.on_applied
+        self.direct = DirectHost(self.core, self.sequencer, host, hosting)
+        Bench.__init__(self, Assembly([host, self.direct]))
+        self.links = {}
+        self._last_link = 0
+        self.handle(Started(1))
+
+    def know(self, client: str = "p", instance: int = INSTANCE) -> None:
+        """The replica hears that the client has a session, of epoch `EPOCH` if it is the first."""
+        self.sequencer.decide(commands.OpenSession(f"client:{client}", instance, 0), self.out)
+        self.handle()
+        self.out.take_effects()
+
+    def open_direct(self, client: str = "p", epoch: int = EPOCH, instance: int = INSTANCE, *said: Message) -> list[Any]:
+        self.handle(self.up(client))
+        return self.say(client, OpenDirect(epoch, instance), *said)
+
+
+def follower(**settings: Any) -> ReplicaBench:
+    """A replica that knows a session of `p`, which has a direct link to it."""
+    bench = ReplicaBench(leads=False, **settings)
+    bench.know()
+    assert bench.open_direct() == []
+    return bench
+
+
+def leader(**settings: Any) -> ReplicaBench:
+    """The replica that leads, with the session of `p`."""
+    bench = ReplicaBench(leads=True, **settings)
+    bench.open("p", instance=INSTANCE)
+    bench.sequencer.take_submitted()
+    return bench
