@@ -212,8 +212,30 @@ def test_what_is_not_answered_is_said_again_to_the_sessions_broker_only() -> Non
     assert [(effect.to, type(effect.message)) for effect in effects] == [("b1", Publish)]
     assert isinstance(effects[0].message, Publish)
     assert not effects[0].message.direct
-    bench.hear(Accepted(1))
-    assert [row[0] for row in bench.publish(2)] == ["b1", "b2"]
+
+
+def test_a_client_whose_direct_messages_are_not_answered_publishes_as_usual_for_longer_and_longer() -> None:
+    bench = DirectBench(ping_every=10**6 * SECOND).linked(2)
+
+    def indirect(last: int) -> int:
+        """How many messages after this one go to b1 only; the next one is said to b2 too, and not answered."""
+        for number in range(last + 1, last + 1000):
+            bench.hear(Accepted(number - 1))
+            if [row[0] for row in bench.publish(number)] == ["b1", "b2"]:
+                return number - last - 1
+        return 1000
+
+    bench.publish(1)
+    last, found = 1, []
+    for _ in range(3):
+        bench.advance(1100 * MILLISECOND)
+        found.append(indirect(last))
+        last += found[-1] + 1
+    assert found == [7, 15, 31]  # and what was said again
+    bench.hear(Accepted(last))
+    assert [row[0] for row in bench.publish(last + 1)] == ["b1", "b2"]
+    bench.advance(1100 * MILLISECOND)
+    assert indirect(last + 1) == 7  # one was answered
 
 
 def test_what_follows_a_subscription_or_an_advertisement_that_is_not_answered_goes_to_the_leader_only() -> None:

@@ -199,6 +199,34 @@ def test_what_has_to_be_cut_or_to_wait_goes_its_ordinary_way() -> None:
     assert bench.sequencer.take_direct() == []
 
 
+def test_what_was_said_to_all_and_lost_keeps_no_room_for_itself() -> None:
+    """It counted as under way for ever, so that with a subscription that blocks its repetition waited for itself."""
+    bench = leader(limits=CoreLimits(backlog_events=3))
+    bench.say("p", Publish(1, batch(1, 2, 3), 0, True))
+    bench.open("s", Subscribe(1, "n > 0", Overflow.BLOCK, 9))
+    assert sent(bench.say("p", Publish(1, batch(1, 2, 3))), P) == [Accepted(3)]
+
+
+def test_what_was_said_to_all_counts_as_under_way_until_it_is_applied() -> None:
+    bench = leader(limits=CoreLimits(backlog_events=3))
+    bench.say("p", Publish(1, batch(1, 2), 0, True))
+    bench.open("s", Subscribe(1, "n > 0", Overflow.BLOCK, 9))
+    bench.open("q")
+    assert bench.say("q", Publish(1, batch(1, 2))) == [("client:q", Accepted(1)), (S, "Deliver", [(1, 1, 1)])]
+    assert bench.node.measure()["publishers_waiting"] == 1
+    bench.sequencer.decide(bench.sequencer.direct[0], bench.out)
+    effects = shown(bench.handle())
+    assert sent(effects, P) == [Accepted(2)]
+
+
+def test_a_client_has_one_message_that_was_said_to_all_under_way() -> None:
+    bench = leader()
+    bench.say("p", Publish(1, batch(1), 0, True))
+    bench.say("p", Publish(2, batch(2), 0, True))
+    assert bench.sequencer.take_direct() == [command(1, batch(1))]
+    assert bench.sequencer.take_submitted() == [commands.Publish(P, EPOCH, 2, 0, batch(2))]
+
+
 def test_a_session_is_told_where_else_to_publish_when_that_changes_and_only_then() -> None:
     bench = ReplicaBench(leads=True)
     (opened,) = sent(bench.open("p", instance=INSTANCE), P)

@@ -11,6 +11,7 @@ is held back for a moment, and never too little.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.errors import EventError
@@ -67,6 +68,7 @@ class Admission:
         self._held: dict[str, _Held] = {}  # in the order in which they came to wait
         self._submitted: dict[str, int] = {}  # client → the last of its events that a command was made of
         self._under_way: deque[_UnderWay] = deque()  # in a group
+        self._direct: dict[str, _UnderWay] = {}  # those of a client that it said to other replicas too
         self._under_way_events = 0
         self._under_way_bytes = 0
         self._freed = False
@@ -84,6 +86,8 @@ class Admission:
     def publish(self, session: Session, message: Publish, out: Outbox) -> bool:
         """Takes in what it can. Whether the publisher has just come to wait."""
         events, slices = self._core.decode(message.events)
+        if not message.direct:
+            self._forget_direct(session.client)  # it is said again: the same events count once
         held = self._held.get(session.client)
         if held is not None:
             self._hold(held, message.first, slices, out.now)
@@ -94,7 +98,8 @@ class Admission:
         admitted = self._admissible(session, message.first, message.events)
         if admitted >= len(events):
             # As other replicas do with the same message. What waits or is cut is another value than theirs.
-            direct = message.direct and bool(direct_addresses(self._core, self._sequencer))
+            direct = message.direct and session.client not in self._direct
+            direct = direct and bool(direct_addresses(self._core, self._sequencer))
             self._submit(session, message.first, message.confirmed, message.events, len(events), out, direct)
             return False
         if admitted:
@@ -116,7 +121,11 @@ class Admission:
     ) -> None:
         self._submitted[session.client] = max(self._submitted.get(session.client, 0), first + count - 1)
         if self._settings.replicated:
-            self._under_way.append(_UnderWay(session.client, session.epoch, first + count - 1, count, len(batch)))
+            under_way = _UnderWay(session.client, session.epoch, first + count - 1, count, len(batch))
+            if direct:
+                self._direct[session.client] = under_way
+            else:
+                self._under_way.append(under_way)
             self._under_way_events += count
             self._under_way_bytes += len(batch)
         command = commands.Publish(session.client, session.epoch, first, confirmed, batch)
@@ -125,22 +134,35 @@ class Admission:
         else:
             self._sequencer.submit(command, out)
 
-    def on_applied(self, out: Outbox) -> None:
-        """In a group: some of what was submitted is applied, in the order of submitting."""
+    def _forget_direct(self, client: str) -> None:
+        under_way = self._direct.pop(client, None)
+        if under_way is not None:
+            self._under_way_events -= under_way.events
+            self._under_way_bytes -= under_way.size
+
+    def on_applied(self, answered: Sequence[str], out: Outbox) -> None:
+        """In a group: some of what was submitted is applied, in the order of submitting, but for what clients said to
+        other replicas too: that comes in any order, and some of it may be lost."""
+        for client in answered:
+            if client in self._direct and self._is_applied(self._direct[client]):
+                self._forget_direct(client)
         while self._under_way:
-            client, epoch, last, count, size = self._under_way[0]
-            session = self._core.session(client, epoch)
-            if session is not None and session.accepted < last:
+            if not self._is_applied(self._under_way[0]):
                 break
-            self._under_way.popleft()
-            self._under_way_events -= count
-            self._under_way_bytes -= size
+            under_way = self._under_way.popleft()
+            self._under_way_events -= under_way.events
+            self._under_way_bytes -= under_way.size
         if self._held:
             self.release(out)
+
+    def _is_applied(self, under_way: _UnderWay) -> bool:
+        session = self._core.session(under_way.client, under_way.epoch)
+        return session is None or session.accepted >= under_way.last
 
     def give_up(self) -> None:
         """What was submitted may never be applied: another replica leads."""
         self._under_way.clear()
+        self._direct.clear()
         self._under_way_events = self._under_way_bytes = 0
 
     def _admissible(self, session: Session, first: int, batch: EventBytes) -> int:
@@ -192,6 +214,7 @@ class Admission:
         """The publisher is gone, or begins anew; it will say again what was not answered."""
         self._held.pop(client, None)
         self._submitted.pop(client, None)
+        self._forget_direct(client)
 
     def release(self, out: Outbox) -> None:
         """There may be room: lets publishers go on that waited, in the order in which they came."""
@@ -257,6 +280,9 @@ class Admission:
         ]
 
     def check_invariants(self) -> None:
+        under_way = [*self._under_way, *self._direct.values()]
+        require(sum(each.events for each in under_way) == self._under_way_events, "events under way are counted")
+        require(sum(each.size for each in under_way) == self._under_way_bytes, "bytes under way are counted")
         for client, held in self._held.items():
             require(held.waiting, "who is held has something that waits", client=client)
             total = sum(len(event) for waiting in held.waiting for event in waiting.events)

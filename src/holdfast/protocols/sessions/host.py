@@ -341,7 +341,7 @@ class SessionHost:
     # ------------------------------------------------------------------------------------------------------ outputs
     def on_applied(self, outputs: Sequence[Output], out: Outbox) -> None:
         """What came of commands, from the sequencer."""
-        freed = False
+        freed, answered = False, []
         for output in outputs:
             match output:
                 case Woken():
@@ -349,6 +349,7 @@ class SessionHost:
                         self._deliveries.send(subscription, out)
                 case Answered():
                     self._answered[output.client] = None
+                    answered.append(output.client)
                 case Reply():
                     # The client may be there in another life by now, which must not get it.
                     attachment = self._attached.get(output.client)
@@ -370,7 +371,7 @@ class SessionHost:
                 case _:
                     self.on_log_output(output, out)
         if self._settings.replicated:
-            self._admission.on_applied(out)
+            self._admission.on_applied(answered, out)
         elif freed:
             # Here and not at the end of the turn, so that who publishes next has to stand behind those that waited,
             # however the driver cuts turns.

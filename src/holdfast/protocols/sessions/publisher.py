@@ -33,6 +33,9 @@ from holdfast.protocols.sessions.subscriber import Subscriber
 
 # What encoding and checking raise for what can't be an event.
 UNENCODABLE = (EventError, TypeError, ValueError, OverflowError, RecursionError)
+# After a message that was said directly and not answered, so many go to the session's broker only; doubled each time.
+INDIRECT_MIN: Final = 8
+INDIRECT_MAX: Final = 1_024
 # Holds no filters: it is there to look at values.
 _CHECKING: Final[FilterIndex[int]] = FilterIndex()
 
@@ -51,6 +54,8 @@ class Publisher:
         self._subscriber = subscriber
         self._direct = direct
         self._alone = False  # what is in flight was said directly: nothing may be behind it
+        self._unanswered = 0  # messages in a row that were said directly and not answered in time
+        self._indirect = 0  # so many more go to the session's broker only, since that came to nothing
         self._outgoing = Outgoing(conversation.settings.publish_window)
         self._sequence = 0  # of the last event that was made
         self._memory = 0  # what the broker remembered when we last talked
@@ -154,9 +159,10 @@ class Publisher:
             return  # a broker that has not heard of our advertisements could refuse the events
         outgoing = self._outgoing
         while outgoing.ready and self._conversation.is_open:
-            if outgoing.in_flight and (self._alone or self._direct.is_open):
+            if outgoing.in_flight and (self._alone or self._is_direct):
                 return  # in different slots, the next could overtake it
             self._alone = self._may_be_direct
+            self._indirect = max(0, self._indirect - 1)
             first, events = outgoing.take(settings.batch_events, settings.batch_bytes)
             message = Publish(first, encode_batch(events), outgoing.answered, self._alone)
             self._conversation.ask(message, out, Lane.USER)
@@ -164,12 +170,16 @@ class Publisher:
                 self._direct.send(message, out)
 
     @property
+    def _is_direct(self) -> bool:
+        return self._direct.is_open and not self._indirect
+
+    @property
     def _may_be_direct(self) -> bool:
         """Whether what is published next may go to several replicas. What was said before is said again to one only;
         and who publishes after subscribing or advertising may rely on that being decided before."""
         is_first = self._outgoing.sent <= self._outgoing.answered
         waiting = self._advertiser.is_waiting or self._subscriber.is_waiting
-        return self._direct.is_open and is_first and not waiting
+        return self._is_direct and is_first and not waiting
 
     # ------------------------------------------------------------------------------------------------------ answers
     def on_accepted(self, peer: str, accepted: Accepted, out: Outbox) -> None:
@@ -184,6 +194,7 @@ class Publisher:
     def _answer(self, accepted: int, refusals: tuple[tuple[int, Refusal, str], ...], out: Outbox) -> None:
         if accepted > self._outgoing.answered:
             self._conversation.progressed(out)
+            self._unanswered = 0 if self._alone else self._unanswered
         if not refusals and not out.tracing:
             for request, left_out in self._outgoing.answer_all(accepted):
                 out.complete(request, requests.Published(left_out))
@@ -232,6 +243,9 @@ class Publisher:
         self._fail(self._outgoing.give_up_unretried(), None, f"the link was lost: {reason}", out)
 
     def repeat(self) -> None:
+        if self._alone and self._outgoing.in_flight:
+            self._indirect = min(INDIRECT_MIN << self._unanswered, INDIRECT_MAX)
+            self._unanswered += 1
         self._outgoing.resend_all()
 
     def give_up(self, reason: Refusal | None, problem: str, out: Outbox) -> None:
