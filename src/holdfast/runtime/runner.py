@@ -359,15 +359,15 @@ class NodeRunner:
         return connection
 
     async def _dial(self, action: Connect) -> None:
-        host, port = split_address(action.address)
         handshake = Dialling(self.role, self.name, self._incarnation, self._limits)
         limits = self._limits.between_brokers() if self.role is Role.BROKER else self._limits
         connection = Connection(self, handshake, limits, action.address, action.peer)
         self._connections.add(connection)
         try:
+            host, port = split_address(action.address)  # which may be what a peer named, and no address at all
             dialled = self._loop.create_connection(lambda: connection, host, port)
             await asyncio.wait_for(dialled, CONNECT_WITHIN_S)
-        except (OSError, ValueError, TimeoutError) as error:
+        except (OSError, ValueError, OverflowError, TimeoutError) as error:
             reason = "timed out" if isinstance(error, TimeoutError) else str(error)
             self._connections.discard(connection)
             self._hand(ConnectFailed(action.peer, action.address, reason))
