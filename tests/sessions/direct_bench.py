@@ -33,11 +33,13 @@ class FakeSequencer:
         self.submitted: list[Command] = []
         self.direct: list[Command] = []
         self.applied: Any = None
+        self.is_slow = False  # nothing is applied by itself
         self._core = core
 
     def submit(self, command: Command, out: Outbox) -> None:
         self.submitted.append(command)
-        self.decide(command, out)
+        if not self.is_slow:
+            self.decide(command, out)
 
     def submit_direct(self, command: Command, out: Outbox) -> None:
         self.direct.append(command)

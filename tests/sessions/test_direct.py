@@ -214,6 +214,16 @@ def test_what_is_not_answered_is_said_again_to_the_sessions_broker_only() -> Non
     assert not effects[0].message.direct
 
 
+def test_what_was_said_before_a_direct_link_opened_is_said_again_to_the_sessions_broker_only() -> None:
+    bench = DirectBench(ping_every=10**6 * SECOND)
+    bench.publish(1)
+    bench.linked(2)
+    effects = [effect for effect in bench.advance(1100 * MILLISECOND) if isinstance(effect, Send)]
+    assert [(effect.to, type(effect.message)) for effect in effects] == [("b1", Publish)]
+    bench.hear(Accepted(1))
+    assert [row[0] for row in bench.publish(2)] == ["b1", "b2"]
+
+
 def test_a_client_whose_direct_messages_are_not_answered_publishes_as_usual_for_longer_and_longer() -> None:
     bench = DirectBench(ping_every=10**6 * SECOND).linked(2)
 

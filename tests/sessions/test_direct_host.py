@@ -130,9 +130,19 @@ def test_a_session_takes_the_place_of_a_direct_link_at_the_same_node() -> None:
     bench.sequencer.is_serving, bench.sequencer.leader_addresses = True, ()
     opened = bench.open("p", instance=INSTANCE, epoch=EPOCH)
     assert opened == [(P, SessionOpened(EPOCH, 0, 20, WALL, (), (), (), f"{WALL:032x}", OTHERS))]
+    assert bench.node.measure()["replica_clients_direct"] == 0
     assert bench.handle(before) == []
     assert bench.say("p", Publish(1, batch(1), 0, False)) == [(P, Accepted(1))]
-    assert bench.node.measure()["replica_clients_direct"] == 0
+
+
+def test_a_direct_link_takes_the_place_of_an_older_one() -> None:
+    bench = follower()
+    before = bench.down("p")
+    assert bench.open_direct() == []
+    assert bench.handle(before) == []
+    assert bench.say("p", Publish(1, batch(1), 0, True)) == []
+    assert bench.sequencer.take_direct() == [command(1, batch(1))]
+    assert shown(bench.advance(16 * SECOND)) == [Disconnect(bench.links["p"], "nothing heard for 15 s")]
 
 
 def test_a_direct_link_takes_the_place_of_a_session_and_a_leader_takes_nothing_in_from_it() -> None:

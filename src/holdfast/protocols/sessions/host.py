@@ -199,6 +199,9 @@ class SessionHost:
         if redirect:
             out.send(peer, Redirect(redirect))
         elif self._sequencer.is_serving:
+            # Not away any more, though the group may take its time: what is dropped between now and the answer would
+            # not be among what the answer says is forgotten.
+            self._away.pop(peer, None)
             self._sequencer.submit(commands.OpenSession(peer, opening.instance, opening.epoch), out)
         else:
             # There will be a leader soon, if this replica is not cut off; going elsewhere would take longer.
