@@ -18,6 +18,7 @@ from holdfast.protocols.sessions.messages import (
     Advertised,
     AdvertiseRefused,
     Deliver,
+    DirectChanged,
     Dropped,
     Overflow,
     Pong,
@@ -72,11 +73,12 @@ log_messages = (
 )  # fmt: skip
 messages = st.one_of(
     st.builds(SessionOpened, st.integers(-1, 3), st.integers(0, 3), st.integers(-1, 5), st.integers(1, 2),
-              st.lists(number, max_size=2).map(tuple), addresses, refusals),
+              st.lists(number, max_size=2).map(tuple), addresses, refusals, st.just(""), addresses),
     st.builds(SessionOpened, integers, integers, integers, integers),
     st.builds(SessionRefused, st.sampled_from(Refusal), st.text(max_size=3)),
     st.just(SessionClosed()),
     st.builds(Redirect, addresses),
+    st.builds(DirectChanged, addresses),
     st.builds(Subscribed, number),
     st.builds(SubscribeRefused, number, st.sampled_from(Refusal), st.text(max_size=3)),
     st.builds(Unsubscribed, number),
@@ -113,6 +115,7 @@ commands = st.one_of(
 act = st.one_of(
     st.tuples(st.just("say"), st.lists(messages, min_size=1, max_size=4)),
     st.tuples(st.just("open"), st.integers(1, 3)),
+    st.tuples(st.just("link"), st.sampled_from(["b1", "b2"])),
     st.tuples(st.just("ask"), commands),
     st.tuples(st.just("down"), st.just(0)),
     st.tuples(st.just("wait"), st.sampled_from([SECOND // 100, SECOND, 6 * SECOND, 20 * SECOND])),
@@ -145,7 +148,11 @@ def test_no_broker_stops_a_client_and_every_request_is_answered_once(acts: list[
             case "open":
                 links.append(links[-1] + 1)
                 turn(LinkUp(links[-1], "b1", 1, Role.BROKER, True, dialled[-1]))
-                turn(Received(links[-1], "b1", [SessionOpened(argument, 0, 100, 1)]))
+                turn(Received(links[-1], "b1", [SessionOpened(argument, 0, 100, 1, direct=("z:1", "z:2"))]))
+            case "link":
+                links.append(links[-1] + 1)
+                turn(LinkUp(links[-1], argument, 1, Role.BROKER, True, dialled[-1]))
+                turn(Received(links[-1], argument, [DirectChanged(("z:1", "z:2"))]))
             case "ask":
                 request = len(asked) + 1
                 unanswered = isinstance(argument, Consume | asked_of_log.ConsumeCursor)
