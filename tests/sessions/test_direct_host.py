@@ -129,7 +129,7 @@ def test_a_session_takes_the_place_of_a_direct_link_at_the_same_node() -> None:
     before = bench.down("p")
     bench.sequencer.is_serving, bench.sequencer.leader_addresses = True, ()
     opened = bench.open("p", instance=INSTANCE, epoch=EPOCH)
-    assert opened == [(P, SessionOpened(EPOCH, 0, 20, WALL, (), (), (), f"{WALL:032x}", OTHERS))]
+    assert opened == [(P, SessionOpened(EPOCH, 0, 20, WALL, (), OTHERS, (), f"{WALL:032x}", 0, OTHERS))]
     assert bench.node.measure()["replica_clients_direct"] == 0
     assert bench.handle(before) == []
     assert bench.say("p", Publish(1, batch(1), 0, False)) == [(P, Accepted(1))]

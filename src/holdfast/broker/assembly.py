@@ -102,8 +102,7 @@ def make_replica(
     group = msgspec.structs.replace(group, rules=tuple(rules.items()))
     replica = replica_type(group, core, msgspec.msgpack.encode, _COMMANDS.decode, rng)
     replica.recover(streams)
-    others = tuple(member.client_address for member in group.members if member.name != group.name)
-    hosting = msgspec.structs.replace(settings.host, replicated=True, alternates=others)
+    hosting = msgspec.structs.replace(settings.host, replicated=True)
     host = host_type(settings.name, core, replica, hosting)
     log = LogHost(core, replica, host, (), settings.retention, settings.delivery, replicated=True)
     host.on_log_output = log.on_log_output

@@ -177,12 +177,6 @@ class Replica:
         address = self.roster.client_address(leader)
         return (address,) if address else ()
 
-    @property
-    def other_addresses(self) -> tuple[str, ...]:
-        """Where clients find the other replicas."""
-        others = (self.roster.client_address(name) for name in self.roster.voters if name != self.settings.name)
-        return tuple(address for address in others if address)
-
     def submit(self, command: Any, out: Outbox) -> None:
         """Puts a command in its place, some time. Without leading it is dropped: whoever asked will ask the leader."""
         if self.is_leading:
@@ -196,7 +190,8 @@ class Replica:
     @property
     def direct_addresses(self) -> tuple[str, ...]:
         """Where clients find the other replicas."""
-        return ()
+        others = (self.roster.client_address(name) for name in self.roster.voters if name != self.settings.name)
+        return tuple(address for address in others if address)
 
     def submit_direct(self, command: Any, out: Outbox) -> None:
         """Not in this protocol: dropped, and asked of the leader again."""

@@ -276,7 +276,7 @@ class SessionHost:
             self._settings.publish_window,
             self._core.memory,
             tuple(forgotten),
-            self._settings.alternates,
+            self._sequencer.direct_addresses or self._settings.alternates,
             _refusals(session),
             self.log_id,
             self._core.hosting.window,
