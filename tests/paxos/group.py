@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from holdfast.errors import NotAMember
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Note
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.queues import Entry
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND
+from holdfast.protocols.paxos.membership import AddLearner, Change
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import Member, PaxosSettings, Protocol
 from holdfast.sim.host import Host
@@ -20,7 +22,7 @@ from holdfast.sim.latency import Uniform, build
 from holdfast.sim.network import Adversary, End
 from holdfast.sim.simulation import Simulation
 from tests.paxos.ledger import Command, Door, Ledger, decode, encode
-from tests.paxos.watch import Watch, WatchedDisk
+from tests.paxos.watch import Watch, WatchedDisk, hold
 
 CLIENTS = ("a", "b", "c")
 
@@ -50,12 +52,14 @@ class Group:
     late_us: int = 3_000
     sync_us: int = 5_000
     ask_ms: int = 40
+    spares: int = 0  # replicas that run, and are no members until they are added
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rng = Random(f"group/{self.seed}")
-        names = [f"r{n}" for n in range(self.members)]
-        self.watch = Watch(names)
+        names = [f"r{n}" for n in range(self.members + self.spares)]
+        founders = names[: self.members]
+        self.watch = Watch(names, founders)
         delays = build(Uniform(low_us=50, high_us=self.late_us), Random(self.seed))
         self.simulation = WatchedSimulation(self.seed, delays, self.adversary, checking=True)
         self.simulation.watch = self.watch
@@ -64,9 +68,11 @@ class Group:
         self.answered = dict.fromkeys(CLIENTS, 0)
         self.ledgers: dict[str, Ledger] = {}
         self.replicas: dict[str, Replica] = {}
-        members = tuple(Member(name, name, name) for name in names)
+        listed = tuple(Member(name, name, f"{name}:c") for name in names)
+        members, spares = listed[: self.members], listed[self.members :]
         self.settings = {
-            name: PaxosSettings(name, members, self.protocol, **{"trim_ratio": 0, **self.options}) for name in names
+            name: PaxosSettings(name, members, self.protocol, **{"trim_ratio": 0, "spares": spares, **self.options})
+            for name in names
         }
         for name in names:
             disk = WatchedDisk(Random(f"{self.seed}/{name}"), (100, self.sync_us))
@@ -113,7 +119,15 @@ class Group:
     def _start(self, arguments: tuple[Host, int]) -> None:
         host, life = arguments
         if host.life == life and not host.running:
+            self._try(host)
+
+    def _try(self, host: Host) -> None:
+        """Starts it, unless its own disk says that it is no member any more."""
+        try:
             host.start()
+        except NotAMember:
+            removed = self.watch.membership.find(host.name) is None
+            hold(removed, "a member does not start", host.name)
 
     def _ask(self, who: str) -> None:
         """A client: asks whoever leads, also again, one number after the other."""
@@ -141,8 +155,9 @@ class Group:
         return max(best)[1] if best else ""
 
     def executed(self) -> dict[str, int]:
-        """Of those whose disks count."""
-        return {n: r.decided.executed for n, r in self.replicas.items() if n not in self.watch.wiped}
+        """Of the members whose disks count."""
+        members = [member.name for member in self.watch.membership.members]
+        return {n: r.decided.executed for n, r in self.replicas.items() if n in members and n not in self.watch.wiped}
 
     def serves_again(self) -> Callable[[], bool]:
         """A condition: every client has had an answer since now, and no replica is behind what was chosen by now."""
@@ -153,6 +168,36 @@ class Group:
             return served and min(self.executed().values()) >= chosen
 
         return reached
+
+    def serves_again_but(self, *absent: str) -> Callable[[], bool]:
+        """The same, without some that are down."""
+        answered, chosen = dict(self.answered), self.watch.prefix
+
+        def reached() -> bool:
+            there = [slot for name, slot in self.executed().items() if name not in absent]
+            return all(number > answered[who] for who, number in self.answered.items()) and min(there) >= chosen
+
+        return reached
+
+    # ------------------------------------------------------------------------------------------------------ changes
+    def change(self, change: Change) -> None:
+        """An operator asks whoever leads."""
+        leader = self.leader()
+        if leader:
+            self.hosts[leader].request(0, change)
+
+    def add(self, name: str, replaces: str = "") -> None:
+        self.change(AddLearner(name, name, f"{name}:c", "", replaces))
+
+    def take_in(self, name: str, replaces: str = "", ms: int = 10_000) -> bool:
+        """An operator who asks again until it is done, as whoever led may lead no more."""
+        for _ in range(0, ms, 500):
+            membership = self.watch.membership
+            if name in membership.voters and replaces not in membership.voters:
+                return True
+            self.add(name, replaces)
+            self.run(500)
+        return False
 
     # ------------------------------------------------------------------------------------------------------- faults
     def wipe(self, name: str, remember: bool = True) -> None:
@@ -190,4 +235,4 @@ class Group:
             self.fill(name, False)
             host.resume()
             if not host.running:
-                host.start()
+                self._try(host)

@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.kernel.inputs import Requested
 from holdfast.kernel.outbox import Outbox
+from holdfast.protocols.paxos.membership import Change
 from holdfast.protocols.paxos.replica import Replica
 
 Command = tuple[str, int]  # who, and its number
@@ -73,11 +74,14 @@ class Door:
     def __init__(self, replica: Replica, answered: Callable[[Command], None]) -> None:
         self._replica = replica
         self._answered = answered
+        self.objections: list[str] = []  # to changes that were asked for
         replica.applied = self._on_applied
 
     def on_requested(self, requested: Requested, out: Outbox) -> None:
         if requested.command == "renew":
             self._replica.renew(out)
+        elif isinstance(requested.command, Change):
+            self.objections.append(self._replica.change(requested.command, out))
         else:
             self._replica.submit(requested.command, out)
 

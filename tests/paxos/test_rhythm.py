@@ -8,7 +8,6 @@ import pytest
 
 from holdfast.kernel.time import MILLISECOND
 from holdfast.protocols.paxos.liveness import Liveness
-from holdfast.protocols.paxos.membership import founders
 from holdfast.protocols.paxos.roster import Roster
 from holdfast.protocols.paxos.settings import Member, PaxosSettings
 
@@ -17,8 +16,7 @@ BALLOT = 64  # r0's
 
 
 def after(intervals_ms: list[int], ballot: int = BALLOT) -> Liveness:
-    roster = Roster("r1", founders(SETTINGS.members, {}, SETTINGS.protocol), SETTINGS.members)
-    liveness = Liveness(SETTINGS, roster, Random(1))
+    liveness = Liveness(SETTINGS, Roster(SETTINGS), Random(1))
     liveness.start(0)
     now = 0
     for interval in intervals_ms:

@@ -15,6 +15,9 @@ import msgspec
 
 from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.outbox import Append, Snapshot, Truncate
+from holdfast.protocols.paxos.ballots import epoch_of
+from holdfast.protocols.paxos.membership import changed
+from holdfast.protocols.paxos.membership import founders as first_members
 from holdfast.protocols.paxos.messages import (
     Accept,
     AcceptedVotes,
@@ -34,6 +37,7 @@ from holdfast.protocols.paxos.messages import (
     SnapshotPart,
 )
 from holdfast.protocols.paxos.replica import Replica
+from holdfast.protocols.paxos.settings import Member, Protocol
 from holdfast.sim.disk import Disk
 from tests.paxos.ledger import Command, Ledger, decode, link
 from tests.paxos.oracle import oracle
@@ -75,10 +79,12 @@ class WatchedDisk(Disk):
 class Watch:
     """One run's. `history` is what a single machine would have executed: the chosen values, in the order of slots."""
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str], founders: Iterable[str] = ()) -> None:
         self.disks = {name: OnDisk() for name in names}
-        self.places = {name: place for place, name in enumerate(self.disks)}
-        self.quorum = len(self.disks) // 2 + 1
+        members = [Member(name, name, name) for name in founders or self.disks]
+        self.membership = first_members(members, {}, Protocol.BATCH)  # by what is chosen, up to `prefix`
+        self.voters = {0: self.membership.voters}  # epoch → who votes in it
+        self.quorum = len(members) // 2 + 1  # in the first epoch
         self.wiped: set[str] = set()
         self.greetings = 0  # that were sent
         self.asked: set[Command] = set()
@@ -163,9 +169,12 @@ class Watch:
         if slot in self.chosen:
             first, chosen = self.chosen[slot]
             hold(ballot < first or value == chosen, "a vote is against what is chosen", name, slot, ballot)
+        epoch = epoch_of(ballot)
+        hold(epoch in self.voters, "a vote is of an epoch that has not begun", name, slot)
+        hold(name in self.voters[epoch], "one votes that is no voter", name, slot, epoch)
         voters = self._voters.setdefault((slot, ballot), set())
         voters.add(name)
-        if len(voters) >= self.quorum:
+        if 2 * len(voters) > len(self.voters[epoch]):
             self._choose(slot, ballot, value)
 
     def _choose(self, slot: int, ballot: int, value: bytes) -> None:
@@ -175,7 +184,13 @@ class Watch:
         self.chosen[slot] = (ballot, value)
         while self.prefix + 1 in self.chosen:
             self.prefix += 1
-            entry = _read_entry(self.chosen[self.prefix][1])
+            ballot, value = self.chosen[self.prefix]
+            hold(epoch_of(ballot) == self.membership.epoch, "others decide than those who vote there", self.prefix)
+            entry = _read_entry(value)
+            if entry.change is not None:
+                hold(not entry.commands, "a change is not alone in its slot", self.prefix)
+                self.membership = changed(self.membership, entry.change)
+                self.voters[self.membership.epoch] = self.membership.voters
             for raw in entry.commands:
                 command = decode(raw)
                 hold(command in self.asked, "something is chosen that nobody asked for", slot, command)
@@ -302,7 +317,9 @@ class Watch:
         proposer.promise = watched  # type: ignore[method-assign, assignment]
 
     def _elected(self, name: str, ballot: int, promises: dict[str, Promise]) -> None:
-        hold(len(promises) >= self.quorum, "a leader has no majority of promises", name, ballot)
+        voters = self.voters[epoch_of(ballot)]
+        hold(all(peer in voters for peer in promises), "a promise of one that does not vote is counted", name, ballot)
+        hold(2 * len(promises) > len(voters), "a leader has no majority of promises", name, ballot)
         for peer, promise in promises.items():
             promised = max(self.disks[peer].promised, self._lost_promises.get(peer, 0))
             hold(promised >= ballot, "a promise is counted that is not on the disk", name, peer)

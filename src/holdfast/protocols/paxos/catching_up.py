@@ -74,7 +74,9 @@ class CatchingUp:
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         self._due = False
         leader = self._liveness.leader
-        if not self._learner.is_leading and self._liveness.executed.get(leader, 0) > self._decided.executed:
+        others = [leader] if leader else self._peers.heard  # without a leader anyone may be further
+        further = max((self._liveness.executed.get(peer, 0) for peer in others), default=0)
+        if not self._learner.is_leading and further > self._decided.executed:
             self.ask(out)
 
     def ask(self, out: Outbox) -> None:

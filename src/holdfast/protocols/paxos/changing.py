@@ -75,7 +75,8 @@ class Changing:
         return change
 
     def _is_caught_up(self, learner: str, executed: int) -> bool:
-        return executed - self._liveness.held.get(learner, 0) <= self._settings.caught_up_slots
+        held = self._liveness.held.get(learner, 0)
+        return held > 0 and executed - held <= self._settings.caught_up_slots
 
     def _if_enough(self, change: Change, out: Outbox) -> Change | None:
         """Not when too few of those who would vote then answer: the group would stand still."""

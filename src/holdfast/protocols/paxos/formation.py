@@ -111,8 +111,9 @@ class Formation:
         self.standing = standing
 
     def remove(self) -> None:
-        """The group has gone on without us."""
-        self._enter(Standing.REMOVED)
+        """The group has gone on without us. We may have been told so before we executed it."""
+        if self.standing is not Standing.REMOVED:
+            self._enter(Standing.REMOVED)
 
     # ----------------------------------------------------------------------------------------------------- greetings
     def greeting(self, hears: bool) -> Greeting:

@@ -87,11 +87,15 @@ class Remove(msgspec.Struct, frozen=True, array_like=True, tag=4, gc=False):
     name: str
 
 
+class Cancel(msgspec.Struct, frozen=True, array_like=True, tag=6, gc=False):
+    """What has begun and is not done is given up: a learner goes, and who was to leave stays."""
+
+
 class ChangeProtocol(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
     protocol: Protocol
 
 
-Change: TypeAlias = AddLearner | Promote | Leave | Remove | ChangeProtocol
+Change: TypeAlias = AddLearner | Promote | Leave | Remove | Cancel | ChangeProtocol
 
 
 def founders(members: Iterable[Member], disks: dict[str, str], protocol: Protocol) -> Membership:
@@ -122,6 +126,8 @@ def objection(membership: Membership, change: Change) -> str:
             if member is None:
                 return _unknown(membership, change.name)
             return "" if member.leaving or not member.votes else f"{change.name} votes, and is not on its way out"
+        case Cancel():
+            return "" if membership.under_way else "no change is under way"
         case ChangeProtocol():
             same = change.protocol is membership.protocol
             return f"the protocol is {change.protocol.value} already" if same else ""
@@ -141,8 +147,6 @@ def _against_newcomer(membership: Membership, new: AddLearner) -> str:
         return f"{new.name} has no address that others could dial"
     if new.peer_address in addresses or new.client_address in addresses:
         return f"{new.name} has an address that another member has"
-    if any(member.disk == new.disk for member in membership.members):
-        return f"{new.name} has the disk of another member"
     if new.replaces and new.replaces not in membership.voters:
         return _unknown(membership, new.replaces)
     if not new.replaces and len(membership.voters) >= VOTERS_MAX:
@@ -179,6 +183,9 @@ def changed(membership: Membership, change: Change) -> Membership:
             epoch += removed.votes
             former = (*former, removed.name)
             members = [member for member in members if member is not removed]
+        case Cancel():
+            former = (*former, *(member.name for member in members if not member.votes))
+            members = [_with(member, leaving=False) for member in members if member.votes]
         case ChangeProtocol():
             protocol = change.protocol
         case _:

@@ -31,7 +31,7 @@ from holdfast.protocols.paxos.changing import Changing
 from holdfast.protocols.paxos.decided import DecidedLog
 from holdfast.protocols.paxos.holding import Holding
 from holdfast.protocols.paxos.liveness import Liveness
-from holdfast.protocols.paxos.membership import Change, Membership, changed, founders
+from holdfast.protocols.paxos.membership import Change, Membership, changed
 from holdfast.protocols.paxos.messages import (
     Accept,
     Canvass,
@@ -104,7 +104,7 @@ class Replica:
         self._application = application
         self._encode = encode
         self._decode = decode
-        self.roster = Roster(settings.name, founders(settings.members, {}, settings.protocol), settings.members)
+        self.roster = Roster(settings)
         self.acceptor = Acceptor()
         self.proposer = Proposer(self.roster, settings.pipeline)
         self.decided = DecidedLog(self.roster)
@@ -319,13 +319,19 @@ class Replica:
     # ------------------------------------------------------------------------------------------------------ proposer
     def _canvass(self, out: Outbox) -> None:
         """Asks who would follow; nothing is promised by that, and no ballot is used up."""
-        if epoch_of(self.liveness.highest) > self.roster.epoch:
-            self.catching_up.ask(out)  # the voters are others by now
+        if self._is_outdated(out):
             return
         self._canvassed = self._next_ballot()
         self._supporters = {self.settings.name}
         self.peers.tell_all(Canvass(self._canvassed, self.decided.executed), out, now=True)
         self._count_support(out)
+
+    def _is_outdated(self, out: Outbox) -> bool:
+        """Whether the voters are others by now: all that we can do is to catch up."""
+        if epoch_of(self.liveness.highest) <= self.roster.epoch:
+            return False
+        self.catching_up.ask(out)
+        return True
 
     def _next_ballot(self) -> int:
         above = max(self.liveness.highest, self.acceptor.promised)
@@ -357,11 +363,13 @@ class Replica:
     def renew(self, out: Outbox) -> None:
         """Takes a higher ballot without leaving: clients stay, and what they ask for waits. What was proposed in the
         ballot before is picked like anyone's votes."""
-        if self.is_leading and epoch_of(self.liveness.highest) <= self.roster.epoch:
+        if self.is_leading:
             self._prepare(out)
             self._beat(out)
 
     def _prepare(self, out: Outbox) -> None:
+        if self._is_outdated(out):
+            return
         ballot = self._next_ballot()
         self.liveness.see(ballot)
         first = self.decided.executed + 1

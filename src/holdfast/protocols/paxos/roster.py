@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from holdfast.protocols.paxos.ballots import fast_quorum, quorum
-from holdfast.protocols.paxos.membership import GroupMember, Membership
-from holdfast.protocols.paxos.settings import Member
+from holdfast.protocols.paxos.membership import GroupMember, Membership, founders
+from holdfast.protocols.paxos.settings import PaxosSettings
 
 
 class Roster:
     """`name` is our own. Addresses in the site file are newer than what the group wrote down, where it has them."""
 
-    def __init__(self, name: str, membership: Membership, site: Iterable[Member]) -> None:
-        self.name = name
-        self._site = {member.name: member for member in site}
-        self.set(membership)
+    def __init__(self, settings: PaxosSettings) -> None:
+        self.name = settings.name
+        self._founders = tuple(member.name for member in settings.members)
+        self._site = {member.name: member for member in (*settings.members, *settings.spares)}
+        self.set(founders(settings.members, {}, settings.protocol))
 
     def set(self, membership: Membership) -> None:
         self.membership = membership
@@ -49,7 +48,7 @@ class Roster:
     @property
     def difference(self) -> str:
         """How the site file differs from the group as it is; empty if it does not."""
-        listed = [name for name in self._site if name not in self.names]
+        listed = [name for name in self._founders if name not in self.names]
         unlisted = [name for name in self.names if name not in self._site]
         said = [f"the site file lists {', '.join(listed)}, no member of the group"] if listed else []
         return "; ".join(said + ([f"it does not list {', '.join(unlisted)}, a member"] if unlisted else []))

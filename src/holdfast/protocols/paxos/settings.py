@@ -25,7 +25,7 @@ class Member(msgspec.Struct, frozen=True, gc=False):
 
 
 class PaxosSettings(msgspec.Struct, frozen=True):
-    """`members` are those that the group begins with; who is not among them is a spare, and may be added later."""
+    """`members` are those that the group begins with; `spares` may be added later."""
 
     name: str
     members: tuple[Member, ...]
@@ -47,6 +47,7 @@ class PaxosSettings(msgspec.Struct, frozen=True):
     unread_bytes_max: int = 32 * 1024 * 1024  # that wait for a replica that does not read; more is not said to it
     invited_within: int = 30_000 * MILLISECOND  # for a replica that is to be added to answer
     caught_up_slots: int = 64  # so far behind, and less, a learner is when it comes to vote
+    spares: tuple[Member, ...] = ()
     rules: tuple[tuple[str, int | str], ...] = ()  # of the application: what comes of commands depends on them
 
     def terms(self) -> dict[str, str]:

@@ -1,0 +1,180 @@
+"""Changing a group while it serves: learners, replacements, those who were removed and come back."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import NotAMember
+from holdfast.protocols.paxos.formation import Standing
+from holdfast.protocols.paxos.membership import Cancel, Change, ChangeProtocol, Leave
+from holdfast.protocols.paxos.settings import Protocol
+from tests.paxos.group import Group
+
+
+def serving(seed: int = 1, members: int = 3, spares: int = 1, **options: object) -> Group:
+    group = Group(seed, members, spares=spares, ask_ms=20, **options)  # type: ignore[arg-type]
+    group.start()
+    assert group.run(5_000, lambda: group.watch.prefix > 5)
+    return group
+
+
+def is_done(group: Group, voters: set[str]) -> bool:
+    membership = group.watch.membership
+    return set(membership.voters) == voters and not membership.under_way
+
+
+def test_a_replica_is_added_while_the_group_serves() -> None:
+    group = serving()
+    group.add("r3")
+    assert group.run(5_000, lambda: is_done(group, {"r0", "r1", "r2", "r3"}))
+    assert group.run(5_000, group.serves_again())
+    assert group.replicas["r3"].roster.is_voter
+    group.hosts["r0"].stop(power_cut=True)
+    assert group.run(5_000, group.serves_again_but("r0"))
+
+
+def test_each_of_three_replicas_is_replaced_in_turn_the_leader_too() -> None:
+    group = serving(spares=3)
+    for old, new in (("r0", "r3"), ("r1", "r4"), ("r2", "r5")):
+        assert group.take_in(new, old), group.watch.membership
+        group.hosts[old].stop(power_cut=True)
+        assert group.run(5_000, group.serves_again())
+    assert group.watch.membership.voters == ("r3", "r4", "r5")
+    assert group.leader() in {"r3", "r4", "r5"}
+
+
+def test_a_replica_that_lost_its_disk_is_replaced_by_one_with_a_new_name() -> None:
+    group = serving()
+    group.wipe("r1")
+    group.hosts["r1"].start()
+    assert group.run(5_000, lambda: group.replicas["r1"].peers.formation.standing is Standing.WIPED)
+    group.add("r3", "r1")
+    assert group.run(10_000, lambda: is_done(group, {"r0", "r2", "r3"}))
+    group.hosts["r0"].stop(power_cut=True)  # the new one is as good as the old one was
+    assert group.run(5_000, group.serves_again_but("r0"))
+
+
+def test_a_replica_that_is_behind_by_more_than_the_log_learns_by_a_snapshot_before_it_votes() -> None:
+    group = serving(options={"trim_every": 3, "trim_keep": 1, "caught_up_slots": 2})
+    group.run(2_000)
+    group.add("r3")
+    assert group.run(10_000, lambda: is_done(group, {"r0", "r1", "r2", "r3"}))
+    assert group.run(5_000, group.serves_again())
+
+
+def test_a_learner_that_never_comes_changes_nothing_and_is_given_up() -> None:
+    group = serving(options={"invited_within": 1_000_000_000})
+    group.hosts["r3"].stop(power_cut=False)
+    group.add("r3")
+    group.run(100)
+    leader = group.replicas[group.leader()]
+    assert "r3 at r3 is to be added" in leader.facts()["change"]
+    assert group.run(5_000, lambda: not leader.changing.under_way)
+    assert "r3 did not answer" in leader.facts()["change_problem"]
+    assert group.watch.membership.number == 0
+    assert group.run(5_000, group.serves_again())
+
+
+def test_a_learner_that_dies_can_be_given_up_and_another_one_added() -> None:
+    group = serving(spares=2)
+    group.slow("r3", 100_000)  # it does not get what the others have onto its disk
+    group.add("r3")
+    assert group.run(5_000, lambda: bool(group.watch.membership.under_way))
+    group.hosts["r3"].stop(power_cut=True)
+    group.run(1_000)
+    assert group.watch.membership.voters == ("r0", "r1", "r2")
+    group.change(Cancel())
+    assert group.run(5_000, lambda: is_done(group, {"r0", "r1", "r2"}))
+    assert group.take_in("r4")
+    assert group.run(5_000, group.serves_again_but("r3"))
+
+
+def test_nobody_is_removed_if_too_few_would_be_left_that_answer() -> None:
+    group = serving(spares=0)
+    follower, other = [name for name in group.hosts if name != group.leader()]
+    group.hosts[other].stop(power_cut=True)
+    group.run(1_000)
+    group.change(Leave(follower))
+    group.run(3_000)
+    assert group.watch.membership.voters == ("r0", "r1", "r2")
+    assert group.watch.membership.under_way == f"{follower} is on its way out"
+    group.hosts[other].start()
+    assert group.run(5_000, lambda: set(group.watch.membership.voters) == {group.leader(), other})
+
+
+def test_a_leader_that_is_to_go_lets_another_one_lead_first() -> None:
+    group = serving(spares=0)
+    leader = group.leader()
+    group.change(Leave(leader))
+    assert group.run(5_000, lambda: is_done(group, set(group.hosts) - {leader}))
+    assert group.leader() != leader
+    assert group.replicas[leader].peers.formation.standing is Standing.REMOVED
+    assert group.run(5_000, group.serves_again())
+
+
+def test_a_removed_replica_does_not_start_again_when_its_disk_knows_it() -> None:
+    group = serving(spares=0)
+    removed = next(name for name in group.hosts if name != group.leader())
+    group.change(Leave(removed))
+    assert group.run(5_000, lambda: group.replicas[removed].peers.formation.standing is Standing.REMOVED)
+    group.run(500)
+    group.hosts[removed].stop(power_cut=False)
+    with pytest.raises(NotAMember, match=f"{removed} is no member of the group"):
+        group.hosts[removed].start()
+
+
+def test_two_removed_replicas_with_their_old_disks_decide_nothing_and_are_told_when_they_can_be() -> None:
+    """They are a majority of the group that they know: {r0, r1, r2}. What removed them is decided all the same."""
+    group = serving(spares=2)
+    old = [name for name in ("r0", "r1", "r2") if name != group.leader()]
+    for gone, new in zip(old, ("r3", "r4"), strict=True):
+        group.hosts[gone].stop(power_cut=True)
+        assert group.take_in(new, gone)
+    for gone in old:
+        for other in group.hosts:
+            if other not in old:
+                group.cut(gone, other)
+    for gone in old:
+        group.hosts[gone].start()
+    before = {name: group.replicas[name].decided.executed for name in old}
+    group.run(5_000)  # the watch would see a second value in a slot, or a vote of those who do not vote
+    assert not any(group.replicas[name].is_leading and group.replicas[name].decided.executed > before[name] + 3
+                   for name in old)  # fmt: skip
+    assert set(group.watch.membership.voters).isdisjoint(old)
+    group.heal()
+    assert group.run(10_000, lambda: all(group.replicas[name].peers.formation.standing is Standing.REMOVED
+                                         for name in old))  # fmt: skip
+    assert group.run(5_000, group.serves_again())
+
+
+def test_a_member_that_slept_through_all_changes_finds_the_others() -> None:
+    """Of those whom it knew, nobody is left."""
+    group = serving(members=5, spares=4, seed=3)
+    sleeper, *others = sorted(group.watch.membership.voters, key=lambda name: name == group.leader())
+    group.hosts[sleeper].stop(power_cut=True)
+    for old, new in zip(others, ("r5", "r6", "r7", "r8"), strict=True):
+        assert group.take_in(new, old), group.watch.membership
+        group.hosts[old].stop(power_cut=True)
+    group.hosts[sleeper].start()
+    assert group.run(10_000, group.serves_again())
+
+
+def test_the_protocol_changes_while_the_group_runs_and_stays_over_restarts() -> None:
+    group = serving(spares=0)
+    asked: list[Change] = [
+        ChangeProtocol(Protocol.MULTI),
+        ChangeProtocol(Protocol.BATCH),
+        ChangeProtocol(Protocol.MULTI),
+    ]
+    for change in asked:
+        group.change(change)
+        assert isinstance(change, ChangeProtocol)
+        wanted = change.protocol
+        assert group.run(5_000, lambda wanted=wanted: group.watch.membership.protocol is wanted)  # type: ignore[misc]
+    assert group.run(5_000, group.serves_again())
+    for host in group.hosts.values():
+        host.stop(power_cut=True)
+    for host in group.hosts.values():
+        host.start()
+    assert group.run(5_000, group.serves_again())
+    assert {replica.facts()["protocol"] for replica in group.replicas.values()} == {"multi"}
