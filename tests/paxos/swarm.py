@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from holdfast.kernel.time import MILLISECOND
-from holdfast.protocols.paxos.settings import Protocol
+from holdfast.protocols.paxos.settings import CLASSIC
 from holdfast.sim.network import Adversary
 from tests.paxos.group import Group
 from tests.paxos.watch import hold
@@ -35,7 +35,7 @@ def draw(seed: int, **options: Any) -> Group:
     return Group(
         seed,
         rng.choice(MEMBERS),
-        rng.choice(list(Protocol)),
+        rng.choice(CLASSIC),
         adversary=adversary,
         late_us=rng.choice([500, 3_000, 20_000]),
         sync_us=rng.choice([500, 5_000, 30_000]),

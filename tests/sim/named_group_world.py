@@ -23,7 +23,7 @@ from holdfast.kernel.time import MILLISECOND
 from holdfast.protocols.cursors import log_state, refill
 from holdfast.protocols.cursors.host import RetentionSettings
 from holdfast.protocols.paxos.replica import Replica
-from holdfast.protocols.paxos.settings import Member, PaxosSettings, Protocol
+from holdfast.protocols.paxos.settings import CLASSIC, Member, PaxosSettings
 from holdfast.protocols.sessions.commands import Command
 from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host import SessionHost
@@ -99,7 +99,7 @@ class GroupWorld(World):
         group = PaxosSettings(
             "",
             tuple(Member(name, name, name) for name in self.brokers),
-            rng.choice(list(Protocol)),
+            rng.choice(CLASSIC),
             pipeline=rng.choice([1, 3, 10]),
             batch_commands=rng.choice([2, 256]),
             trim_every=rng.choice([2, 5, 20]),

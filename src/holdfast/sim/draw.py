@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.protocols.paxos.ballots import tolerated
-from holdfast.protocols.paxos.settings import Protocol
+from holdfast.protocols.paxos.settings import CLASSIC, Protocol
 from holdfast.protocols.sessions.messages import Overflow
 from holdfast.sim.hosted import with_application
 from holdfast.sim.latency import Constant, Exponential, Latency, Uniform
@@ -336,7 +336,7 @@ def _draw_members(rng: Random, shape: Shape) -> list[Broker]:
 
 def _draw_group(rng: Random, wanted: Group | None) -> Group:
     """Snapshots come often, so that whoever lags catches up by one, in parts."""
-    protocol, pipeline = rng.choice(tuple(Protocol)), rng.choice((1, 3, 10, 10))
+    protocol, pipeline = rng.choice(CLASSIC), rng.choice((1, 3, 10, 10))
     heartbeat_ms, patience_ms = rng.choice(((50, 300), (100, 400), (200, 700)))
     return Group(
         protocol=protocol if wanted is None else wanted.protocol,

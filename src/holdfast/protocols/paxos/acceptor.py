@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from holdfast.kernel.messages import Record
 from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
+from holdfast.protocols.paxos.ballots import NO_ROUND, may_vote, round_of
 from holdfast.protocols.paxos.messages import AcceptedVotes, AcceptorState, Promised, Value, Vote
 
 STREAM = "acceptor"
+
+
+class SafeVotes(NamedTuple):
+    """Votes of one go that are on the disk."""
+
+    ballot: int
+    slots: list[int]
+    fast: bool
 
 
 class Acceptor:
@@ -19,7 +29,7 @@ class Acceptor:
     def __init__(self) -> None:
         self.promised = 0
         self.votes: dict[int, Vote] = {}
-        self._under_way: deque[tuple[int, int, list[int]]] = deque()  # (token, ballot, slots), not durable yet
+        self._under_way: deque[tuple[int, SafeVotes]] = deque()  # by token, not durable yet
         self._durable_promise = 0
         self._promise_token = 0
         self._unchecked = 0
@@ -32,7 +42,7 @@ class Acceptor:
                     self.promised = record.ballot
                 case AcceptedVotes():
                     require(record.ballot >= self.promised, "no vote was against a promise", ballot=record.ballot)
-                    self._vote(record.ballot, record.first, record.values)
+                    self._vote(record.ballot, record.first, record.values, record.fast)
                 case AcceptorState():
                     self.promised = record.promised
                     self.votes = {vote.slot: vote for vote in record.votes}
@@ -50,35 +60,49 @@ class Acceptor:
         return True
 
     def accept(self, ballot: int, first: int, values: list[Value], out: Outbox) -> bool:
-        """Whether the values were voted for. `learned` says when the votes are safe."""
+        """Whether the values were voted for, in classic rounds. `on_durable` says when the votes are safe."""
         if ballot < self.promised:
             return False
-        fresh = [slot for slot in range(first, first + len(values)) if not self.has_vote(slot, ballot)]
-        if fresh:
-            token = out.append(STREAM, AcceptedVotes(ballot, first, values))
-            self._vote(ballot, first, values)
-            self._promise_token = token
-            self._under_way.append((token, ballot, list(range(first, first + len(values)))))
+        if not all(self.has_vote(slot, ballot) for slot in range(first, first + len(values))):
+            self._write(ballot, first, values, False, out)
         return True
 
-    def has_vote(self, slot: int, ballot: int) -> bool:
-        vote = self.votes.get(slot)
-        return vote is not None and vote.ballot == ballot
+    def accept_fast(self, ballot: int, slot: int, value: Value, out: Outbox) -> bool:
+        """Whether the value was voted for now, in the slot's fast round. There an acceptor votes once, whatever comes,
+        and never after it voted in the classic round above."""
+        if not self.may_vote_fast(slot, ballot):
+            return False
+        self._write(ballot, slot, [value], True, out)
+        return True
 
-    def _vote(self, ballot: int, first: int, values: list[Value]) -> None:
+    def may_vote_fast(self, slot: int, ballot: int) -> bool:
+        vote = self.votes.get(slot)
+        return may_vote(self.promised, NO_ROUND if vote is None else vote.round, round_of(ballot, fast=True))
+
+    def has_vote(self, slot: int, ballot: int, fast: bool = False) -> bool:
+        """Whether the last vote in a slot is of this round."""
+        vote = self.votes.get(slot)
+        return vote is not None and vote.round == round_of(ballot, fast)
+
+    def _write(self, ballot: int, first: int, values: list[Value], fast: bool, out: Outbox) -> None:
+        token = out.append(STREAM, AcceptedVotes(ballot, first, values, fast))
+        self._vote(ballot, first, values, fast)
+        self._promise_token = token
+        self._under_way.append((token, SafeVotes(ballot, list(range(first, first + len(values))), fast)))
+
+    def _vote(self, ballot: int, first: int, values: list[Value], fast: bool) -> None:
         self.promised = ballot
         for slot, value in enumerate(values, first):
             # A value that came in a large message would keep all of it alive.
-            self.votes[slot] = Vote(slot, ballot, value.copy())
+            self.votes[slot] = Vote(slot, ballot, value.copy(), fast)
 
-    def on_durable(self, token: int) -> list[tuple[int, list[int]]]:
-        """The votes that are safe now: (ballot, slots)."""
+    def on_durable(self, token: int) -> list[SafeVotes]:
+        """The votes that are safe now."""
         if token >= self._promise_token:
             self._durable_promise = self.promised
         safe = []
         while self._under_way and self._under_way[0][0] <= token:
-            _, ballot, slots = self._under_way.popleft()
-            safe.append((ballot, slots))
+            safe.append(self._under_way.popleft()[1])
         return safe
 
     def is_safe(self, ballot: int) -> bool:

@@ -126,6 +126,10 @@ class Liveness:
         self.held[peer] = held
         self.executed[peer] = executed
 
+    def present(self, now: int) -> set[str]:
+        """Who has answered within the patience that is configured."""
+        return {peer for peer, seen in self._seen_at.items() if now - seen < self._settings.patience}
+
     def is_alone(self, name: str, now: int) -> bool:
         """Whether too few have answered lately: a leader that can't decide anything should not keep its clients."""
         self.answering = len([other for other in self.answers_lately(now) if other in self._roster.voters])

@@ -1,11 +1,12 @@
 """What replicas of a group say to each other, and what they keep (D4-A3).
 
 PREPARE, PROMISE, ACCEPT and LEARN are those of the papers. The rest is what a group that lives for long needs: who is
-there and with which disk, heartbeats, catching up.
+there and with which disk, heartbeats, catching up; and what is said in fast rounds.
 """
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated, Final
 
 import msgspec
@@ -24,7 +25,9 @@ Ballot = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a slot holds: commands in the application's own encoding, and the time that the leader gave them.
 
-    `trim_before`: replicas may forget slots before this one, and take a snapshot first. `change`: of the membership.
+    `wall` 0: the time of the entry before; so several replicas make the same bytes of what a client said to all of
+    them, and no client's clock counts. `trim_before`: replicas may forget slots before this one, and take a snapshot
+    first. `change`: of the membership.
     """
 
     wall: int
@@ -34,6 +37,12 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 _entry = msgspec.msgpack.Decoder(Entry).decode
+Digest = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
+
+
+def digest_of_value(value: Value) -> bytes:
+    """Stands for a value where votes are told: who counts them has got the value from elsewhere."""
+    return hashlib.blake2b(value, digest_size=16).digest()
 
 
 def check_value(value: Value) -> None:
@@ -136,6 +145,38 @@ class Learn(Message, frozen=True):
     slots: list[Slot]
 
 
+# ------------------------------------------------------------------------------------------------------- fast rounds
+class Suggest(Message, frozen=True):
+    """The leader of an open fast round puts a value forward in one slot. Who has not voted there votes for it; who has
+    voted for something else says so in full."""
+
+    ballot: Ballot
+    slot: Slot
+    value: Value
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + len(self.value)
+
+
+class Voted(Message, frozen=True):
+    """The sender has voted for this in the slot's fast round. To its leader, who suggested something else."""
+
+    ballot: Ballot
+    slot: Slot
+    value: Value
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + len(self.value)
+
+
+class FastLearn(Message, frozen=True):
+    """The sender has voted for the values with these digests in the fast rounds of these slots. To all replicas."""
+
+    ballot: Ballot
+    slots: list[Slot]
+    digests: list[Digest]
+
+
 # --------------------------------------------------------------------------------------------------------- liveness
 class TakeOver(Message, frozen=True):
     """From the leader of a ballot, whom an operator asked: lead in my place."""
@@ -144,11 +185,13 @@ class TakeOver(Message, frozen=True):
 
 
 class Heartbeat(Message, frozen=True):
-    """The leader is there, and has executed so far."""
+    """The leader is there, and has executed so far. `fast_from`: the fast rounds of its ballot are open from this slot
+    on, for ever; 0: they are not."""
 
     ballot: Ballot
     executed: Slot
     number: int
+    fast_from: Slot = 0
 
 
 class HeartbeatSeen(Message, frozen=True):
@@ -217,11 +260,12 @@ class Promised(Record, frozen=True):
 
 
 class AcceptedVotes(Record, frozen=True):
-    """The values that were accepted in one go; they promise the ballot too."""
+    """The values that were accepted in one go, all in classic or all in fast rounds; they promise the ballot too."""
 
     ballot: int
     first: int
     values: list[Value]
+    fast: bool = False
 
 
 class AcceptorState(Record, frozen=True):
@@ -232,13 +276,15 @@ class AcceptorState(Record, frozen=True):
 
 
 class ReplicaState(Record, frozen=True):
-    """The application's state after a slot; how many commands it had executed; and who belonged to the group."""
+    """The application's state after a slot; how many commands it had executed; who belonged to the group; and the time
+    that the last command had."""
 
     slot: int
     commands: int
     state: bytes
     digest: bytes
     membership: Membership | None = None
+    wall: int = 0
 
 
 PAXOS_MESSAGES: dict[int, type[Message]] = {
@@ -257,8 +303,11 @@ PAXOS_MESSAGES: dict[int, type[Message]] = {
     92: Canvass,
     93: CanvassAnswer,
     94: TakeOver,
+    95: Suggest,
+    96: Voted,
+    97: FastLearn,
 }
-LARGE_PAXOS_MESSAGES: Final = (Promise, Accept, Decided, SnapshotPart, Learn)
+LARGE_PAXOS_MESSAGES: Final = (Promise, Accept, Decided, SnapshotPart, Learn, Suggest, Voted, FastLearn)
 PAXOS_RECORDS: dict[int, type[Record]] = {
     16: Formed,
     17: Promised,

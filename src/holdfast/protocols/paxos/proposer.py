@@ -115,8 +115,10 @@ class Proposer:
         """New values, as far as the window of `pipeline` slots behind what is executed has room."""
         made: list[tuple[int, Value]] = []
         while (self._pending or trim_before) and self.next_slot <= self.room(executed):
-            made.append(self._put(Entry(wall, self._take(commands_max, bytes_max), trim_before)))
+            value = self.take(wall, commands_max, bytes_max, trim_before)
             trim_before = 0
+            made.append((self.next_slot, value))
+            self.put(self.next_slot, value)
         return made
 
     def room(self, executed: int) -> int:
@@ -134,16 +136,18 @@ class Proposer:
         """Proposes a change of the membership when everything before it is executed."""
         if executed < self.next_slot - 1 or self.next_slot > self.room(executed):
             return []
-        self.changing_at = self.next_slot
-        return [self._put(Entry(wall, [], 0, change))]
+        slot, value = self.next_slot, msgspec.Raw(_encode(Entry(wall, [], 0, change)))
+        self.changing_at = slot
+        self.put(slot, value)
+        return [(slot, value)]
 
-    def _put(self, entry: Entry) -> tuple[int, Value]:
-        slot, value = self.next_slot, msgspec.Raw(_encode(entry))
+    def put(self, slot: int, value: Value) -> None:
+        """The value is proposed in the slot, and again until something is decided there."""
         self.undecided[slot] = value
-        self.next_slot += 1
-        return slot, value
+        self.next_slot = max(self.next_slot, slot + 1)
 
-    def _take(self, commands_max: int, bytes_max: int) -> list[msgspec.Raw]:
+    def take(self, wall: int, commands_max: int, bytes_max: int, trim_before: int = 0) -> Value:
+        """A value of what waits."""
         commands: list[msgspec.Raw] = []
         size = 0
         while self._pending and len(commands) < (
@@ -153,7 +157,7 @@ class Proposer:
             if commands and size > bytes_max:
                 break
             commands.append(self._pending.popleft())
-        return commands
+        return msgspec.Raw(_encode(Entry(wall, commands, trim_before)))
 
     def decided(self, slot: int) -> None:
         self.undecided.pop(slot, None)

@@ -28,7 +28,9 @@ from holdfast.protocols.paxos.acceptor import Acceptor
 from holdfast.protocols.paxos.ballots import epoch_of, next_ballot, place_of
 from holdfast.protocols.paxos.catching_up import CatchingUp
 from holdfast.protocols.paxos.changing import Changing
+from holdfast.protocols.paxos.coordinator import Coordinator
 from holdfast.protocols.paxos.decided import DecidedLog
+from holdfast.protocols.paxos.fast import FastRounds
 from holdfast.protocols.paxos.holding import Holding
 from holdfast.protocols.paxos.liveness import Liveness
 from holdfast.protocols.paxos.membership import Change, Membership, changed
@@ -52,7 +54,7 @@ from holdfast.protocols.paxos.peers import REPLICAS, Peers
 from holdfast.protocols.paxos.promises import PromiseParts, split
 from holdfast.protocols.paxos.proposer import Phase, Proposer
 from holdfast.protocols.paxos.roster import Roster
-from holdfast.protocols.paxos.settings import PaxosSettings
+from holdfast.protocols.paxos.settings import PaxosSettings, Protocol
 from holdfast.protocols.paxos.snapshots import Snapshots
 from holdfast.protocols.paxos.transfer import make_state
 
@@ -72,6 +74,8 @@ class Replica:
     name: ClassVar[str] = "replica"
     peers_type: ClassVar[type[Peers]] = Peers
     catching_up_type: ClassVar[type[CatchingUp]] = CatchingUp
+    fast_type: ClassVar[type[FastRounds]] = FastRounds
+    coordinator_type: ClassVar[type[Coordinator]] = Coordinator
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
         (
             Canvass, CanvassAnswer, Prepare, Promise, Refused, Accept, Learn, Heartbeat, HeartbeatSeen, TakeOver,
@@ -98,7 +102,9 @@ class Replica:
         self.is_whole: Callable[[], bool] = lambda: True
         # How much the application has made of commands that is no part of its state, and how much is on the disk.
         self.extent: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        self.protocol = settings.protocol  # that the group works by now
         self.commands = 0  # executed
+        self.wall = 0  # the time that the last of them had
         self.elections = 0  # that this replica won
         self.settings = settings
         self._application = application
@@ -126,12 +132,15 @@ class Replica:
         self.peers.removed = self._removed
         self.changing = Changing(settings, self.roster, self.liveness, self.peers)
         self.catching_up = self.catching_up_type(settings, self.peers, self)
+        self.fast = self.fast_type(self)
+        self.coordinator = self.coordinator_type(self, self.fast)
 
     # -------------------------------------------------------------------------------------------------------- life
     @property
     def parts(self) -> tuple[Any, ...]:
         """What a node lists for a replica, in this order."""
-        return (self.peers, self, self.catching_up)
+        # The coordinator before the replica that proposes what it gives back; fast rounds tell all votes at the end.
+        return (self.peers, self.coordinator, self, self.catching_up, self.fast)
 
     def recover(self, streams: StoredStreams) -> None:
         self.peers.formation.recover(streams.get(formation_module.STREAM, ()))
@@ -144,8 +153,9 @@ class Replica:
 
     def _restore(self, state: ReplicaState) -> None:
         self._application.set_state(state.state)
-        self.commands = state.commands
+        self.commands, self.wall = state.commands, state.wall
         self.decided.skip_to(state.slot)
+        self.fast.tally.skip_to(state.slot)
         self.peers.formation.is_joining = False
         if state.membership is not None:
             self.roster.set(state.membership)
@@ -185,7 +195,7 @@ class Replica:
     @property
     def takes_direct(self) -> bool:
         """Whether clients may propose publications to every replica themselves (D4-A6)."""
-        return False
+        return self.fast.is_open
 
     @property
     def direct_addresses(self) -> tuple[str, ...]:
@@ -194,32 +204,41 @@ class Replica:
         return tuple(address for address in others if address)
 
     def submit_direct(self, command: Any, out: Outbox) -> None:
-        """Not in this protocol: dropped, and asked of the leader again."""
+        """What a client says to every replica itself. In classic rounds only the leader takes it."""
+        raw = msgspec.Raw(self._encode(command))
+        if not (self.fast.is_open and self.fast.propose(raw)) and self.is_leading:
+            self.proposer.submit(raw)
 
     def finish(self, out: Outbox) -> None:
         """Proposes what waits; says what we voted for."""
         if self.is_leading:
-            for slot, value in self._propose(out):
-                self._accept(slot, [value], out)
+            self._propose(out)
         learned, self._learned = self._learned, {}
         for ballot, slots in learned.items():
             self.peers.tell_all(Learn(ballot, slots), out)
 
-    def _propose(self, out: Outbox) -> list[tuple[int, Value]]:
+    def _propose(self, out: Outbox) -> None:
         executed = self.decided.executed
         change = self.changing.due(executed, out) if self.is_serving else None
+        self.coordinator.is_held = change is not None
+        if self.coordinator.is_open:
+            # In an open fast round nobody knows what is proposed: a change waits for a ballot without.
+            if change is None and self.coordinator.propose(out.wall, trim := self._trim_due(), out) and trim:
+                self.snapshots.at = executed
+            return
         if change is not None:
             # Nothing new until everything is decided; then the change, alone.
             made = self.proposer.change(change, executed, out.wall)
             if made:
                 self.changing.proposed()
-            return made
-        trim = self._trim_due()
-        batch = (self.settings.batch_commands, self.settings.batch_bytes)
-        made = self.proposer.propose(executed, out.wall, *batch, trim)
-        if trim and made:
-            self.snapshots.at = executed
-        return made
+        else:
+            trim = self._trim_due()
+            batch = (self.settings.batch_commands, self.settings.batch_bytes)
+            made = self.proposer.propose(executed, out.wall, *batch, trim)
+            if trim and made:
+                self.snapshots.at = executed
+        for slot, value in made:
+            self.accept(slot, [value], out)
 
     def _trim_due(self) -> int:
         """Before which slot everyone may forget its votes, or 0. A majority must hold what came of those: a replica
@@ -232,7 +251,7 @@ class Replica:
         safe = held[self.roster.quorum - 1] if len(held) >= self.roster.quorum else 0
         return safe + 1 if safe > self.snapshots.at else 0
 
-    def _accept(self, first: int, values: list[Value], out: Outbox) -> None:
+    def accept(self, first: int, values: list[Value], out: Outbox) -> None:
         """Phase 2: the leader's own vote is one among the others, and counts when it is on the disk."""
         ballot = self.proposer.ballot
         # Before our own disk has it: the message claims nothing that could be forgotten.
@@ -252,9 +271,12 @@ class Replica:
         return True
 
     def on_durable(self, durable: Durable, out: Outbox) -> None:
-        for ballot, slots in self.acceptor.on_durable(durable.token):
-            for slot in slots:
-                self.decided.vote(ballot, slot, self.settings.name)
+        for ballot, slots, fast in self.acceptor.on_durable(durable.token):
+            if fast:
+                self.fast.on_safe(ballot, slots, out)
+            else:
+                for slot in slots:
+                    self.decided.vote(ballot, slot, self.settings.name)
         if self._own_promise is not None and self.acceptor.is_safe(self._own_promise.ballot):
             promise, self._own_promise = self._own_promise, None
             self._count_promise(self.settings.name, promise, out)
@@ -365,7 +387,7 @@ class Replica:
         ballot before is picked like anyone's votes."""
         if self.is_leading:
             self._prepare(out)
-            self._beat(out)
+            self.beat(out)
 
     def _prepare(self, out: Outbox) -> None:
         if self._is_outdated(out):
@@ -374,6 +396,7 @@ class Replica:
         self.liveness.see(ballot)
         first = self.decided.executed + 1
         self.proposer.prepare(ballot, first)
+        self.coordinator.close()
         require(self.acceptor.promise(ballot, out), "a new ballot is above all that was promised", ballot=ballot)
         votes = self.acceptor.votes_from(first)
         self._own_promise = Promise(ballot, first, votes, self.decided.executed)
@@ -395,12 +418,13 @@ class Replica:
         if not led:
             self.elections += 1
             self.liveness.lead(self.settings.name, out.now)
+            self.coordinator.begin()
             out.report("leader", replica=self.settings.name, ballot=self.proposer.ballot)
         for slot, value in sorted(self.proposer.undecided.items()):
-            self._accept(slot, [value], out)
+            self.accept(slot, [value], out)
         if self.proposer.caught_up_at > self.decided.executed:
             self.catching_up.ask(out)
-        self._beat(out)
+        self.beat(out)
         if not self.is_serving:
             self._serves_after = self.proposer.next_slot - 1
             self._serve_if_caught_up(out)
@@ -418,6 +442,14 @@ class Replica:
             self.liveness.see(refused.promised)
             self._step_down_below(refused.promised, out)
 
+    def see_ballot(self, ballot: int, out: Outbox) -> None:
+        """Another replica uses this ballot."""
+        self.liveness.see(ballot)
+        self._step_down_below(ballot, out)
+
+    def ask_for_decided(self, out: Outbox) -> None:
+        self.catching_up.ask(out)
+
     def _step_down_below(self, ballot: int, out: Outbox) -> None:
         if ballot > self.proposer.ballot and self.proposer.phase is not Phase.FOLLOWING:
             self._step_down(out)
@@ -426,6 +458,7 @@ class Replica:
         led = self.is_leading
         self.is_serving = False
         self.proposer.step_down()
+        self.coordinator.stop()
         self._own_promise = None
         self.changing.give_up(f"{self.settings.name} leads no more")
         if led:
@@ -439,14 +472,16 @@ class Replica:
         while (taken := self.decided.take_next()) is not None:
             slot, value = taken
             self.proposer.decided(slot)
+            self.coordinator.executed(slot, self.fast.executed(slot, value))
             self.snapshots.executed(len(value))
             try:
                 entry = _entry(value)
             except msgspec.DecodeError:
                 broken("what is decided can be read", slot=slot)
+            self.wall = entry.wall or self.wall
             for raw in entry.commands:
                 self.commands += 1
-                outputs = self._application.apply(self.commands, entry.wall, self._decode(raw))
+                outputs = self._application.apply(self.commands, self.wall, self._decode(raw))
                 if outputs:
                     self.applied(outputs, out)
             if entry.trim_before:
@@ -464,7 +499,7 @@ class Replica:
     def _snapshot(self, out: Outbox) -> None:
         self.settle(out)
         state = self._application.get_state()
-        self.snapshots.keep(make_state(self.decided.executed, self.commands, state, self.roster.membership), out)
+        self.snapshots.keep(make_state(self.decided.executed, self.commands, state, self.roster.membership, self.wall), out)
 
     # --------------------------------------------------------------------------------------------------- membership
     def _change(self, change: Change, out: Outbox) -> None:
@@ -491,7 +526,7 @@ class Replica:
             self._removed(out)
         elif self.is_leading and self.roster.is_voter:
             self._prepare(out)  # the ballots before are those of other voters
-            self._beat(out)
+            self.beat(out)
         elif self.proposer.phase is not Phase.FOLLOWING:
             self._step_down(out)
         early, self._prepare_ahead = self._prepare_ahead, None
@@ -510,9 +545,10 @@ class Replica:
         return problem or self.changing.ask(change, out)
 
     # ----------------------------------------------------------------------------------------------------- liveness
-    def _beat(self, out: Outbox) -> None:
+    def beat(self, out: Outbox) -> None:
         self._beats += 1
-        self.peers.tell_all(Heartbeat(self.proposer.ballot, self.decided.executed, self._beats), out, now=True)
+        ballot, fast_from = self.proposer.ballot, self.coordinator.fast_from
+        self.peers.tell_all(Heartbeat(ballot, self.decided.executed, self._beats, fast_from), out, now=True)
         out.set_timer((self.name, "beat"), self.settings.heartbeat)
 
     def on_heartbeat(self, peer: str, beat: Heartbeat, out: Outbox) -> None:
@@ -525,6 +561,7 @@ class Replica:
             out.send(peer, Refused(self.acceptor.promised))
             return
         self._step_down_below(beat.ballot, out)
+        self.fast.permit(beat.ballot, beat.fast_from, out)
         before = self.liveness.leader
         self._canvassed = 0  # there is a leader: support that comes late is not used against it
         self.liveness.heard(peer, beat.ballot, beat.executed, out.now)
@@ -566,7 +603,7 @@ class Replica:
                     if self.liveness.is_alone(self.settings.name, out.now):
                         self._give_up(out)
                     else:
-                        self._beat(out)
+                        self.beat(out)
                         self._hand_over_if_leaving(out)
             case "repeat":
                 self._repeat(out)
@@ -603,6 +640,8 @@ class Replica:
             self.peers.tell_all(Accept(self.proposer.ballot, slot, [value]), out, now=True)
             if self.acceptor.has_vote(slot, self.proposer.ballot):
                 self._learned.setdefault(self.proposer.ballot, []).append(slot)
+        if self.coordinator.is_open and max(self.liveness.executed.values(), default=0) > self.decided.executed:
+            self.catching_up.ask(out)  # fast rounds go on without us
         if self.proposer.caught_up_at > self.decided.executed:
             self.catching_up.ask(out)
             if self._learns_nothing(out.now):

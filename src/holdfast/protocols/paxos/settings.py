@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 import msgspec
 
@@ -14,6 +15,10 @@ class Protocol(enum.Enum):
 
     MULTI = "multi"  # one request a slot
     BATCH = "batch"  # all that wait, in one slot
+    FAST = "fast"  # clients propose to all replicas themselves; what the leader proposes, as in a batch
+
+
+CLASSIC: Final = (Protocol.MULTI, Protocol.BATCH)
 
 
 class Member(msgspec.Struct, frozen=True, gc=False):
@@ -37,6 +42,10 @@ class PaxosSettings(msgspec.Struct, frozen=True):
     patience: int = 300 * MILLISECOND  # without a heartbeat, before a replica wants to lead, if they come regularly …
     patience_max: int = 2_000 * MILLISECOND  # … and at most, if they do not
     stagger: int = 20 * MILLISECOND  # between replicas that want to lead after a link broke
+    recover_after: int = 5 * MILLISECOND  # without a decision in a fast round, before the leader looks into it
+    fast_pause: int = 1_000 * MILLISECOND  # without fast rounds after they did not pay off; the double each time …
+    fast_pause_max: int = 30_000 * MILLISECOND  # … up to this
+    direct_max: int = 1_024  # proposals of clients that wait for a slot here
     repeat_after: int = 100 * MILLISECOND
     dial_every: int = 200 * MILLISECOND
     trim_every: int = 2_000  # slots, between snapshots …

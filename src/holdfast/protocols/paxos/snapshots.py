@@ -29,8 +29,8 @@ class Snapshots:
         for record in records:
             if not isinstance(record, ReplicaState):
                 broken("a replica keeps states", record=type(record).__name__)
-            same = make_state(record.slot, record.commands, record.state, record.membership).digest == record.digest
-            require(same, "a snapshot is what it was", slot=record.slot)
+            same = make_state(record.slot, record.commands, record.state, record.membership, record.wall)
+            require(same.digest == record.digest, "a snapshot is what it was", slot=record.slot)
             self._take(record)
 
     def keep(self, state: ReplicaState, out: Outbox) -> None:

@@ -16,24 +16,27 @@ class _Header(msgspec.Struct, frozen=True, array_like=True):
 
     commands: int
     membership: Membership | None
+    wall: int
 
 
 _read_header = msgspec.msgpack.Decoder(_Header).decode
 _LENGTH: Final = 4  # bytes
 
 
-def _header(commands: int, membership: Membership | None) -> bytes:
-    return msgspec.msgpack.encode(_Header(commands, membership))
+def _header(commands: int, membership: Membership | None, wall: int) -> bytes:
+    return msgspec.msgpack.encode(_Header(commands, membership, wall))
 
 
-def make_state(slot: int, commands: int, state: bytes, membership: Membership | None = None) -> ReplicaState:
-    digest = hashlib.sha256(b"%d " % slot + _header(commands, membership) + state).digest()
-    return ReplicaState(slot, commands, state, digest, membership)
+def make_state(
+    slot: int, commands: int, state: bytes, membership: Membership | None = None, wall: int = 0
+) -> ReplicaState:
+    digest = hashlib.sha256(b"%d " % slot + _header(commands, membership, wall) + state).digest()
+    return ReplicaState(slot, commands, state, digest, membership, wall)
 
 
 def pack(state: ReplicaState) -> bytes:
     """The bytes that travel."""
-    header = _header(state.commands, state.membership)
+    header = _header(state.commands, state.membership, state.wall)
     return len(header).to_bytes(_LENGTH, "big") + header + state.state
 
 
@@ -44,7 +47,7 @@ def unpack(slot: int, data: bytes) -> ReplicaState | None:
         header = _read_header(data[_LENGTH:end])
     except msgspec.DecodeError:
         return None
-    return make_state(slot, header.commands, data[end:], header.membership)
+    return make_state(slot, header.commands, data[end:], header.membership, header.wall)
 
 
 class IncomingSnapshot:

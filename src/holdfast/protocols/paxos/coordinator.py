@@ -1,0 +1,260 @@
+"""The leader's side of fast rounds: opens them, looks into slots that are not decided, and closes them (D4-B4).
+
+What is opened is never closed within a ballot: to go back to classic rounds the leader takes a new ballot. In an open
+one its own proposals are for one slot each, so that no command of its own is voted for in two.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import ClassVar, Protocol
+
+import msgspec
+
+from holdfast.kernel.inputs import TimerKey
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.outbox import Outbox
+from holdfast.protocols.paxos import settings as settings_module
+from holdfast.protocols.paxos.ballots import fast_quorum, quorum
+from holdfast.protocols.paxos.fallback import Fallback
+from holdfast.protocols.paxos.fast import FastRounds
+from holdfast.protocols.paxos.fast import Host as FastHost
+from holdfast.protocols.paxos.messages import Entry, Suggest, Value, Voted, check_value, digest_of_value
+from holdfast.protocols.paxos.peers import REPLICAS
+from holdfast.protocols.paxos.picking import pick_in_round
+from holdfast.protocols.paxos.proposer import NOTHING, Phase, Proposer
+
+_entry = msgspec.msgpack.Decoder(Entry).decode
+
+
+class Host(FastHost, Protocol):
+    """The replica, as far as it matters here."""
+
+    proposer: Proposer
+    protocol: settings_module.Protocol
+
+    def accept(self, first: int, values: list[Value], out: Outbox) -> None:
+        """Phase 2 of classic rounds."""
+        ...
+
+    def beat(self, out: Outbox) -> None:
+        """Says that it leads, and from where on fast rounds are open."""
+        ...
+
+    def renew(self, out: Outbox) -> None:
+        """Takes a higher ballot without leaving."""
+        ...
+
+
+class Coordinator:
+    """A part of a replica's node. `fast_from`: the first slot with an open fast round, if this replica leads; or 0."""
+
+    name: ClassVar[str] = "coordinator"
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Voted: REPLICAS}
+
+    def __init__(self, host: Host, fast: FastRounds) -> None:
+        self.fast_from = 0
+        self.is_held = False  # a change of the group is due: not in open fast rounds
+        self.decided_fast = 0  # slots that were decided in open fast rounds …
+        self.recovered = 0  # … and of which so many needed a classic one
+        self.given_up = 0  # times that fast rounds were
+        self.fallback = Fallback(host.settings)
+        self._host = host
+        self._fast = fast
+        self._members = len(host.settings.members)
+        self._quorum, self._fast_quorum = quorum(self._members), fast_quorum(self._members)
+        self._seen: dict[int, int] = {}  # slot that is not decided → when we first saw it used
+        self._asked: dict[int, int] = {}  # slot → when we last suggested something because it was not decided
+        self._recovering: set[int] = set()  # slots that went on to a classic round
+        self._placed: dict[int, dict[bytes, Value]] = {}  # slot → what is known to have been voted for there
+        self._timer_set = False
+        fast.counted, fast.placed = self.look, self._place
+
+    # --------------------------------------------------------------------------------------------- opening and closing
+    @property
+    def is_open(self) -> bool:
+        return self.fast_from > 0
+
+    def begin(self) -> None:
+        """This replica leads."""
+        self.fallback.begin()
+
+    def close(self) -> None:
+        """The ballot is no longer ours, or not the latest. What was voted for may lose its slot still."""
+        self.fast_from = 0
+        self._seen, self._asked, self._recovering = {}, {}, set()
+
+    def stop(self) -> None:
+        """This replica does not lead any more: others care for what was proposed."""
+        self.close()
+        self._placed = {}
+
+    def voters(self, now: int) -> int:
+        """How many could vote, this replica among them."""
+        return 1 + len(self._host.liveness.present(now) & self._host.peers.heard.keys())
+
+    def _open_or_close(self, out: Outbox) -> None:
+        host, proposer = self._host, self._host.proposer
+        wanted = host.protocol is settings_module.Protocol.FAST
+        if self.is_open:
+            reason = self.fallback.reason_to_close(self.voters(out.now), self._fast_quorum)
+            if not wanted:
+                host.renew(out)
+            elif reason or self._is_stuck(out.now):
+                self._give_up(reason or "a slot is not decided", out)
+        elif wanted and proposer.phase is Phase.LEADING and host.decided.executed >= proposer.caught_up_at:
+            self._open_if_it_may_pay_off(out)
+
+    def _open_if_it_may_pay_off(self, out: Outbox) -> None:
+        host, proposer = self._host, self._host.proposer
+        if self.fallback.may_open(self.voters(out.now), self._fast_quorum, out.now):
+            self.fast_from = proposer.next_slot
+            self.fallback.opened(out.now)
+            self._fast.permit(proposer.ballot, self.fast_from, out)
+            out.report("fast-rounds", replica=host.settings.name, open=True, slot=self.fast_from)
+            host.beat(out)
+
+    def _give_up(self, reason: str, out: Outbox) -> None:
+        self.given_up += 1
+        self.fallback.closed(out.now)
+        out.report("fast-rounds", replica=self._host.settings.name, open=False, reason=reason)
+        self._host.renew(out)
+
+    def _is_stuck(self, now: int) -> bool:
+        """Whether a slot has not been decided for long: what must be proposed there may be known to nobody who is left.
+        A new ballot asks for promises instead of votes."""
+        patience = self._host.settings.patience
+        return any(now - seen > patience and self._is_undecided(slot) for slot, seen in self._seen.items())
+
+    # ------------------------------------------------------------------------------------------------------ proposing
+    def finish(self, out: Outbox) -> None:
+        """What a turn leads to."""
+        if self._host.is_leading:
+            self._open_or_close(out)
+            if not self.is_open:
+                self._resubmit(self._fast.take_waiting())
+
+    def propose(self, wall: int, trim_before: int, out: Outbox) -> bool:
+        """Puts what waits into slots that nobody is known to use. Whether `trim_before` was among it."""
+        host = self._host
+        trimmed = False
+        while host.proposer.waiting or trim_before:
+            slot = next((slot for slot in self._fast.free_slots() if not self._votes(slot)), 0)
+            if not slot:
+                break
+            value = host.proposer.take(wall, host.settings.batch_commands, host.settings.batch_bytes, trim_before)
+            trimmed, trim_before = trimmed or bool(trim_before), 0
+            self._suggest(slot, value, out)
+        return trimmed
+
+    def _suggest(self, slot: int, value: Value, out: Outbox) -> None:
+        ballot = self._host.proposer.ballot
+        # Before our own disk has it: the message claims nothing that could be forgotten.
+        self._host.peers.tell_all(Suggest(ballot, slot, value), out, now=True)
+        self._fast.vote(ballot, slot, value, out)
+
+    def _resubmit(self, values: list[Value]) -> None:
+        for value in values:
+            for command in _entry(value).commands:
+                self._host.proposer.submit(command.copy())
+
+    # ------------------------------------------------------------------------------------------------------- recovery
+    def _votes(self, slot: int) -> dict[str, bytes]:
+        return self._fast.tally.votes(self._host.proposer.ballot, slot)
+
+    def on_voted(self, peer: str, voted: Voted, out: Outbox) -> None:
+        host = self._host
+        if not host.peers.hears(peer) or not self.is_open or voted.ballot != host.proposer.ballot:
+            return
+        check_value(voted.value)
+        if voted.slot > host.decided.executed:
+            self._place(voted.slot, voted.value)
+            self._fast.count(peer, voted.ballot, voted.slot, voted.value, out)
+            host.execute(out)
+
+    def look(self, ballot: int, slots: list[int], out: Outbox) -> None:
+        """Votes were counted in these slots."""
+        if not self.is_open or ballot != self._host.proposer.ballot:
+            return
+        for slot in filter(self._is_undecided, slots):
+            self._seen.setdefault(slot, out.now)
+            told = slot in self._asked and len(self._votes(slot)) >= self._quorum
+            if told or self._fast.tally.is_split(ballot, slot):
+                self._act(slot, out)
+        self._set_timer(out)
+
+    def _is_undecided(self, slot: int) -> bool:
+        """Whether nothing is decided in an open fast round, and nothing proposed in the classic one above."""
+        host = self._host
+        is_ours = slot >= self.fast_from and slot > host.decided.executed
+        return is_ours and slot not in host.proposer.undecided and not host.decided.knows(slot)
+
+    def _set_timer(self, out: Outbox) -> None:
+        if not self._timer_set and any(map(self._is_undecided, self._seen)):
+            self._timer_set = True
+            out.set_timer((self.name, "recover"), self._host.settings.recover_after)
+
+    def on_timer(self, key: TimerKey, out: Outbox) -> None:
+        self._timer_set = False
+        if not self.is_open:
+            return
+        settings, executed = self._host.settings, self._host.decided.executed
+        self._seen = {slot: seen for slot, seen in self._seen.items() if slot > executed}
+        # Slots below one that is used, and that nobody uses, have to be filled.
+        last = min(max(self._seen, default=0), executed + 2 * settings.pipeline)
+        for slot in range(max(self.fast_from, executed + 1), last + 1):
+            if self._is_undecided(slot):
+                due = self._seen.setdefault(slot, out.now) + settings.recover_after
+                if slot in self._asked:
+                    due = self._asked[slot] + settings.repeat_after
+                if out.now >= due:
+                    self._act(slot, out)
+        self._set_timer(out)
+
+    def _act(self, slot: int, out: Outbox) -> None:
+        """Proposes in the classic round what may be chosen in the fast one, or makes others say how they voted."""
+        votes = self._votes(slot)
+        if len(votes) >= self._quorum:
+            digest = pick_in_round(votes, self._members)
+            value = self._preferred(votes) if digest is None else self._fast.tally.value(digest)
+            if value is not None:
+                self._go_classic(slot, value, out)
+                return
+        self._asked[slot] = out.now
+        vote = self._host.acceptor.votes.get(slot)
+        own = vote is not None and vote.ballot == self._host.proposer.ballot
+        self._suggest(slot, vote.value if vote is not None and own else NOTHING, out)
+
+    def _preferred(self, votes: dict[str, bytes]) -> Value | None:
+        """Any value will do: what most voted for, then what we voted for; but known it must be."""
+        own = votes.get(self._host.settings.name)
+        ranks = sorted(Counter(votes.values()).items(), key=lambda item: (-item[1], item[0] != own, item[0]))
+        return next((value for digest, _ in ranks if (value := self._fast.tally.value(digest)) is not None), None)
+
+    def _go_classic(self, slot: int, value: Value, out: Outbox) -> None:
+        self._recovering.add(slot)
+        self._host.proposer.put(slot, value)
+        self._host.accept(slot, [value], out)
+
+    # --------------------------------------------------------------------------------------------- what lost its slot
+    def _place(self, slot: int, value: Value) -> None:
+        """Someone has voted for a value in a slot; if the slot is decided otherwise, the value needs another one."""
+        if self._host.is_leading:
+            self._placed.setdefault(slot, {})[digest_of_value(value)] = value.copy()
+
+    def executed(self, slot: int, digest: bytes) -> None:
+        """What was voted for in the slot, and is not what was decided there, waits again."""
+        placed = self._placed.pop(slot, {})
+        elsewhere = {other for values in self._placed.values() for other in values}
+        for other, value in placed.items():
+            if other != digest and other not in elsewhere and not self._fast.tally.was_executed(other):
+                self._resubmit([value])
+        if self.is_open and slot >= self.fast_from:
+            self.decided_fast += 1
+            self.recovered += slot in self._recovering
+            self.fallback.decided(slot in self._recovering)
+        self._seen.pop(slot, None)
+        self._asked.pop(slot, None)
+        self._recovering.discard(slot)

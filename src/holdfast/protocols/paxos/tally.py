@@ -1,0 +1,110 @@
+"""Counts the votes of fast rounds: what is decided there, and what a leader may make of it (D4-B4).
+
+Votes come as digests; the values come from elsewhere: from the client, from the leader, or out of one's own vote.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from holdfast.protocols.paxos.ballots import fast_quorum
+from holdfast.protocols.paxos.messages import Value, digest_of_value
+
+VALUES_MAX: Final = 4_096
+VALUE_BYTES_MAX: Final = 32 * 1024 * 1024
+RECENT_MAX: Final = 4_096
+
+
+class Tally:
+    """`found` are slots that are decided here and were not fetched; `unknown` those whose value is not known."""
+
+    def __init__(self, members: int) -> None:
+        self.found: dict[int, Value] = {}
+        self.unknown: dict[int, bytes] = {}  # slot → digest
+        self._members = members
+        self._quorum = fast_quorum(members)
+        self._votes: dict[int, dict[int, dict[str, bytes]]] = {}  # slot → ballot → voter → digest
+        self._values: dict[bytes, Value] = {}
+        self._bytes = 0
+        self._recent: dict[bytes, bool] = {}  # digests of what was executed lately → whether its proposal has come
+
+    # -------------------------------------------------------------------------------------------------------- values
+    def know(self, value: Value) -> bytes:
+        """A value that votes may be for. Gives its digest."""
+        digest = digest_of_value(value)
+        if digest not in self._values:
+            self._values[digest] = value.copy()
+            self._bytes += len(value)
+            while self._bytes > VALUE_BYTES_MAX or len(self._values) > VALUES_MAX:
+                self._drop(next(iter(self._values)))
+            for slot in [slot for slot, wanted in self.unknown.items() if wanted == digest]:
+                self.found[slot] = value
+                del self.unknown[slot]
+        return digest
+
+    def value(self, digest: bytes) -> Value | None:
+        return self._values.get(digest)
+
+    def _drop(self, digest: bytes) -> None:
+        value = self._values.pop(digest, None)
+        self._bytes -= 0 if value is None else len(value)
+
+    def was_executed(self, digest: bytes) -> bool:
+        """Whether the value was executed lately, or is about to be: a proposal that comes late is not voted for."""
+        return digest in self._recent or digest in self.unknown.values()
+
+    def is_late(self, digest: bytes) -> bool:
+        """Whether a proposal of what was executed comes for the first time since: others have been quicker. The next
+        time it is said again, for want of an answer."""
+        late = not self._recent.get(digest, False)
+        if digest in self._recent:
+            self._recent[digest] = True
+        return late
+
+    # --------------------------------------------------------------------------------------------------------- votes
+    def vote(self, ballot: int, slot: int, voter: str, digest: bytes) -> None:
+        """Someone has voted, safely. In one fast round nobody votes twice."""
+        votes = self._votes.setdefault(slot, {}).setdefault(ballot, {})
+        if voter in votes:
+            return
+        votes[voter] = digest
+        if sum(other == digest for other in votes.values()) >= self._quorum:
+            value = self._values.get(digest)
+            if value is None:
+                self.unknown[slot] = digest
+            else:
+                self.found[slot] = value
+
+    def votes(self, ballot: int, slot: int) -> dict[str, bytes]:
+        return self._votes.get(slot, {}).get(ballot, {})
+
+    def is_split(self, ballot: int, slot: int) -> bool:
+        """Whether nothing can be decided in the round any more, whatever those do who have not voted."""
+        votes = self.votes(ballot, slot)
+        most = max(Counter(votes.values()).values(), default=0)
+        return most + self._members - len(votes) < self._quorum
+
+    def slots_of(self, ballot: int) -> list[int]:
+        """Those with votes in the ballot's fast rounds."""
+        return [slot for slot, ballots in self._votes.items() if ballot in ballots]
+
+    # ------------------------------------------------------------------------------------------------------ forgetting
+    def executed(self, slot: int, value: Value) -> bytes:
+        """The slot is behind us. Gives the digest of its value."""
+        digest = digest_of_value(value)
+        self._recent.setdefault(digest, digest in self._values)
+        if len(self._recent) > RECENT_MAX:
+            del self._recent[next(iter(self._recent))]
+        self._votes.pop(slot, None)
+        if not any(digest in votes.values() for ballots in self._votes.values() for votes in ballots.values()):
+            self._drop(digest)
+        self.found.pop(slot, None)
+        self.unknown.pop(slot, None)
+        return digest
+
+    def skip_to(self, slot: int) -> None:
+        """All up to the slot is executed, by a snapshot."""
+        for table in (self._votes, self.found, self.unknown):
+            for old in [old for old in table if old <= slot]:
+                del table[old]
