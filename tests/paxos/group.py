@@ -13,7 +13,7 @@ from holdfast.kernel.outbox import Note
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.queues import Entry
 from holdfast.kernel.storage import StoredStreams
-from holdfast.kernel.time import MILLISECOND
+from holdfast.kernel.time import MICROSECOND, MILLISECOND
 from holdfast.protocols.paxos.membership import AddLearner, Change
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import Member, PaxosSettings, Protocol
@@ -21,8 +21,9 @@ from holdfast.sim.host import Host
 from holdfast.sim.latency import Uniform, build
 from holdfast.sim.network import Adversary, End
 from holdfast.sim.simulation import Simulation
-from tests.paxos.ledger import Command, Door, Ledger, decode, encode
-from tests.paxos.watch import Watch, WatchedDisk, hold
+from tests.paxos.ledger import DIRECT, Command, Door, Ledger, decode, encode
+from tests.paxos.violation import hold
+from tests.paxos.watch import Watch, WatchedDisk
 
 CLIENTS = ("a", "b", "c")
 
@@ -54,6 +55,9 @@ class Group:
     ask_ms: int = 40
     spares: int = 0  # replicas that run, and are no members until they are added
     options: dict[str, Any] = field(default_factory=dict)
+    directly: float = 0  # how often clients say something to every replica, where that is taken
+    late_direct_us: int = 2_000  # how much later the last of them may hear it
+    patient: bool = False  # clients ask once, and not again before they are answered
 
     def __post_init__(self) -> None:
         self.rng = Random(f"group/{self.seed}")
@@ -132,11 +136,24 @@ class Group:
     def _ask(self, who: str) -> None:
         """A client: asks whoever leads, also again, one number after the other."""
         command = (who, self.answered[who] + 1)
+        again = command in self.watch.asked
         for name, replica in self.replicas.items():
-            if replica.is_leading and self.hosts[name].running:
+            if replica.is_leading and self.hosts[name].running and not (again and self.patient):
                 self.watch.asked.add(command)
-                self.hosts[name].request(0, command)
+                if self.directly and replica.takes_direct and self.rng.random() < self.directly:
+                    self._ask_directly(command)
+                else:
+                    self.hosts[name].request(0, command)
         self.simulation.after(self.rng.randint(2, 2 * self.ask_ms) * MILLISECOND, self._ask, who)
+
+    def _ask_directly(self, command: Command) -> None:
+        for host in self.hosts.values():
+            self.simulation.after(self.rng.randint(0, self.late_direct_us) * MICROSECOND, self._tell, (host, command))
+
+    def _tell(self, arguments: tuple[Host, Command]) -> None:
+        host, command = arguments
+        if host.running:
+            host.request(0, (DIRECT, command))
 
     def run(self, ms: int, until: Callable[[], bool] | None = None) -> bool:
         """Whether `until` came true in that time; it is asked now and then."""

@@ -13,6 +13,7 @@ from holdfast.kernel.outbox import Outbox
 from holdfast.protocols.paxos.membership import Change
 from holdfast.protocols.paxos.replica import Replica
 
+DIRECT = "direct"  # before a command: a client says it to every replica itself
 Command = tuple[str, int]  # who, and its number
 Applied = Callable[[int, int, Command, bool, int], None]  # number, wall, command, whether it was new, chain
 
@@ -82,6 +83,8 @@ class Door:
             self._replica.renew(out)
         elif isinstance(requested.command, Change):
             self.objections.append(self._replica.change(requested.command, out))
+        elif requested.command[0] == DIRECT:
+            self._replica.submit_direct(requested.command[1], out)
         else:
             self._replica.submit(requested.command, out)
 

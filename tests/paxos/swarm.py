@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
@@ -14,7 +14,7 @@ from holdfast.kernel.time import MILLISECOND
 from holdfast.protocols.paxos.settings import CLASSIC
 from holdfast.sim.network import Adversary
 from tests.paxos.group import Group
-from tests.paxos.watch import hold
+from tests.paxos.violation import hold
 
 MEMBERS = [1, *[3] * 11, *[5] * 5, *[7] * 3]
 PEACE_MS = 10_000  # 200 heartbeats; a dial that was under way when peace came takes 60 of them
@@ -84,7 +84,7 @@ def befall(group: Group, rng: Random, kinds: list[str]) -> None:
                 group.start_later(host, lasts)
 
 
-def play(seed: int, **options: Any) -> Group:
+def play(seed: int, draw: Callable[..., Group] = draw, **options: Any) -> Group:
     """One run; raises what is wrong in the step in which it goes wrong."""
     rng = Random(f"play/{seed}")
     group = draw(seed, **options)

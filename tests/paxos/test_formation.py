@@ -17,7 +17,7 @@ from holdfast.protocols.paxos.replica import Replica
 from tests.paxos.bench import DISK, Bench, messages
 from tests.paxos.group import Group
 from tests.paxos.swarm import befall
-from tests.paxos.watch import Violation
+from tests.paxos.violation import Violation
 
 ONE_STEP = 100  # a seed that shows why one step is not enough
 

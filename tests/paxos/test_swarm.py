@@ -12,7 +12,7 @@ import pytest
 from holdfast.protocols.paxos.messages import Heartbeat
 from tests.paxos.group import Group
 from tests.paxos.swarm import draw, play, problem, problems
-from tests.paxos.watch import Violation
+from tests.paxos.violation import Violation
 from tests.repository import ROOT
 
 SEEDS = 2_000

@@ -24,6 +24,7 @@ from holdfast.protocols.paxos.messages import (
     AcceptorState,
     Decided,
     Entry,
+    FastLearn,
     Formed,
     Greeting,
     Heartbeat,
@@ -35,23 +36,23 @@ from holdfast.protocols.paxos.messages import (
     Refused,
     ReplicaState,
     SnapshotPart,
+    Suggest,
+    Vote,
+    Voted,
+    digest_of_value,
 )
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import Member, Protocol
 from holdfast.sim.disk import Disk
+from tests.paxos.fast_watch import FastWatch
 from tests.paxos.ledger import Command, Ledger, decode, link
-from tests.paxos.oracle import oracle
+from tests.paxos.oracle import may_be_chosen
+from tests.paxos.violation import hold
 
 _read_entry = msgspec.msgpack.Decoder(Entry).decode
 
 
-class Violation(AssertionError):  # noqa: N818 - not an error of the caller
-    """Something that must never happen did."""
-
-
-def hold(holds: object, problem: str, *details: object) -> None:
-    if not holds:
-        raise Violation(f"{problem} {details}" if details else problem)
+Round = tuple[int, int]  # ballot, 0 if it is fast or 1 if it is classic
 
 
 @dataclass
@@ -59,11 +60,15 @@ class OnDisk:
     """What one disk holds for sure."""
 
     promised: int = 0
-    votes: dict[int, tuple[int, bytes]] = field(default_factory=dict)  # slot → ballot, value
-    voted: set[tuple[int, int]] = field(default_factory=set)  # (slot, ballot), also what was trimmed
+    votes: dict[int, tuple[Round, bytes]] = field(default_factory=dict)  # slot → round, value
+    voted: set[tuple[int, Round]] = field(default_factory=set)  # also what was trimmed
     state: int = 0  # the slot of the snapshot
     written: dict[str, str] = field(default_factory=dict)  # the disks, before all have confirmed them
     formed: dict[str, str] = field(default_factory=dict)
+
+
+def _round(vote: Vote) -> Round:
+    return vote.ballot, int(not vote.fast)
 
 
 class WatchedDisk(Disk):
@@ -88,27 +93,32 @@ class Watch:
         self.wiped: set[str] = set()
         self.greetings = 0  # that were sent
         self.asked: set[Command] = set()
-        self.chosen: dict[int, tuple[int, bytes]] = {}  # slot → the first ballot in which it was chosen, value
+        self.chosen: dict[int, tuple[Round, bytes]] = {}  # slot → the first round in which it was chosen, value
+        self.fast = FastWatch(len(self.disks))
         self.prefix = 0  # all slots up to here are chosen
         self.counts = [0]  # slot → how many commands there are up to it
         self.history: list[tuple[int, Command, bool]] = []  # wall, command, whether it was new
         self.chains = [0]
+        self.walls = [0]  # slot → the time of the last entry with one, up to it
         self.last: dict[str, int] = {}
         self._proposed: dict[tuple[int, int], bytes] = {}  # (slot, ballot) → value
         self._voters: dict[tuple[int, int], set[str]] = {}
-        self._told: dict[tuple[str, int], dict[int, int]] = {}  # who, ballot → votes in all parts of the promise
+        self._told: dict[tuple[str, int], dict[int, Round]] = {}  # who, ballot → votes in all parts of the promise
         self._prepared: dict[int, tuple[str, int]] = {}  # ballot → who, in which life
         self._last_ballot: dict[str, int] = {}
         self._lost_promises: dict[str, int] = {}  # of wiped disks: they were on the disk when they were told
         self.elections: dict[
-            int, tuple[int, dict[int, bytes | None]]
-        ] = {}  # ballot → first slot, what must be proposed
+            int, tuple[int, dict[int, set[bytes]]]
+        ] = {}  # ballot → first slot, what may be proposed; nothing where that is empty
         self._checks: dict[type[Message], Callable[[str, int, Any], None]] = {
             Prepare: self._on_prepare,
             Promise: self._on_promise,
             Refused: self._on_refused,
             Accept: self._on_accept,
             Learn: self._on_learn,
+            Suggest: self._on_suggest,
+            Voted: self._on_voted,
+            FastLearn: self._on_fast_learn,
             Heartbeat: self._on_heartbeat,
             HeartbeatSeen: self._on_heartbeat,
             Decided: self._on_decided,
@@ -127,10 +137,10 @@ class Watch:
             case AcceptedVotes():
                 self._promise(disk, name, record.ballot)
                 for slot, value in enumerate(record.values, record.first):
-                    self._vote(disk, name, slot, record.ballot, bytes(value))
+                    self._vote(disk, name, slot, (record.ballot, int(not record.fast)), bytes(value))
             case AcceptorState():
                 hold(record.promised >= disk.promised, "a promise is forgotten by trimming", name)
-                kept = {vote.slot: (vote.ballot, bytes(vote.value)) for vote in record.votes}
+                kept = {vote.slot: (_round(vote), bytes(vote.value)) for vote in record.votes}
                 for slot, vote in disk.votes.items():
                     hold(slot in kept or slot <= disk.state, "a vote is trimmed that no snapshot covers", name, slot)
                     hold(kept.get(slot, vote) == vote, "a vote is changed by trimming", name, slot)
@@ -138,6 +148,7 @@ class Watch:
             case ReplicaState():
                 hold(record.slot >= disk.state, "an older snapshot takes a newer one's place", name)
                 self._state(name, record.slot, record.commands, record.state)
+                hold(record.wall == self.walls[record.slot], "a snapshot has another time", name, record.slot)
                 disk.state = record.slot
             case Formed():
                 hold(disk.written in ({}, record.disks), "other disks are written down", name)
@@ -158,35 +169,44 @@ class Watch:
         hold(disk.formed, "a promise or a vote comes before the group is formed", name)
         disk.promised = ballot
 
-    def _vote(self, disk: OnDisk, name: str, slot: int, ballot: int, value: bytes) -> None:
+    def _vote(self, disk: OnDisk, name: str, slot: int, at: Round, value: bytes) -> None:
         hold(name not in self.wiped, "a wiped disk votes", name)
-        known = self._proposed.setdefault((slot, ballot), value)
-        hold(known == value, "a ballot has two values in one slot", slot, ballot)
+        ballot, is_classic = at
         if slot in disk.votes:
-            hold(disk.votes[slot][0] <= ballot, "a later vote has a lower ballot", name, slot)
-        disk.votes[slot] = (ballot, value)
-        disk.voted.add((slot, ballot))
+            hold(disk.votes[slot][0] <= at, "a later vote has a lower ballot", name, slot)
+        disk.votes[slot] = (at, value)
+        disk.voted.add((slot, at))
         if slot in self.chosen:
             first, chosen = self.chosen[slot]
-            hold(ballot < first or value == chosen, "a vote is against what is chosen", name, slot, ballot)
+            # In a fast round some may vote for something else than what the others chose there.
+            free = at < first or (at == first and not is_classic)
+            hold(free or value == chosen, "a vote is against what is chosen", name, slot, at)
         epoch = epoch_of(ballot)
         hold(epoch in self.voters, "a vote is of an epoch that has not begun", name, slot)
         hold(name in self.voters[epoch], "one votes that is no voter", name, slot, epoch)
+        if not is_classic:
+            if self.fast.vote(name, slot, ballot, value, _read_entry(value)):
+                self._choose(slot, at, value)
+            return
+        known = self._proposed.setdefault((slot, ballot), value)
+        hold(known == value, "a ballot has two values in one slot", slot, ballot)
         voters = self._voters.setdefault((slot, ballot), set())
         voters.add(name)
         if 2 * len(voters) > len(self.voters[epoch]):
-            self._choose(slot, ballot, value)
+            self._choose(slot, at, value)
 
-    def _choose(self, slot: int, ballot: int, value: bytes) -> None:
+    def _choose(self, slot: int, at: Round, value: bytes) -> None:
         if slot in self.chosen:
             hold(self.chosen[slot][1] == value, "a slot has two values", slot)
             return
-        self.chosen[slot] = (ballot, value)
+        self.chosen[slot] = (at, value)
         while self.prefix + 1 in self.chosen:
             self.prefix += 1
-            ballot, value = self.chosen[self.prefix]
+            (ballot, _), value = self.chosen[self.prefix]
             hold(epoch_of(ballot) == self.membership.epoch, "others decide than those who vote there", self.prefix)
             entry = _read_entry(value)
+            wall = entry.wall or self.walls[-1]
+            self.walls.append(wall)
             if entry.change is not None:
                 hold(not entry.commands, "a change is not alone in its slot", self.prefix)
                 self.membership = changed(self.membership, entry.change)
@@ -197,8 +217,8 @@ class Watch:
                 fresh = command[1] == self.last.get(command[0], 0) + 1
                 if fresh:
                     self.last[command[0]] = command[1]
-                self.history.append((entry.wall, command, fresh))
-                self.chains.append(link(self.chains[-1], entry.wall, command, fresh))
+                self.history.append((wall, command, fresh))
+                self.chains.append(link(self.chains[-1], wall, command, fresh))
             self.counts.append(len(self.history))
 
     def _state(self, name: str, slot: int, commands: int, state: bytes) -> None:
@@ -222,7 +242,7 @@ class Watch:
         """A node has read its disk."""
         disk = self.disks[name]
         hold(replica.acceptor.promised >= disk.promised, "a promise is forgotten at a restart", name)
-        votes = {slot: (vote.ballot, bytes(vote.value)) for slot, vote in replica.acceptor.votes.items()}
+        votes = {slot: (_round(vote), bytes(vote.value)) for slot, vote in replica.acceptor.votes.items()}
         hold(votes == disk.votes, "votes are forgotten at a restart", name)
         hold(replica.decided.executed == disk.state, "a restart does not begin at the snapshot", name)
         hold(ledger.number == self.counts[disk.state], "a restart does not have the snapshot's state", name)
@@ -255,15 +275,15 @@ class Watch:
         hold(disk.promised >= promise.ballot, "a promise is not on the disk", name, promise.ballot)
         hold(promise.executed <= self.prefix, "a replica says that it executed what is not chosen", name)
         told = self._told.setdefault((name, promise.ballot), {})
-        told |= {vote.slot: vote.ballot for vote in promise.votes}
+        told |= {vote.slot: _round(vote) for vote in promise.votes}
         for vote in promise.votes:
-            hold((vote.slot, vote.ballot) in disk.voted, "a vote is told that is not on the disk", name, vote.slot)
+            hold((vote.slot, _round(vote)) in disk.voted, "a vote is told that is not on the disk", name, vote.slot)
         if promise.part < promise.last:
             return
         first = max(promise.first, promise.executed + 1)
-        for slot, (ballot, _) in disk.votes.items():
-            if slot >= first and ballot < promise.ballot:
-                hold(told.get(slot, 0) >= ballot, "a promise keeps silent about a vote", name, slot, ballot)
+        for slot, (at, _) in disk.votes.items():
+            if slot >= first and at[0] < promise.ballot:
+                hold(told.get(slot, (0, 0)) >= at, "a promise keeps silent about a vote", name, slot, at)
 
     def _on_refused(self, name: str, life: int, refused: Refused) -> None:
         hold(self.disks[name].promised >= refused.promised, "a refusal's promise is not on the disk", name)
@@ -271,24 +291,41 @@ class Watch:
     def _on_accept(self, name: str, life: int, accept: Accept) -> None:
         ballot = accept.ballot
         hold(ballot in self.elections, "a value is proposed without a majority's promises", name, ballot)
-        first, picked = self.elections[ballot]
+        first, allowed = self.elections[ballot]
         for slot, value in enumerate(accept.values, accept.first):
             known = self._proposed.setdefault((slot, ballot), bytes(value))
             hold(known == bytes(value), "a ballot has two values in one slot", slot, ballot)
             hold(slot >= first, "something is proposed in a slot that is decided", name, slot)
-            wanted = picked.get(slot, known)
-            if wanted is None:
+            if self.fast.is_open(slot, ballot):
+                self.fast.propose(slot, ballot, known)
+            elif not allowed.get(slot, {known}):
                 entry = _read_entry(value)
                 hold(not entry.commands and not entry.trim_before, "a gap is not filled with nothing", name, slot)
-            else:
-                hold(wanted == bytes(value), "another value is proposed than the rule wants", name, slot)
+            elif slot in allowed:
+                hold(known in allowed[slot], "another value is proposed than the rule wants", name, slot)
 
     def _on_learn(self, name: str, life: int, learn: Learn) -> None:
         voted = self.disks[name].voted
         for slot in learn.slots:
-            hold((slot, learn.ballot) in voted, "a vote is told that is not on the disk", name, slot, learn.ballot)
+            voted_there = (slot, (learn.ballot, 1)) in voted
+            hold(voted_there, "a vote is told that is not on the disk", name, slot, learn.ballot)
+
+    def _on_suggest(self, name: str, life: int, suggest: Suggest) -> None:
+        hold(self.fast.is_open(suggest.slot, suggest.ballot), "something is suggested where nothing is open", name)
+
+    def _on_voted(self, name: str, life: int, voted: Voted) -> None:
+        self.fast.told(name, voted.slot, voted.ballot, digest_of_value(voted.value))
+
+    def _on_fast_learn(self, name: str, life: int, learn: FastLearn) -> None:
+        for slot, digest in zip(learn.slots, learn.digests, strict=True):
+            self.fast.told(name, slot, learn.ballot, digest)
 
     def _on_heartbeat(self, name: str, life: int, beat: Heartbeat | HeartbeatSeen) -> None:
+        if isinstance(beat, Heartbeat) and beat.fast_from:
+            hold(beat.ballot in self.elections, "fast rounds are open without a majority's promises", name)
+            first, allowed = self.elections[beat.ballot]
+            proposed = [slot for slot, ballot in self._proposed if ballot == beat.ballot]
+            self.fast.open(beat.ballot, beat.fast_from, proposed, first + len(allowed))
         hold(beat.executed <= self.prefix, "a replica says that it executed what is not chosen", name, beat.executed)
 
     def _on_decided(self, name: str, life: int, decided: Decided) -> None:
@@ -323,7 +360,19 @@ class Watch:
         for peer, promise in promises.items():
             promised = max(self.disks[peer].promised, self._lost_promises.get(peer, 0))
             hold(promised >= ballot, "a promise is counted that is not on the disk", name, peer)
-            told = {vote.slot: vote.ballot for vote in promise.votes}
+            told = {vote.slot: _round(vote) for vote in promise.votes}
             hold(peer == name or told == self._told[peer, ballot], "a promise is counted in part", name, peer)
         first = 1 + max(promise.executed for promise in promises.values())
-        self.elections[ballot] = (first, oracle([promise.votes for promise in promises.values()], first))
+        heard = {self.places[peer]: promise.votes for peer, promise in promises.items()}
+        last = max((vote.slot for votes in heard.values() for vote in votes), default=0)
+        allowed = {slot: self._allowed(heard, slot) for slot in range(first, last + 1)}
+        self.elections[ballot] = (first, allowed)
+
+    def _allowed(self, heard: dict[int, list[Vote]], slot: int) -> set[bytes]:
+        """What the promises leave a leader to propose: what may be chosen; else anything of the highest round."""
+        here = [vote for votes in heard.values() for vote in votes if vote.slot == slot]
+        if not here:
+            return set()
+        highest = max(_round(vote) for vote in here)
+        some = may_be_chosen(heard, slot, len(self.disks))
+        return some or {bytes(vote.value) for vote in here if _round(vote) == highest}
