@@ -118,14 +118,23 @@ def test_a_group_is_read_whole() -> None:
     assert site_from_toml(group("r1"), "site.toml").scheme.protocol is Protocol.BATCH
 
 
+@pytest.mark.parametrize("size", [1, 3, 4, 5, 7, 9])
+def test_a_group_may_have_fast_rounds(size: int) -> None:
+    """D4-A4."""
+    site = site_from_toml(group(*"abcdefghi"[:size], scheme='protocol = "fast"\n'), "site.toml")
+    assert site.scheme.protocol is Protocol.FAST
+    assert len(site.members) == size
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (group("a", "b"), "site.toml:3: the group has 2 replicas, and has to have one of 1, 3, 5, 7"),
-        (group("a", "b", "c", "d"), "site.toml:3: the group has 4 replicas"),
+        (group("a", "b"), "site.toml:3: the group has 2 replicas, and has to have one of 1, 3, 4, 5, 7, 9"),
+        (group(*"abcdef"), "site.toml:3: the group has 6 replicas"),
+        (group(*"abcdefghij"), "site.toml:3: the group has 10 replicas"),
         (
             group("a", "b", "c", scheme='protocol = "raft"\n'),
-            "site.toml:3: there is no protocol 'raft'; there is multi",
+            "site.toml:3: there is no protocol 'raft'; there is multi, batch, fast",
         ),
         (group("a", scheme="pipeline = 0\n"), "site.toml:3: 'pipeline' is 0, and has to be 1 to 1000"),
         (group("a", scheme='pipeline = "x"\n'), "site.toml:3: 'pipeline' is 'x', and has to be a whole number"),

@@ -15,6 +15,7 @@ from holdfast import __version__
 from holdfast.broker.site import site_from_toml
 from holdfast.errors import HandshakeRefused
 from holdfast.kernel.links import Role
+from holdfast.protocols.paxos.settings import Protocol
 from holdfast.wire.handshake import Dialling
 from holdfast.wire.limits import WireLimits
 from tests.cli.test_main import run
@@ -42,6 +43,18 @@ def test_a_site_file_to_start_from_is_a_site(capsys: pytest.CaptureFixture[str],
     assert run("sim", str(path), "--seeds", "1..3") == 0
     assert run("init", "-") == 0
     assert path.read_text() in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("protocol", Protocol)
+def test_a_group_to_start_from_has_the_protocol_that_is_wanted(
+    protocol: Protocol, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.toml"
+    assert run("init", str(path), "--protocol", protocol.value) == 0
+    site = site_from_toml(path.read_text(), "mine.toml")
+    assert (site.is_group, site.scheme.protocol, len(site.members)) == (True, protocol, 3)
+    assert run("init", "-", "--scheme", "tree", "--protocol", protocol.value) == 2
+    assert "a protocol is of a group" in capsys.readouterr().err
 
 
 def test_events_go_through_the_shell(broker: BrokerProcess) -> None:

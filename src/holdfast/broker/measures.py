@@ -46,6 +46,10 @@ NODE_MEASURES: Final = {
     "replica_slots_undecided": "at the leader: slots that are proposed and not decided",
     "replica_commands_waiting": "at the leader: commands that have no slot yet",
     "replica_elections_total": "how often this replica became the leader",
+    "replica_fast_is_open": "1 where this replica may vote for what clients propose to it",
+    "replica_fast_slots_total": "at the leader: slots that were executed while fast rounds were open",
+    "replica_fast_recovered_total": "… and of those, slots that needed a classic round too",
+    "replica_fast_given_up_total": "at the leader: times that fast rounds were given up for a while",
 }
 
 DRIVER_MEASURES: Final = {

@@ -60,9 +60,8 @@ name = "my-site"
 
 [scheme]
 kind = "paxos"                      # replicas that behave as one broker: 3 survive 1 failure, 5 survive 2, 7 survive 3
-protocol = "{
-    Protocol.BATCH.value
-}"                  # "batch": all that waits is decided at once; "multi": each on its own
+protocol = "batch"                  # "batch": all that waits is decided at once; "multi": each on its own; "fast": as
+                                    # "batch", and clients propose to all replicas, where enough of them are there
 pipeline = 10                       # decisions that are under way at once
 {
     "".join(
@@ -78,25 +77,41 @@ data = "var/r{number}"                     # what it promised and voted for must
 }
 {_LIMITS_TEXT}"""
 
-TEXTS = {TREE: TREE_TEXT, PAXOS: PAXOS_TEXT}
+_PROTOCOL_LINE = 'protocol = "batch" '
+
+
+def text_of(scheme: str, protocol: str = Protocol.BATCH.value) -> str:
+    """A site file; of a group, with a protocol."""
+    line = f'protocol = "{protocol}" '
+    return PAXOS_TEXT.replace(_PROTOCOL_LINE, line.ljust(len(_PROTOCOL_LINE))) if scheme == PAXOS else TREE_TEXT
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", default="site.toml", help="default site.toml; '-' prints it")
     parser.add_argument(
-        "--scheme", choices=SCHEMES, default="tree", help="tree: one broker (default); paxos: a group of three replicas"
+        "--scheme", choices=SCHEMES, help="tree: one broker (default); paxos: a group of three replicas"
+    )
+    parser.add_argument(
+        "--protocol",
+        choices=[each.value for each in Protocol],
+        help="of a group; batch: all that waits is decided at once (default); multi: each on its own; fast: clients"
+        " propose to all replicas",
     )
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    scheme = arguments.scheme or (PAXOS if arguments.protocol else TREE)
+    if arguments.protocol and scheme != PAXOS:
+        raise SiteError("a protocol is of a group: say --scheme paxos", arguments.file)
+    text = text_of(scheme, arguments.protocol or Protocol.BATCH.value)
     if arguments.file == "-":
-        sys.stdout.write(TEXTS[arguments.scheme])
+        sys.stdout.write(text)
         return OK
     path = Path(arguments.file)
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(TEXTS[arguments.scheme])
+            file.write(text)
     except FileExistsError:
         raise SiteError("this file exists already; name another", str(path)) from None
     print(f"wrote {path}; now: holdfast up {path}")

@@ -32,7 +32,7 @@ SCENARIO_VERSION = 1
 REMEDY = "correct the file; docs/simulator.md describes its fields"
 NAME_REMEDY = "use letters, digits, '_', '.' and '-', up to 64, a letter or digit first"
 WINDOW_MAX = 65_536  # of a subscription: brokers grant no more
-GROUP_SIZES = (1, 3, 5, 7)
+GROUP_SIZES = (1, 3, 4, 5, 7, 9)
 
 # Large enough for anything that is meant, and small enough to be nanoseconds of 64 bits.
 Whole = Annotated[int, Meta(ge=0, le=10**12)]

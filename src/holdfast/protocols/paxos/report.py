@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.protocols.paxos.ballots import tolerated
 from holdfast.protocols.paxos.proposer import Phase
+from holdfast.protocols.paxos.settings import Protocol
 
 if TYPE_CHECKING:
     from holdfast.protocols.paxos.replica import Replica
@@ -29,6 +30,10 @@ def measures(replica: Replica) -> dict[str, int]:
         "replica_peers": len(peers.heard),
         "replica_survives": max(0, more) if peers.is_formed else 0,
         "replica_tolerates": tolerated(len(voters)),
+        "replica_fast_is_open": int(replica.takes_direct),
+        "replica_fast_slots_total": replica.coordinator.decided_fast,
+        "replica_fast_recovered_total": replica.coordinator.recovered,
+        "replica_fast_given_up_total": replica.coordinator.given_up,
     }
 
 
@@ -46,6 +51,8 @@ def facts(replica: Replica) -> dict[str, str]:
     told["change"] = replica.changing.under_way
     told["change_problem"] = replica.changing.problem
     told = {name: text for name, text in told.items() if text or name == "leader"}
+    if membership.protocol is Protocol.FAST:
+        told["rounds"] = "fast" if replica.takes_direct else "classic"
     disagreements = replica.peers.formation.disagreements
     differs = [f"{peer} has another site file: {what}" for peer, what in disagreements.items()]
     if replica.peers.is_formed and replica.roster.difference:
