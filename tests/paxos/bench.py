@@ -17,6 +17,7 @@ from holdfast.protocols.paxos.settings import Member, PaxosSettings
 from tests.paxos.ledger import Ledger, decode, encode
 
 DISK = "disk-0"
+PART_OF_TIMER = {"behind": "catching-up", "greet": "peers", "dial": "peers", "recover": "coordinator"}
 
 
 class Bench:
@@ -34,6 +35,7 @@ class Bench:
         self.out = RecordingOutbox()
         self.disks = dict.fromkeys(names, DISK)
         self.members = tuple(names)
+        self.supporters: list[str] = []  # of a candidate, beside `r1`
         self.handle(Started(1, DISK))
 
     def handle(self, *inputs: Input) -> list[Send]:
@@ -60,8 +62,7 @@ class Bench:
 
     def fire(self, name: str, after_ms: int = 0) -> list[Send]:
         self.out.now += after_ms * 1_000_000
-        part = {"behind": "catching-up", "greet": "peers", "dial": "peers"}.get(name, "replica")
-        return self.handle(TimerFired((part, name)))
+        return self.handle(TimerFired((PART_OF_TIMER.get(name, "replica"), name)))
 
     def link(self) -> None:
         for link, peer in enumerate(self.peers, 1):
@@ -84,12 +85,19 @@ class Bench:
         sent = self.fire("patience", 2_000)
         canvass = next(send.message for send in sent if isinstance(send.message, Canvass))
         sent = self.say("r1", CanvassAnswer(canvass.ballot, True))
+        for peer in self.supporters:
+            sent += self.say(peer, CanvassAnswer(canvass.ballot, True))
         return next(send.message.ballot for send in sent if isinstance(send.message, Prepare))
 
     def lead(self, executed: int = 0, votes: list[Vote] | None = None) -> int:
-        """Is elected by `r1`, which has executed so much and voted so. Gives the ballot."""
+        """Is elected by `r1`, which has executed so much and voted so, and by as many others as are needed, which have
+        not. Gives the ballot."""
+        more = self.peers[1 : len(self.members) // 2]
+        self.supporters = more
         ballot = self.canvass()
         self.say("r1", Promise(ballot, self.replica.decided.executed + 1, votes or [], executed))
+        for peer in more:
+            self.say(peer, Promise(ballot, self.replica.decided.executed + 1, [], 0))
         assert self.replica.is_leading
         return ballot
 

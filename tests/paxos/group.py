@@ -51,6 +51,7 @@ class Group:
     make_replica: Callable[..., Replica] = Replica
     adversary: Adversary | None = None
     late_us: int = 3_000
+    early_us: int = 50
     sync_us: int = 5_000
     ask_ms: int = 40
     spares: int = 0  # replicas that run, and are no members until they are added
@@ -64,7 +65,7 @@ class Group:
         names = [f"r{n}" for n in range(self.members + self.spares)]
         founders = names[: self.members]
         self.watch = Watch(names, founders)
-        delays = build(Uniform(low_us=50, high_us=self.late_us), Random(self.seed))
+        delays = build(Uniform(low_us=self.early_us, high_us=self.late_us), Random(self.seed))
         self.simulation = WatchedSimulation(self.seed, delays, self.adversary, checking=True)
         self.simulation.watch = self.watch
         self.simulation.tracing = True
