@@ -233,7 +233,7 @@ class GoesClassicWithoutANewBallot(Replica):
 def _own_vote_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recovery proposes what the leader voted for."""
 
-    def preferred(self: Coordinator, votes: dict[str, bytes]) -> Value | None:
+    def preferred(self: Coordinator, slot: int, votes: dict[str, bytes]) -> Value | None:
         own = votes.get(self._host.settings.name)
         return None if own is None else self._fast.tally.value(own)
 
@@ -259,7 +259,7 @@ def _too_few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _nothing_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recovery fills the slot with nothing where votes differ."""
-    monkeypatch.setattr(Coordinator, "_preferred", lambda self, votes: proposer_module.NOTHING)
+    monkeypatch.setattr(Coordinator, "_preferred", lambda self, slot, votes: proposer_module.NOTHING)
     monkeypatch.setattr(
         coordinator_module,
         "pick_in_round",

@@ -175,6 +175,25 @@ def test_a_value_that_others_must_have_chosen_and_the_leader_lacks_is_asked_for(
     assert proposed(bench.say("r1", Voted(ballot, 1, B))) == [(1, bytes(B))]
 
 
+def test_a_leader_does_not_ask_again_with_every_answer() -> None:
+    """Each answer to what it asks is told to all: they would become more and more."""
+    bench, ballot = leading(5)
+    bench.ask(("a", 1))
+    for peer in ("r1", "r2"):
+        bench.say(peer, learn(ballot, 1, B))
+    assert messages(bench.fire("recover", 10), Suggest)
+    assert messages(bench.say("r3", learn(ballot, 1, B)), Suggest) == []
+    assert messages(bench.fire("recover", 10), Suggest) == []
+    assert messages(bench.fire("recover", 100), Suggest)
+
+
+def test_what_the_leader_voted_for_is_known_though_it_was_executed_elsewhere() -> None:
+    bench, ballot = leading()
+    bench.ask(("a", 1))
+    bench.replica.fast.tally._values.clear()
+    assert proposed(bench.say("r1", learn(ballot, 1, B))) == [(1, bytes(A))]
+
+
 def test_what_nobody_who_is_left_knows_is_given_up_in_a_new_ballot() -> None:
     bench, ballot = leading(5)
     bench.ask(("a", 1))

@@ -180,8 +180,7 @@ class Coordinator:
             return
         for slot in filter(self._is_undecided, slots):
             self._seen.setdefault(slot, out.now)
-            told = slot in self._asked and len(self._votes(slot)) >= self._quorum
-            if told or self._fast.tally.is_split(ballot, slot):
+            if slot in self._asked or self._fast.tally.is_split(ballot, slot):
                 self._act(slot, out)
         self._set_timer(out)
 
@@ -206,37 +205,38 @@ class Coordinator:
         last = min(max(self._seen, default=0), executed + 2 * settings.pipeline)
         for slot in range(max(self.fast_from, executed + 1), last + 1):
             if self._is_undecided(slot):
-                due = self._seen.setdefault(slot, out.now) + settings.recover_after
-                if slot in self._asked:
-                    due = self._asked[slot] + settings.repeat_after
-                if out.now >= due:
+                seen = self._seen.setdefault(slot, out.now)
+                if out.now >= seen + settings.recover_after:
                     self._act(slot, out)
         self._set_timer(out)
 
     def _act(self, slot: int, out: Outbox) -> None:
         """Proposes in the classic round what may be chosen in the fast one, or makes others say how they voted."""
-        votes = self._votes(slot)
-        if len(votes) >= self._quorum:
-            digest = pick_in_round(votes, self._members)
-            value = self._preferred(votes) if digest is None else self._fast.tally.value(digest)
-            if value is not None:
-                self._go_classic(slot, value, out)
-                return
-        self._asked[slot] = out.now
-        vote = self._host.acceptor.votes.get(slot)
-        own = vote is not None and vote.ballot == self._host.proposer.ballot
-        self._suggest(slot, vote.value if vote is not None and own else NOTHING, out)
+        value = self._recovered_value(slot)
+        if value is not None:
+            self._recovering.add(slot)
+            self._host.proposer.put(slot, value)
+            self._host.accept(slot, [value], out)
+        elif slot not in self._asked or out.now >= self._asked[slot] + self._host.settings.repeat_after:
+            # Not with every vote that is told: the answers are votes that are told.
+            self._asked[slot] = out.now
+            vote = self._host.acceptor.votes.get(slot)
+            own = vote is not None and vote.ballot == self._host.proposer.ballot
+            self._suggest(slot, vote.value if vote is not None and own else NOTHING, out)
 
-    def _preferred(self, votes: dict[str, bytes]) -> Value | None:
+    def _recovered_value(self, slot: int) -> Value | None:
+        """What to propose, if enough have voted and it is known."""
+        votes = self._votes(slot)
+        if len(votes) < self._quorum:
+            return None
+        digest = pick_in_round(votes, self._members)
+        return self._preferred(slot, votes) if digest is None else self._fast.value_in(slot, digest)
+
+    def _preferred(self, slot: int, votes: dict[str, bytes]) -> Value | None:
         """Any value will do: what most voted for, then what we voted for; but known it must be."""
         own = votes.get(self._host.settings.name)
         ranks = sorted(Counter(votes.values()).items(), key=lambda item: (-item[1], item[0] != own, item[0]))
-        return next((value for digest, _ in ranks if (value := self._fast.tally.value(digest)) is not None), None)
-
-    def _go_classic(self, slot: int, value: Value, out: Outbox) -> None:
-        self._recovering.add(slot)
-        self._host.proposer.put(slot, value)
-        self._host.accept(slot, [value], out)
+        return next((value for digest, _ in ranks if (value := self._fast.value_in(slot, digest)) is not None), None)
 
     # --------------------------------------------------------------------------------------------- what lost its slot
     def _place(self, slot: int, value: Value) -> None:

@@ -225,9 +225,18 @@ class FastRounds:
             return
         missing = slot in self.tally.unknown
         self.tally.vote(ballot, slot, voter, digest)
+        if slot in self.tally.unknown:
+            self.value_in(slot, digest)
         self._take_found(out)
         if not missing and slot in self.tally.unknown:
             self._host.ask_for_decided(out)
+
+    def value_in(self, slot: int, digest: bytes) -> Value | None:
+        """The value with a digest; what we voted for in the slot is known for sure."""
+        vote = self._host.acceptor.votes.get(slot)
+        if self.tally.value(digest) is None and vote is not None and digest_of_value(vote.value) == digest:
+            self.tally.know(vote.value)
+        return self.tally.value(digest)
 
     def _take_found(self, out: Outbox) -> None:
         found, self.tally.found = self.tally.found, {}

@@ -11,8 +11,8 @@ from typing import Final
 from holdfast.protocols.paxos.ballots import fast_quorum
 from holdfast.protocols.paxos.messages import Value, digest_of_value
 
-VALUES_MAX: Final = 4_096
-VALUE_BYTES_MAX: Final = 32 * 1024 * 1024
+VALUES_MAX: Final = 2_048
+VALUE_BYTES_MAX: Final = 16 * 1024 * 1024
 RECENT_MAX: Final = 4_096
 
 
@@ -36,8 +36,9 @@ class Tally:
         if digest not in self._values:
             self._values[digest] = value.copy()
             self._bytes += len(value)
+            # Executed ones too: the same value may have votes in another slot.
             while self._bytes > VALUE_BYTES_MAX or len(self._values) > VALUES_MAX:
-                self._drop(next(iter(self._values)))
+                self._bytes -= len(self._values.pop(next(iter(self._values))))
             for slot in [slot for slot, wanted in self.unknown.items() if wanted == digest]:
                 self.found[slot] = value
                 del self.unknown[slot]
@@ -45,10 +46,6 @@ class Tally:
 
     def value(self, digest: bytes) -> Value | None:
         return self._values.get(digest)
-
-    def _drop(self, digest: bytes) -> None:
-        value = self._values.pop(digest, None)
-        self._bytes -= 0 if value is None else len(value)
 
     def was_executed(self, digest: bytes) -> bool:
         """Whether the value was executed lately, or is about to be: a proposal that comes late is not voted for."""
@@ -97,8 +94,6 @@ class Tally:
         if len(self._recent) > RECENT_MAX:
             del self._recent[next(iter(self._recent))]
         self._votes.pop(slot, None)
-        if not any(digest in votes.values() for ballots in self._votes.values() for votes in ballots.values()):
-            self._drop(digest)
         self.found.pop(slot, None)
         self.unknown.pop(slot, None)
         return digest
