@@ -103,7 +103,8 @@ class Watch:
         self.last: dict[str, int] = {}
         self._proposed: dict[tuple[int, int], bytes] = {}  # (slot, ballot) → value
         self._voters: dict[tuple[int, int], set[str]] = {}
-        self._told: dict[tuple[str, int], dict[int, Round]] = {}  # who, ballot → votes in all parts of the promise
+        # Who, ballot, how far it had executed → votes in all parts of the promise; who is asked again answers again.
+        self._told: dict[tuple[str, int, int], dict[int, Round]] = {}
         self._prepared: dict[int, tuple[str, int]] = {}  # ballot → who, in which life
         self._last_ballot: dict[str, int] = {}
         self._lost_promises: dict[str, int] = {}  # of wiped disks: they were on the disk when they were told
@@ -274,7 +275,7 @@ class Watch:
         disk = self.disks[name]
         hold(disk.promised >= promise.ballot, "a promise is not on the disk", name, promise.ballot)
         hold(promise.executed <= self.prefix, "a replica says that it executed what is not chosen", name)
-        told = self._told.setdefault((name, promise.ballot), {})
+        told = self._told.setdefault((name, promise.ballot, promise.executed), {})
         told |= {vote.slot: _round(vote) for vote in promise.votes}
         for vote in promise.votes:
             hold((vote.slot, _round(vote)) in disk.voted, "a vote is told that is not on the disk", name, vote.slot)
@@ -361,7 +362,8 @@ class Watch:
             promised = max(self.disks[peer].promised, self._lost_promises.get(peer, 0))
             hold(promised >= ballot, "a promise is counted that is not on the disk", name, peer)
             told = {vote.slot: _round(vote) for vote in promise.votes}
-            hold(peer == name or told == self._told[peer, ballot], "a promise is counted in part", name, peer)
+            whole = peer == name or told == self._told[peer, ballot, promise.executed]
+            hold(whole, "a promise is counted in part", name, peer)
         first = 1 + max(promise.executed for promise in promises.values())
         heard = {self.places[peer]: promise.votes for peer, promise in promises.items()}
         last = max((vote.slot for votes in heard.values() for vote in votes), default=0)
