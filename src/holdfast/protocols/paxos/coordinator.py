@@ -17,7 +17,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Outbox
 from holdfast.protocols.paxos import settings as settings_module
-from holdfast.protocols.paxos.ballots import fast_quorum, quorum
+from holdfast.protocols.paxos.ballots import quorum
 from holdfast.protocols.paxos.fallback import Fallback
 from holdfast.protocols.paxos.fast import FastRounds
 from holdfast.protocols.paxos.fast import Host as FastHost
@@ -63,8 +63,6 @@ class Coordinator:
         self.fallback = Fallback(host.settings)
         self._host = host
         self._fast = fast
-        self._members = len(host.settings.members)
-        self._quorum, self._fast_quorum = quorum(self._members), fast_quorum(self._members)
         self._seen: dict[int, int] = {}  # slot that is not decided → when we first saw it used
         self._asked: dict[int, int] = {}  # slot → when we last suggested something because it was not decided
         self._recovering: set[int] = set()  # slots that went on to a classic round
@@ -99,7 +97,7 @@ class Coordinator:
         host, proposer = self._host, self._host.proposer
         wanted = host.protocol is settings_module.Protocol.FAST
         if self.is_open:
-            reason = self.fallback.reason_to_close(self.voters(out.now), self._fast_quorum)
+            reason = self.fallback.reason_to_close(self.voters(out.now), self._fast.tally.quorum)
             if not wanted:
                 host.renew(out)
             elif reason or self._is_stuck(out.now):
@@ -109,7 +107,7 @@ class Coordinator:
 
     def _open_if_it_may_pay_off(self, out: Outbox) -> None:
         host, proposer = self._host, self._host.proposer
-        if self.fallback.may_open(self.voters(out.now), self._fast_quorum, out.now):
+        if self.fallback.may_open(self.voters(out.now), self._fast.tally.quorum, out.now):
             self.fast_from = proposer.next_slot
             self.fallback.opened(out.now)
             self._fast.permit(proposer.ballot, self.fast_from, out)
@@ -227,9 +225,9 @@ class Coordinator:
     def _recovered_value(self, slot: int) -> Value | None:
         """What to propose, if enough have voted and it is known."""
         votes = self._votes(slot)
-        if len(votes) < self._quorum:
+        if len(votes) < quorum(self._fast.tally.members):
             return None
-        digest = pick_in_round(votes, self._members)
+        digest = pick_in_round(votes, self._fast.tally.members)
         return self._preferred(slot, votes) if digest is None else self._fast.value_in(slot, digest)
 
     def _preferred(self, slot: int, votes: dict[str, bytes]) -> Value | None:

@@ -22,12 +22,15 @@ class Tally:
     def __init__(self, members: int) -> None:
         self.found: dict[int, Value] = {}
         self.unknown: dict[int, bytes] = {}  # slot → digest
-        self._members = members
-        self._quorum = fast_quorum(members)
+        self.members = members  # that may vote
         self._votes: dict[int, dict[int, dict[str, bytes]]] = {}  # slot → ballot → voter → digest
         self._values: dict[bytes, Value] = {}
         self._bytes = 0
         self._recent: dict[bytes, bool] = {}  # digests of what was executed lately → whether its proposal has come
+
+    @property
+    def quorum(self) -> int:
+        return fast_quorum(self.members)
 
     # -------------------------------------------------------------------------------------------------------- values
     def know(self, value: Value) -> bytes:
@@ -66,7 +69,7 @@ class Tally:
         if voter in votes:
             return
         votes[voter] = digest
-        if sum(other == digest for other in votes.values()) >= self._quorum:
+        if sum(other == digest for other in votes.values()) >= self.quorum:
             value = self._values.get(digest)
             if value is None:
                 self.unknown[slot] = digest
@@ -80,7 +83,7 @@ class Tally:
         """Whether nothing can be decided in the round any more, whatever those do who have not voted."""
         votes = self.votes(ballot, slot)
         most = max(Counter(votes.values()).values(), default=0)
-        return most + self._members - len(votes) < self._quorum
+        return most + self.members - len(votes) < self.quorum
 
     def slots_of(self, ballot: int) -> list[int]:
         """Those with votes in the ballot's fast rounds."""
