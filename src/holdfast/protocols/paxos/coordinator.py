@@ -89,15 +89,17 @@ class Coordinator:
         self.close()
         self._placed = {}
 
-    def voters(self, now: int) -> int:
-        """How many could vote, this replica among them."""
-        return 1 + len(self._host.liveness.present(now) & self._host.peers.heard.keys())
+    def _answering(self, now: int) -> set[str]:
+        """The others that could vote."""
+        return self._host.liveness.present(now) - {self._host.settings.name}
 
     def _open_or_close(self, out: Outbox) -> None:
         host, proposer = self._host, self._host.proposer
         wanted = host.protocol is settings_module.Protocol.FAST
         if self.is_open:
-            reason = self.fallback.reason_to_close(self.voters(out.now), self._fast.tally.quorum)
+            # A link that is away for a moment is no reason.
+            voters = 1 + len(self._answering(out.now))
+            reason = self.fallback.reason_to_close(voters, self._fast.tally.quorum)
             if not wanted:
                 host.renew(out)
             elif reason or self._is_stuck(out.now):
@@ -107,7 +109,8 @@ class Coordinator:
 
     def _open_if_it_may_pay_off(self, out: Outbox) -> None:
         host, proposer = self._host, self._host.proposer
-        if self.fallback.may_open(self.voters(out.now), self._fast.tally.quorum, out.now):
+        voters = 1 + len(self._answering(out.now) & host.peers.heard.keys())
+        if self.fallback.may_open(voters, self._fast.tally.quorum, out.now):
             self.fast_from = proposer.next_slot
             self.fallback.opened(out.now)
             self._fast.permit(proposer.ballot, self.fast_from, out)

@@ -85,9 +85,9 @@ class Tally:
         most = max(Counter(votes.values()).values(), default=0)
         return most + self.members - len(votes) < self.quorum
 
-    def slots_of(self, ballot: int) -> list[int]:
-        """Those with votes in the ballot's fast rounds."""
-        return [slot for slot, ballots in self._votes.items() if ballot in ballots]
+    @property
+    def is_used(self) -> bool:
+        return bool(self._votes)
 
     # ------------------------------------------------------------------------------------------------------ forgetting
     def executed(self, slot: int, value: Value) -> bytes:
