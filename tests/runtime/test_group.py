@@ -31,7 +31,7 @@ def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("protocol", ["multi", "batch"])
+@pytest.mark.parametrize("protocol", ["multi", "batch", "fast"])
 def test_a_killed_leader_costs_nothing_that_was_acknowledged_or_delivered(tmp_path: Path, protocol: str) -> None:
     """D4-C1, D4-C2."""
 
