@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 
 from holdfast.kernel.outbox import Send
+from holdfast.protocols.paxos.membership import ChangeProtocol
 from holdfast.protocols.paxos.messages import (
     Accept,
     Entry,
@@ -31,8 +32,18 @@ C = direct(("c", 1))
 
 
 def leading(members: int = 3) -> tuple[FastBench, int]:
+    """The leader of a group, with fast rounds from slot 2 on: the first slot of its ballot was decided alone."""
     bench = FastBench(members)
-    return bench, bench.lead()
+    ballot = bench.lead()
+    pass_gate(bench, ballot, 1)
+    return bench, ballot
+
+
+def pass_gate(bench: FastBench, ballot: int, slot: int) -> list[Send]:
+    sent: list[Send] = []
+    for peer in bench.peers[: len(bench.members) // 2]:
+        sent += bench.say(peer, Learn(ballot, [slot]))
+    return sent
 
 
 def proposed(sent: list[Send]) -> list[tuple[int, bytes]]:
@@ -51,7 +62,10 @@ def test_a_leader_opens_its_fast_rounds_behind_all_that_it_has_to_propose() -> N
     ballot = bench.canvass()
     sent = bench.say("r1", Promise(ballot, 1, [Vote(2, 64, A)], 0))
     assert proposed(sent) == [(1, bytes(NOTHING)), (2, bytes(A))]
-    assert {beat.fast_from for beat in messages(sent, Heartbeat)} == {0, 3}
+    assert proposed(bench.say("r1", Learn(ballot, [1, 2]))) == [(3, bytes(NOTHING))], "the first free one, alone"
+    assert bench.replica.facts()["rounds"] == "classic"
+    sent = pass_gate(bench, ballot, 3)
+    assert {beat.fast_from for beat in messages(sent, Heartbeat)} == {4}
     assert bench.replica.facts()["rounds"] == "fast"
 
 
@@ -60,7 +74,7 @@ def test_fast_rounds_are_not_opened_while_too_few_are_heard() -> None:
     bench.replica.peers.heard.pop("r3")
     bench.replica.peers.heard.pop("r2")
     bench.replica.peers.heard["r2"] = None
-    bench.lead()
+    pass_gate(bench, bench.lead(), 1)
     assert bench.takes_direct(), "three of four are enough"
     assert not leading_without("r2").takes_direct(), "and of three all are needed"
 
@@ -68,7 +82,11 @@ def test_fast_rounds_are_not_opened_while_too_few_are_heard() -> None:
 def leading_without(peer: str) -> FastBench:
     bench = FastBench()
     del bench.replica.peers.heard[peer]
-    bench.lead()
+    ballot = bench.lead()
+    bench.replica.submit(("a", 1), bench.out)
+    bench.fire("beat")
+    pass_gate(bench, ballot, 1)
+    assert bench.ledger.last
     return bench
 
 
@@ -79,29 +97,37 @@ def test_a_leader_that_too_few_answer_takes_a_new_ballot_and_stays_classic_until
     sent = bench.fire("beat", 150)
     [prepare, _] = messages(sent, Prepare)
     assert prepare.ballot > ballot
-    bench.say("r1", Promise(prepare.ballot, 1, [], 0))
+    bench.say("r1", Promise(prepare.ballot, 2, [], 1))
     bench.replica.submit(("a", 1), bench.out)
     assert len(proposed(bench.fire("beat"))) == 1
-    assert not bench.takes_direct()
+    pass_gate(bench, prepare.ballot, 2)
     for number in range(30):
         bench.say("r1", HeartbeatSeen(prepare.ballot, 0, number))
         bench.fire("beat", 50)
     assert not bench.takes_direct(), "the pause is over, and two of three answer"
     bench.say("r2", HeartbeatSeen(prepare.ballot, 0, 31))
     assert bench.takes_direct()
-    assert {beat.fast_from for beat in messages(bench.fire("beat"), Heartbeat)} == {2}, "in the same ballot"
+    assert {beat.fast_from for beat in messages(bench.fire("beat"), Heartbeat)} == {3}, "in the same ballot"
     assert bench.replica.proposer.ballot == prepare.ballot
 
 
 def test_a_group_that_changes_its_protocol_goes_to_fast_rounds_and_back() -> None:
-    bench, _ = leading()
-    bench.replica.protocol = Protocol.BATCH
+    """By its log: what was decided in fast rounds stays, and the change is decided in a classic one, alone."""
+    bench, ballot = leading()
+    bench.ask(("a", 1))
+    assert bench.replica.change(ChangeProtocol(Protocol.BATCH), bench.out) == ""
+    bench.fire("beat")
     [prepare, _] = messages(bench.fire("beat"), Prepare)
-    bench.say("r1", Promise(prepare.ballot, 1, [], 0))
+    promise = Promise(prepare.ballot, 2, [Vote(2, ballot, A, True)], 1)
+    assert proposed(bench.say("r1", promise)) == [(2, bytes(A))], "what may be decided in the fast round"
+    [(slot, value)] = proposed(bench.say("r1", Learn(prepare.ballot, [2])))
+    assert (slot, _read_entry(value).change) == (3, ChangeProtocol(Protocol.BATCH))
+    bench.say("r1", Learn(prepare.ballot, [3]))
     assert not bench.takes_direct()
     assert "rounds" not in bench.replica.facts()
-    bench.replica.protocol = Protocol.FAST
+    assert bench.replica.change(ChangeProtocol(Protocol.FAST), bench.out) == ""
     bench.fire("beat")
+    bench.say("r1", Learn(prepare.ballot, [4]))
     assert bench.takes_direct()
     assert bench.replica.proposer.ballot == prepare.ballot
 
@@ -116,24 +142,24 @@ def test_every_split_of_two_values_is_recovered_by_the_rule(members: int) -> Non
         bench, ballot = leading(members)
         bench.ask(("a", 1))
         bench.ask(("b", 1))  # in the next slot; so the value is known
-        assert bench.fast_votes == {1: A, 2: B}
+        assert bench.fast_votes == {2: A, 3: B}
         sent: list[Send] = []
         told = {0: bytes(A)}
         for place, value in enumerate(split, 1):
             if value is not None:
                 told[place] = bytes(value)
-                sent += bench.say(f"r{place}", learn(ballot, 1, value))
+                sent += bench.say(f"r{place}", learn(ballot, 2, value))
         sent += bench.fire("recover", 10)
-        at_first = [value for slot, value in proposed(sent) if slot == 1]
+        at_first = [value for slot, value in proposed(sent) if slot == 2]
         most = max(Counter(told.values()).values())
         may_be_chosen = may_have_a_fast_quorum(told, members)
         if most >= fast_quorum and not at_first:
             happened["decided"] += 1
-            assert bench.replica.decided.knows(1)
+            assert bench.replica.decided.knows(2)
         elif len(told) < quorum:
             happened["asked"] += 1
             assert at_first == []
-            assert Suggest(ballot, 1, A) in messages(sent, Suggest)
+            assert Suggest(ballot, 2, A) in messages(sent, Suggest)
         else:
             happened["recovered"] += 1
             assert len(at_first) == 1
@@ -144,10 +170,10 @@ def test_every_split_of_two_values_is_recovered_by_the_rule(members: int) -> Non
 def test_a_split_is_recovered_at_once_and_the_loser_gets_another_slot() -> None:
     bench, ballot = leading()
     bench.ask(("a", 1))
-    assert proposed(bench.say("r1", learn(ballot, 1, B))) == [(1, bytes(A))], "its own, where it is free"
-    sent = bench.say("r1", Voted(ballot, 1, B), Learn(ballot, [1]))
+    assert proposed(bench.say("r1", learn(ballot, 2, B))) == [(2, bytes(A))], "its own, where it is free"
+    sent = bench.say("r1", Voted(ballot, 2, B), Learn(ballot, [2]))
     assert bench.ledger.last == {"a": 1}
-    assert [(slot, entry.commands) for slot, entry in suggested(sent)] == [(2, _read_entry(B).commands)]
+    assert [(slot, entry.commands) for slot, entry in suggested(sent)] == [(3, _read_entry(B).commands)]
     assert (bench.replica.coordinator.decided_fast, bench.replica.coordinator.recovered) == (1, 1)
 
 
@@ -155,24 +181,24 @@ def test_what_the_leader_voted_for_and_lost_is_proposed_again() -> None:
     bench, ballot = leading(5)
     bench.replica.submit(("c", 1), bench.out)
     [(slot, entry)] = suggested(bench.fire("beat"))
-    assert slot == 1
+    assert slot == 2
     bench.ask(("a", 1))
-    bench.say("r1", learn(ballot, 1, A))
-    bench.say("r2", learn(ballot, 1, A))
-    assert proposed(bench.say("r3", learn(ballot, 1, B))) == [(1, bytes(A))], "what most voted for"
-    sent = bench.say("r1", Learn(ballot, [1])) + bench.say("r2", Learn(ballot, [1]))
+    bench.say("r1", learn(ballot, 2, A))
+    bench.say("r2", learn(ballot, 2, A))
+    assert proposed(bench.say("r3", learn(ballot, 2, B))) == [(2, bytes(A))], "what most voted for"
+    sent = bench.say("r1", Learn(ballot, [2])) + bench.say("r2", Learn(ballot, [2]))
     assert bench.ledger.last == {"a": 1}
-    assert [(slot, other.commands) for slot, other in suggested(sent)] == [(3, entry.commands)]
+    assert [(slot, other.commands) for slot, other in suggested(sent)] == [(4, entry.commands)]
 
 
 def test_a_value_that_others_must_have_chosen_and_the_leader_lacks_is_asked_for() -> None:
     bench, ballot = leading(5)
     bench.ask(("a", 1))
-    sent = [send for peer in ("r1", "r2") for send in bench.say(peer, learn(ballot, 1, B))]
+    sent = [send for peer in ("r1", "r2") for send in bench.say(peer, learn(ballot, 2, B))]
     assert proposed(sent) == []
     sent = bench.fire("recover", 10)
-    assert (proposed(sent), messages(sent, Suggest)[0]) == ([], Suggest(ballot, 1, A))
-    assert proposed(bench.say("r1", Voted(ballot, 1, B))) == [(1, bytes(B))]
+    assert (proposed(sent), messages(sent, Suggest)[0]) == ([], Suggest(ballot, 2, A))
+    assert proposed(bench.say("r1", Voted(ballot, 2, B))) == [(2, bytes(B))]
 
 
 def test_a_leader_does_not_ask_again_with_every_answer() -> None:
@@ -180,9 +206,9 @@ def test_a_leader_does_not_ask_again_with_every_answer() -> None:
     bench, ballot = leading(5)
     bench.ask(("a", 1))
     for peer in ("r1", "r2"):
-        bench.say(peer, learn(ballot, 1, B))
+        bench.say(peer, learn(ballot, 2, B))
     assert messages(bench.fire("recover", 10), Suggest)
-    assert messages(bench.say("r3", learn(ballot, 1, B)), Suggest) == []
+    assert messages(bench.say("r3", learn(ballot, 2, B)), Suggest) == []
     assert messages(bench.fire("recover", 10), Suggest) == []
     assert messages(bench.fire("recover", 100), Suggest)
 
@@ -191,17 +217,17 @@ def test_what_the_leader_voted_for_is_known_though_it_was_executed_elsewhere() -
     bench, ballot = leading()
     bench.ask(("a", 1))
     bench.replica.fast.tally._values.clear()
-    assert proposed(bench.say("r1", learn(ballot, 1, B))) == [(1, bytes(A))]
+    assert proposed(bench.say("r1", learn(ballot, 2, B))) == [(2, bytes(A))]
 
 
 def test_what_nobody_who_is_left_knows_is_given_up_in_a_new_ballot() -> None:
     bench, ballot = leading(5)
     bench.ask(("a", 1))
     for peer in ("r1", "r2"):
-        bench.say(peer, learn(ballot, 1, B))
+        bench.say(peer, learn(ballot, 2, B))
     for number in range(10):
         for peer in bench.peers:
-            bench.say(peer, HeartbeatSeen(ballot, 0, number))
+            bench.say(peer, HeartbeatSeen(ballot, 1, number))
         bench.fire("recover", 40)
     assert bench.replica.proposer.ballot > ballot
     assert bench.replica.coordinator.given_up == 1
@@ -209,10 +235,10 @@ def test_what_nobody_who_is_left_knows_is_given_up_in_a_new_ballot() -> None:
 
 def test_a_slot_below_one_that_is_used_is_filled_with_nothing() -> None:
     bench, ballot = leading()
-    bench.say("r1", learn(ballot, 2, A))
+    bench.say("r1", learn(ballot, 3, A))
     bench.fire("recover", 10)
     sent = bench.fire("recover", 10)
-    assert (1, Entry(0, [])) in suggested(sent)
+    assert (2, Entry(0, [])) in suggested(sent)
 
 
 def test_a_leader_that_others_are_ahead_of_asks_what_was_decided() -> None:
@@ -226,17 +252,17 @@ def test_a_leader_that_others_are_ahead_of_asks_what_was_decided() -> None:
 # ----------------------------------------------------------------------------------------------------------- proposing
 def test_a_leader_proposes_in_slots_that_nobody_uses() -> None:
     bench, ballot = leading()
-    bench.say("r1", learn(ballot, 1, A))
+    bench.say("r1", learn(ballot, 2, A))
     bench.replica.submit(("b", 1), bench.out)
     bench.replica.submit(("b", 2), bench.out)
     [(slot, entry)] = suggested(bench.fire("beat"))
-    assert (slot, len(entry.commands)) == (2, 2), "all that waits, in one"
+    assert (slot, len(entry.commands)) == (3, 2), "all that waits, in one"
 
 
 def test_a_client_that_says_again_what_was_executed_is_served_again_but_a_late_copy_is_not() -> None:
     bench, ballot = leading()
     bench.ask(("a", 1))
     for peer in bench.peers:
-        bench.say(peer, learn(ballot, 1, A))
+        bench.say(peer, learn(ballot, 2, A))
     assert bench.ledger.last == {"a": 1}
     assert [entry.commands for _, entry in suggested(bench.ask(("a", 1)))] == [_read_entry(A).commands]

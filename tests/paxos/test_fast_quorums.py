@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from holdfast.protocols.paxos.ballots import MEMBERS_MAX, NO_ROUND, fast_quorum, may_vote, quorum, round_of
+from holdfast.protocols.paxos.ballots import NO_ROUND, PLACES, fast_quorum, may_vote, quorum, round_of
 
 Size = Callable[[int], int]
 
@@ -57,7 +57,7 @@ def test_two_halves_are_seen_not_to_meet() -> None:
 def test_how_many_a_fast_decision_takes() -> None:
     sizes = {members: fast_quorum(members) for members in range(1, 10)}
     assert sizes == {1: 1, 2: 2, 3: 3, 4: 3, 5: 4, 6: 5, 7: 6, 8: 6, 9: 7}
-    for members in range(1, MEMBERS_MAX + 1):
+    for members in range(1, PLACES + 1):
         assert fast_quorum(members) == -(-3 * members // 4), "three quarters, rounded up"
         assert quorum(members) <= fast_quorum(members) <= members
 

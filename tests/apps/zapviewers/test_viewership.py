@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from holdfast.apps.zapviewers.generator import ZapSettings, generate
 from holdfast.apps.zapviewers.publications import payloads
-from holdfast.apps.zapviewers.viewership import Derived, Viewership
+from holdfast.apps.zapviewers.viewership import CHANNELS_TOLD_MAX, Viewership
+from holdfast.kernel.application import Derived
 from holdfast.model.filter import Filter
+from holdfast.protocols.sessions.limits import HostingLimits
 from tests.apps.zapviewers.reports import payload, report, zap
 
 SECOND = 10**9
@@ -35,7 +37,9 @@ def test_top_list_and_changed_channels_are_derived() -> None:
     viewership = Viewership()
     derived = observe(viewership, 5, SECOND, zap(1, "B", "X"), zap(2, "A", "X"), zap(3, "B", "X"))
     assert derived == [
-        Derived("zap-top", {"position": 5, "viewers": 3, "channels": 2, "first": "B"}, b'[["B",2],["A",1]]'),
+        Derived(
+            "zap-top", {"position": 5, "lines": 3, "viewers": 3, "channels": 2, "first": "B"}, b'[["B",2],["A",1]]'
+        ),
         Derived("zap-viewers", {"channel": "A", "viewers": 1, "position": 5}, b""),
         Derived("zap-viewers", {"channel": "B", "viewers": 2, "position": 5}, b""),
     ]
@@ -46,7 +50,7 @@ def test_a_channel_that_everybody_left_is_told_of() -> None:
     observe(viewership, 1, SECOND, zap(1, "A", "X"))
     derived = observe(viewership, 2, 2 * SECOND, report(1, "power off"))
     assert derived == [
-        Derived("zap-top", {"position": 2, "viewers": 0, "channels": 0, "first": ""}, b"[]"),
+        Derived("zap-top", {"position": 2, "lines": 2, "viewers": 0, "channels": 0, "first": ""}, b"[]"),
         Derived("zap-viewers", {"channel": "A", "viewers": 0, "position": 2}, b""),
     ]
 
@@ -93,9 +97,10 @@ def test_questions_are_answered() -> None:
     observe(viewership, 9, SECOND, zap(1, "B", "X"), zap(2, "A", "X"), zap(2, "B", "X"), "no,line", "\x1b")
     assert ask(viewership, ask="num_viewers", channel="B") == {"channel": "B", "viewers": 2}
     assert ask(viewership, ask="num_viewers", channel="never") == {"channel": "never", "viewers": 0}
-    assert ask(viewership, ask="top_list", n=1) == {"top": [["B", 2]]}
+    top = {"top": [["B", 2]], "position": 9, "lines": 5, "viewers": 2, "channels": 1}
+    assert ask(viewership, ask="top_list", n=1) == top
     counts = ask(viewership, ask="counts")
-    digest = counts.pop("digest")
+    digest, audience = counts.pop("digest"), counts.pop("audience")
     assert counts == {
         "events": 1,
         "lines": 5,
@@ -103,13 +108,40 @@ def test_questions_are_answered() -> None:
         "anomalies": 1,
         "boxes": 2,
         "watching": 2,
+        "position": 9,
         "sample": [
             {"position": 9, "line": "no,line", "reason": "not 4 or 5 fields"},
             {"position": 9, "line": "\x1b", "reason": "not 4 or 5 fields"},
         ],
     }
     observe(viewership, 10, SECOND, report(1, "mute"))
-    assert ask(viewership, ask="counts")["digest"] != digest
+    again = ask(viewership, ask="counts")
+    assert again["digest"] != digest
+    assert again["audience"] != audience
+
+
+def test_the_digest_of_the_audience_does_not_depend_on_what_was_told_when() -> None:
+    """Who counts from the log does not know at which times the replicas did."""
+    often, seldom = Viewership(every_ms=1), Viewership(every_ms=10_000)
+    for number in range(1, 6):
+        observe(often, number, number * SECOND, zap(number, "A", "X"), "no line")
+        observe(seldom, number, SECOND, zap(number, "A", "X"), "no line")
+    counted, recounted = ask(often, ask="counts"), ask(seldom, ask="counts")
+    assert counted.pop("digest") != recounted.pop("digest")
+    assert counted == recounted
+
+
+def test_no_more_channels_are_told_of_at_a_time_than_a_broker_takes_and_all_have_their_turn() -> None:
+    assert HostingLimits().derived_events >= CHANNELS_TOLD_MAX + 1
+    viewership, other = Viewership(channels_max=4), Viewership(channels_max=4)
+    observe(viewership, 1, SECOND // 2, *(zap(box, f"C{box}", "X") for box in range(10)))
+    told = []
+    for number in range(2, 6):
+        other.set_state(viewership.get_state())
+        derived = observe(viewership, number, number * SECOND, report(1, "mute"))
+        assert observe(other, number, number * SECOND, report(1, "mute")) == derived
+        told.append([d.attributes["channel"] for d in derived if d.topic == "zap-viewers"])
+    assert told == [["C0", "C1", "C2", "C3"], ["C4", "C5", "C6", "C7"], ["C8", "C9"], []]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from typing import ClassVar
+from typing import Protocol as Interface
 
 import msgspec
 
@@ -16,8 +17,6 @@ from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Outbox
-from holdfast.protocols.paxos import settings as settings_module
-from holdfast.protocols.paxos.ballots import quorum
 from holdfast.protocols.paxos.fallback import Fallback
 from holdfast.protocols.paxos.fast import FastRounds
 from holdfast.protocols.paxos.fast import Host as FastHost
@@ -25,15 +24,15 @@ from holdfast.protocols.paxos.messages import Entry, Suggest, Value, Voted, chec
 from holdfast.protocols.paxos.peers import REPLICAS
 from holdfast.protocols.paxos.picking import pick_in_round
 from holdfast.protocols.paxos.proposer import NOTHING, Phase, Proposer
+from holdfast.protocols.paxos.settings import Protocol
 
 _entry = msgspec.msgpack.Decoder(Entry).decode
 
 
-class Host(FastHost, Protocol):
+class Host(FastHost, Interface):
     """The replica, as far as it matters here."""
 
     proposer: Proposer
-    protocol: settings_module.Protocol
 
     def accept(self, first: int, values: list[Value], out: Outbox) -> None:
         """Phase 2 of classic rounds."""
@@ -91,26 +90,34 @@ class Coordinator:
 
     def _answering(self, now: int) -> set[str]:
         """The others that could vote."""
-        return self._host.liveness.present(now) - {self._host.settings.name}
+        host = self._host
+        return host.liveness.present(now) & set(host.roster.voters) - {host.settings.name}
 
     def _open_or_close(self, out: Outbox) -> None:
         host, proposer = self._host, self._host.proposer
-        wanted = host.protocol is settings_module.Protocol.FAST
+        wanted = host.roster.membership.protocol is Protocol.FAST and not self.is_held
         if self.is_open:
             # A link that is away for a moment is no reason.
             voters = 1 + len(self._answering(out.now))
-            reason = self.fallback.reason_to_close(voters, self._fast.tally.quorum)
+            reason = self.fallback.reason_to_close(voters, host.roster.fast_quorum)
             if not wanted:
                 host.renew(out)
             elif reason or self._is_stuck(out.now):
                 self._give_up(reason or "a slot is not decided", out)
-        elif wanted and proposer.phase is Phase.LEADING and host.decided.executed >= proposer.caught_up_at:
+        elif wanted and proposer.phase is Phase.LEADING:
             self._open_if_it_may_pay_off(out)
 
     def _open_if_it_may_pay_off(self, out: Outbox) -> None:
-        host, proposer = self._host, self._host.proposer
+        host, proposer, executed = self._host, self._host.proposer, self._host.decided.executed
         voters = 1 + len(self._answering(out.now) & host.peers.heard.keys())
-        if self.fallback.may_open(voters, self._fast.tally.quorum, out.now):
+        if not self.fallback.may_open(voters, host.roster.fast_quorum, out.now):
+            return
+        if executed < proposer.gate:
+            # The first slot of a ballot is decided alone, and in a classic round; if nothing waits, by nothing.
+            if executed == proposer.gate - 1 and proposer.next_slot == proposer.gate and not proposer.waiting:
+                proposer.put(proposer.gate, NOTHING)
+                host.accept(proposer.gate, [NOTHING], out)
+        elif executed >= proposer.changing_at:
             self.fast_from = proposer.next_slot
             self.fallback.opened(out.now)
             self._fast.permit(proposer.ballot, self.fast_from, out)
@@ -167,7 +174,7 @@ class Coordinator:
 
     def on_voted(self, peer: str, voted: Voted, out: Outbox) -> None:
         host = self._host
-        if not host.peers.hears(peer) or not self.is_open or voted.ballot != host.proposer.ballot:
+        if not host.counts(peer, voted.ballot) or not self.is_open or voted.ballot != host.proposer.ballot:
             return
         check_value(voted.value)
         if voted.slot > host.decided.executed:
@@ -228,9 +235,9 @@ class Coordinator:
     def _recovered_value(self, slot: int) -> Value | None:
         """What to propose, if enough have voted and it is known."""
         votes = self._votes(slot)
-        if len(votes) < quorum(self._fast.tally.members):
+        if len(votes) < self._host.roster.quorum:
             return None
-        digest = pick_in_round(votes, self._fast.tally.members)
+        digest = pick_in_round(votes, len(self._host.roster.voters))
         return self._preferred(slot, votes) if digest is None else self._fast.value_in(slot, digest)
 
     def _preferred(self, slot: int, votes: dict[str, bytes]) -> Value | None:

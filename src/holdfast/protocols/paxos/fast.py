@@ -17,7 +17,7 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.protocols.paxos.acceptor import Acceptor
-from holdfast.protocols.paxos.ballots import place_of
+from holdfast.protocols.paxos.ballots import epoch_of
 from holdfast.protocols.paxos.decided import DecidedLog
 from holdfast.protocols.paxos.liveness import Liveness
 from holdfast.protocols.paxos.messages import (
@@ -33,6 +33,7 @@ from holdfast.protocols.paxos.messages import (
     digest_of_value,
 )
 from holdfast.protocols.paxos.peers import REPLICAS, Peers
+from holdfast.protocols.paxos.roster import Roster
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.protocols.paxos.tally import Tally
 
@@ -47,13 +48,18 @@ class Host(Protocol):
     decided: DecidedLog
     liveness: Liveness
     peers: Peers
+    roster: Roster
     settings: PaxosSettings
 
     @property
     def is_leading(self) -> bool: ...
 
-    def see_ballot(self, ballot: int, out: Outbox) -> None:
-        """Another replica uses this ballot: whoever leads below it does not any more."""
+    def takes_from(self, peer: str, ballot: int, out: Outbox) -> bool:
+        """Whether a peer leads by this ballot, among the same voters; whoever leads below it does not any more."""
+        ...
+
+    def counts(self, peer: str, ballot: int) -> bool:
+        """Whether a peer's vote in this ballot counts."""
         ...
 
     def execute(self, out: Outbox) -> None: ...
@@ -71,7 +77,7 @@ class FastRounds:
         self.counted: Callable[[int, list[int], Outbox], None] = lambda ballot, slots, out: None
         self.placed: Callable[[int, Value], None] = lambda slot, value: None  # we voted for a value in a slot
         self.votes = 0  # cast in fast rounds
-        self.tally = Tally(len(host.settings.members))
+        self.tally = Tally(host.roster)
         self._host = host
         self._ballot = 0  # whose fast rounds are open …
         self._first = 0  # … from this slot on
@@ -85,11 +91,17 @@ class FastRounds:
     @property
     def is_open(self) -> bool:
         """Whether we may vote for what clients propose."""
-        return self._first > 0 and self._ballot == self._host.acceptor.promised
+        return self._first > 0 and self._ballot == self._host.acceptor.promised and self._host.roster.is_voter
 
     def permit(self, ballot: int, first: int, out: Outbox) -> None:
         """The leader of a ballot has opened its fast rounds. The ballot is promised by that, as by a vote."""
-        if first and self._host.acceptor.promise(ballot, out) and (ballot, first) != (self._ballot, self._first):
+        ours = self._host.roster.is_voter and epoch_of(ballot) == self._host.roster.epoch
+        if (
+            first
+            and ours
+            and self._host.acceptor.promise(ballot, out)
+            and (ballot, first) != (self._ballot, self._first)
+        ):
             self._ballot, self._first = ballot, first
             self._mine = {}
 
@@ -178,10 +190,9 @@ class FastRounds:
         host, ballot, slot = self._host, suggest.ballot, suggest.slot
         if not host.peers.hears(peer):
             return
-        if place_of(ballot) != host.peers.names.index(peer):
-            raise ProtocolError(f"ballot {ballot} is not {peer}'s")
         check_value(suggest.value)
-        host.see_ballot(ballot, out)
+        if not host.takes_from(peer, ballot, out):
+            return
         if ballot < host.acceptor.promised:
             out.send(peer, Refused(host.acceptor.promised))
             return
@@ -189,7 +200,7 @@ class FastRounds:
         self._take_found(out)
         if host.decided.knows(slot):
             out.send(peer, Decided(slot, host.decided.read(slot, 1)[:1]), after=NOW)
-        elif slot > host.decided.executed:
+        elif slot > host.decided.executed and host.roster.is_voter:
             self.vote(ballot, slot, suggest.value, out)
             self._answer(peer, ballot, slot, digest, out)
         host.execute(out)
@@ -206,7 +217,7 @@ class FastRounds:
 
     # ------------------------------------------------------------------------------------------------------- learning
     def on_fast_learn(self, peer: str, learn: FastLearn, out: Outbox) -> None:
-        if not self._host.peers.hears(peer):
+        if not self._host.counts(peer, learn.ballot):
             return
         if len(learn.slots) != len(learn.digests):
             raise ProtocolError("votes and slots are not equally many")

@@ -54,7 +54,7 @@ from holdfast.protocols.paxos.peers import REPLICAS, Peers
 from holdfast.protocols.paxos.promises import PromiseParts, split
 from holdfast.protocols.paxos.proposer import Phase, Proposer
 from holdfast.protocols.paxos.roster import Roster
-from holdfast.protocols.paxos.settings import PaxosSettings, Protocol
+from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.protocols.paxos.snapshots import Snapshots
 from holdfast.protocols.paxos.transfer import make_state
 
@@ -102,7 +102,6 @@ class Replica:
         self.is_whole: Callable[[], bool] = lambda: True
         # How much the application has made of commands that is no part of its state, and how much is on the disk.
         self.extent: Callable[[], tuple[int, int]] = lambda: (0, 0)
-        self.protocol = settings.protocol  # that the group works by now
         self.commands = 0  # executed
         self.wall = 0  # the time that the last of them had
         self.elections = 0  # that this replica won
@@ -301,19 +300,18 @@ class Replica:
         self._set_timer(out)
 
     def on_accept(self, peer: str, accept: Accept, out: Outbox) -> None:
-        if not self._is_of_our_time(peer, accept.ballot, out):
+        if not self.peers.hears(peer):
             return
         for value in accept.values:
             check_value(value)
-        self.liveness.see(accept.ballot)
-        self._step_down_below(accept.ballot, out)
+        if not self.takes_from(peer, accept.ballot, out):
+            return
         if not self._vote(accept.ballot, accept.first, accept.values, out):
             out.send(peer, Refused(self.acceptor.promised))
         self.execute(out)
 
     def on_learn(self, peer: str, learn: Learn, out: Outbox) -> None:
-        # Votes of another epoch are counted by other rules; what came of them is asked for.
-        if self.peers.hears(peer) and epoch_of(learn.ballot) == self.roster.epoch and peer in self.roster.voters:
+        if self.counts(peer, learn.ballot):
             for slot in learn.slots:
                 self.decided.vote(learn.ballot, slot, peer)
             self.execute(out)
@@ -442,10 +440,17 @@ class Replica:
             self.liveness.see(refused.promised)
             self._step_down_below(refused.promised, out)
 
-    def see_ballot(self, ballot: int, out: Outbox) -> None:
-        """Another replica uses this ballot."""
+    def takes_from(self, peer: str, ballot: int, out: Outbox) -> bool:
+        """Whether a peer leads by this ballot, among the same voters; whoever leads below it does not any more."""
+        if not self._is_of_our_time(peer, ballot, out):
+            return False
         self.liveness.see(ballot)
         self._step_down_below(ballot, out)
+        return True
+
+    def counts(self, peer: str, ballot: int) -> bool:
+        """Whether a peer's vote in a ballot counts: those of another epoch are counted by other rules."""
+        return self.peers.hears(peer) and epoch_of(ballot) == self.roster.epoch and peer in self.roster.voters
 
     def ask_for_decided(self, out: Outbox) -> None:
         self.catching_up.ask(out)
@@ -499,7 +504,9 @@ class Replica:
     def _snapshot(self, out: Outbox) -> None:
         self.settle(out)
         state = self._application.get_state()
-        self.snapshots.keep(make_state(self.decided.executed, self.commands, state, self.roster.membership, self.wall), out)
+        self.snapshots.keep(
+            make_state(self.decided.executed, self.commands, state, self.roster.membership, self.wall), out
+        )
 
     # --------------------------------------------------------------------------------------------------- membership
     def _change(self, change: Change, out: Outbox) -> None:
@@ -520,6 +527,7 @@ class Replica:
         if self.roster.epoch == before.epoch:
             return
         self.decided.forget_votes()
+        self.fast.tally.forget_votes()
         self._canvassed = 0
         if self.settings.name not in self.roster.names:
             self.peers.formation.remove()

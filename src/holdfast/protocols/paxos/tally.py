@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from holdfast.protocols.paxos.ballots import fast_quorum
 from holdfast.protocols.paxos.messages import Value, digest_of_value
+from holdfast.protocols.paxos.roster import Roster
 
 VALUES_MAX: Final = 2_048
 VALUE_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -19,18 +19,14 @@ RECENT_MAX: Final = 4_096
 class Tally:
     """`found` are slots that are decided here and were not fetched; `unknown` those whose value is not known."""
 
-    def __init__(self, members: int) -> None:
+    def __init__(self, roster: Roster) -> None:
         self.found: dict[int, Value] = {}
         self.unknown: dict[int, bytes] = {}  # slot → digest
-        self.members = members  # that may vote
+        self._roster = roster
         self._votes: dict[int, dict[int, dict[str, bytes]]] = {}  # slot → ballot → voter → digest
         self._values: dict[bytes, Value] = {}
         self._bytes = 0
         self._recent: dict[bytes, bool] = {}  # digests of what was executed lately → whether its proposal has come
-
-    @property
-    def quorum(self) -> int:
-        return fast_quorum(self.members)
 
     # -------------------------------------------------------------------------------------------------------- values
     def know(self, value: Value) -> bytes:
@@ -69,7 +65,7 @@ class Tally:
         if voter in votes:
             return
         votes[voter] = digest
-        if sum(other == digest for other in votes.values()) >= self.quorum:
+        if sum(other == digest for other in votes.values()) >= self._roster.fast_quorum:
             value = self._values.get(digest)
             if value is None:
                 self.unknown[slot] = digest
@@ -83,7 +79,7 @@ class Tally:
         """Whether nothing can be decided in the round any more, whatever those do who have not voted."""
         votes = self.votes(ballot, slot)
         most = max(Counter(votes.values()).values(), default=0)
-        return most + self.members - len(votes) < self.quorum
+        return most + len(self._roster.voters) - len(votes) < self._roster.fast_quorum
 
     @property
     def is_used(self) -> bool:
@@ -100,6 +96,11 @@ class Tally:
         self.found.pop(slot, None)
         self.unknown.pop(slot, None)
         return digest
+
+    def forget_votes(self) -> None:
+        """The voters are others now: what the ones before voted for and did not decide counts no more."""
+        self._votes.clear()
+        self.unknown.clear()
 
     def skip_to(self, slot: int) -> None:
         """All up to the slot is executed, by a snapshot."""
