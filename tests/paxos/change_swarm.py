@@ -16,7 +16,7 @@ from holdfast.protocols.paxos.settings import Protocol
 from holdfast.sim.network import Adversary
 from tests.paxos.group import Group
 from tests.paxos.swarm import PEACE_MS, befall
-from tests.paxos.watch import hold
+from tests.paxos.violation import hold
 
 MISFORTUNES = ["kill", "power", "power", "blackout", "pause", "cut", "one way", "slow", "full"]
 SPARES = 5
@@ -33,17 +33,20 @@ def draw(seed: int, **options: Any) -> Group:
         "patience": rng.choice([150, 300]) * MILLISECOND,
         "caught_up_slots": rng.choice([1, 64]),
         "invited_within": 2_000 * MILLISECOND,
+        "fast_pause": 100 * MILLISECOND,
+        "fast_pause_max": 600 * MILLISECOND,
     }
     return Group(
         seed,
         rng.choice([1, 2, 3, 3, 3, 3, 3, 4, 5, 5]),
-        rng.choice([Protocol.MULTI, Protocol.BATCH]),
+        rng.choice(list(Protocol)),
         adversary=adversary,
         late_us=rng.choice([500, 3_000, 20_000]),
         sync_us=rng.choice([500, 5_000, 30_000] if settings["pipeline"] == 10 else [500, 3_000]),
         ask_ms=rng.choice([20, 40, 100]),  # more than one request a slot could be decided, and old ones would wait
         spares=SPARES,
         options=settings,
+        directly=rng.choice([0.0, 0.9]),
         **options,
     )
 
@@ -64,7 +67,7 @@ def change(group: Group, rng: Random) -> None:
         case "cancel":
             group.change(Cancel())
         case "protocol":
-            group.change(ChangeProtocol(rng.choice([Protocol.MULTI, Protocol.BATCH])))
+            group.change(ChangeProtocol(rng.choice(list(Protocol))))
 
 
 def lose_a_disk(group: Group, rng: Random) -> None:

@@ -81,7 +81,7 @@ def play_in_peace(seed: int, **options: Any) -> Group:
     hold(group.run(10_000, group.serves_again()), "a question is not answered", group.answered)
     spare = next(name for name in reversed(group.hosts) if name != group.leader())
     group.hosts[spare].stop(power_cut=False)
-    if members - 1 < group.watch.fast.quorum:
+    if members - 1 < -(-3 * members // 4):
         hold(group.run(2_000, lambda: not is_open(group)), "fast rounds go on with too few")
     for _ in range(3):
         hold(group.run(10_000, served_again(group)), "a question is not answered", group.answered)

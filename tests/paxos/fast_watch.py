@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 from holdfast.protocols.paxos.messages import Entry
 from tests.paxos.violation import hold
@@ -11,15 +12,17 @@ from tests.paxos.violation import hold
 class FastWatch:
     """One run's: every vote that was ever safe in a fast round, also of disks that were wiped later."""
 
-    def __init__(self, members: int) -> None:
+    def __init__(self, voters: Callable[[int], int]) -> None:
         self.opened: dict[int, int] = {}  # ballot → the first slot whose fast round is open
         self.recovered: set[tuple[int, int]] = set()  # (slot, ballot) that went on to a classic round
         self.chosen = 0  # values, by a fast quorum
         self.split = 0  # fast rounds with votes for more than one value
-        self._members = members
-        self.quorum = -(-3 * members // 4)
+        self._voters = voters  # how many there are in the epoch of a ballot
         self._votes: dict[tuple[int, int], dict[str, bytes]] = {}  # (slot, ballot) → who, what
         self._placed: dict[bytes, int] = {}  # a leader's own value → its slot
+
+    def _quorum(self, ballot: int) -> int:
+        return -(-3 * self._voters(ballot) // 4)
 
     def open(self, ballot: int, slot: int, proposed: list[int], free_from: int) -> None:
         """A leader says from where on its fast rounds are open: behind all that it proposed, or has to."""
@@ -35,14 +38,19 @@ class FastWatch:
         """A vote is safe. Whether the value is chosen by that."""
         votes = self._votes.setdefault((slot, ballot), {})
         hold(name not in votes, "someone votes twice in a fast round", name, slot, ballot)
-        hold(self._members == 1 or self.is_open(slot, ballot), "a vote in a fast round that is not open", name, slot)
+        hold(
+            self._voters(ballot) == 1 or self.is_open(slot, ballot),
+            "a vote in a fast round that is not open",
+            name,
+            slot,
+        )
         if entry.wall:  # else it is what a client says to all, or nothing
             place = self._placed.setdefault(value, slot)
             hold(place == slot, "a leader's value is voted for in two slots", name, place, slot)
         before = len(set(votes.values()))
         votes[name] = value
         self.split += before == 1 and len(set(votes.values())) == 2
-        chosen = list(votes.values()).count(value) == self.quorum
+        chosen = list(votes.values()).count(value) == self._quorum(ballot)
         self.chosen += chosen
         return chosen
 
@@ -50,11 +58,11 @@ class FastWatch:
         """A leader goes on to the classic round: nothing else may be chosen in the fast one, now or later."""
         votes = self._votes.get((slot, ballot), {})
         self.recovered.add((slot, ballot))
-        missing = self._members - len(votes)
-        hold(missing < self.quorum, "a fast round is recovered of which too little is known", slot, ballot)
+        missing = self._voters(ballot) - len(votes)
+        hold(missing < self._quorum(ballot), "a fast round is recovered of which too little is known", slot, ballot)
         for other in set(votes.values()) - {value}:
             may = list(votes.values()).count(other) + missing
-            hold(may < self.quorum, "another value may be chosen in the fast round", slot, ballot)
+            hold(may < self._quorum(ballot), "another value may be chosen in the fast round", slot, ballot)
         if votes:
             hold(value in votes.values(), "a value is proposed that nobody voted for", slot, ballot)
 

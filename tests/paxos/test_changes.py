@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from holdfast.errors import NotAMember
 from holdfast.protocols.paxos.formation import Standing
 from holdfast.protocols.paxos.membership import Cancel, Change, ChangeProtocol, Leave
+from holdfast.protocols.paxos.messages import Accept, Entry, Learn, Vote
 from holdfast.protocols.paxos.settings import Protocol
+from tests.paxos.bench import Bench, messages
 from tests.paxos.group import Group
 
 
@@ -178,3 +181,51 @@ def test_the_protocol_changes_while_the_group_runs_and_stays_over_restarts() -> 
         host.start()
     assert group.run(5_000, group.serves_again())
     assert {replica.facts()["protocol"] for replica in group.replicas.values()} == {"multi"}
+
+
+# ------------------------------------------------------------------------------------------------- alone in their slots
+def test_the_first_slot_of_a_ballot_is_decided_alone() -> None:
+    """A leader before may have proposed a change there, which this one has not heard of; were something decided behind
+    it by the old voters, and the change picked later, there would be decisions of the wrong ones."""
+    bench = Bench(protocol=Protocol.MULTI)
+    bench.meet()
+    ballot = bench.lead()
+    for number in (1, 2, 3):
+        bench.replica.submit(("a", number), bench.out)
+    assert {accept.first for accept in messages(bench.fire("beat"), Accept)} == {1}
+    assert {accept.first for accept in messages(bench.say("r1", Learn(ballot, [1])), Accept)} == {2, 3}
+
+
+def test_nothing_is_proposed_behind_a_change_that_is_picked_before_it_is_executed() -> None:
+    bench = Bench(protocol=Protocol.MULTI)
+    bench.meet()
+    change = msgspec.Raw(msgspec.msgpack.encode(Entry(5, [], 0, Leave("r2"))))
+    ballot = bench.lead(votes=[Vote(1, 1, change)])
+    bench.replica.submit(("a", 1), bench.out)
+    assert {accept.first for accept in messages(bench.fire("repeat"), Accept)} == {1}
+    bench.say("r1", Learn(ballot, [1]))
+    assert bench.replica.roster.membership.under_way == "r2 is on its way out"
+
+
+def test_a_change_waits_until_everything_before_it_is_executed_and_nothing_follows_it() -> None:
+    bench = Bench(protocol=Protocol.MULTI)
+    bench.meet()
+    ballot = bench.lead()
+    bench.replica.submit(("a", 1), bench.out)
+    bench.fire("beat")
+    assert bench.replica.change(Leave("r2"), bench.out) == ""
+    bench.replica.submit(("a", 2), bench.out)
+    assert messages(bench.fire("beat"), Accept) == []  # slot 1 is not decided
+    [change, _] = messages(bench.say("r1", Learn(ballot, [1])), Accept)
+    assert (change.first, msgspec.msgpack.decode(change.values[0], type=Entry).change) == (2, Leave("r2"))
+    assert messages(bench.fire("beat"), Accept) == []
+    assert {accept.first for accept in messages(bench.say("r1", Learn(ballot, [2])), Accept)} == {3}
+
+
+def test_a_second_change_is_refused_while_one_is_under_way() -> None:
+    bench = Bench()
+    bench.meet()
+    bench.lead()
+    assert bench.replica.change(Leave("r2"), bench.out) == ""
+    assert bench.replica.change(Leave("r1"), bench.out) == "leave r2 already"
+    assert "does not lead" in Bench().replica.change(Leave("r1"), bench.out)

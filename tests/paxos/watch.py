@@ -94,7 +94,7 @@ class Watch:
         self.greetings = 0  # that were sent
         self.asked: set[Command] = set()
         self.chosen: dict[int, tuple[Round, bytes]] = {}  # slot → the first round in which it was chosen, value
-        self.fast = FastWatch(len(self.disks))
+        self.fast = FastWatch(lambda ballot: len(self.voters[epoch_of(ballot)]))
         self.prefix = 0  # all slots up to here are chosen
         self.counts = [0]  # slot → how many commands there are up to it
         self.history: list[tuple[int, Command, bool]] = []  # wall, command, whether it was new
@@ -312,7 +312,9 @@ class Watch:
             hold(voted_there, "a vote is told that is not on the disk", name, slot, learn.ballot)
 
     def _on_suggest(self, name: str, life: int, suggest: Suggest) -> None:
-        hold(self.fast.is_open(suggest.slot, suggest.ballot), "something is suggested where nothing is open", name)
+        alone = len(self.voters[epoch_of(suggest.ballot)]) == 1  # and tells nobody that it opens fast rounds
+        is_open = alone or self.fast.is_open(suggest.slot, suggest.ballot)
+        hold(is_open, "something is suggested where nothing is open", name)
 
     def _on_voted(self, name: str, life: int, voted: Voted) -> None:
         self.fast.told(name, voted.slot, voted.ballot, digest_of_value(voted.value))
@@ -365,16 +367,16 @@ class Watch:
             whole = peer == name or told == self._told[peer, ballot, promise.executed]
             hold(whole, "a promise is counted in part", name, peer)
         first = 1 + max(promise.executed for promise in promises.values())
-        heard = {self.places[peer]: promise.votes for peer, promise in promises.items()}
+        heard = {voters.index(peer): promise.votes for peer, promise in promises.items()}
         last = max((vote.slot for votes in heard.values() for vote in votes), default=0)
-        allowed = {slot: self._allowed(heard, slot) for slot in range(first, last + 1)}
+        allowed = {slot: self._allowed(heard, slot, len(voters)) for slot in range(first, last + 1)}
         self.elections[ballot] = (first, allowed)
 
-    def _allowed(self, heard: dict[int, list[Vote]], slot: int) -> set[bytes]:
+    def _allowed(self, heard: dict[int, list[Vote]], slot: int, voters: int) -> set[bytes]:
         """What the promises leave a leader to propose: what may be chosen; else anything of the highest round."""
         here = [vote for votes in heard.values() for vote in votes if vote.slot == slot]
         if not here:
             return set()
         highest = max(_round(vote) for vote in here)
-        some = may_be_chosen(heard, slot, len(self.disks))
+        some = may_be_chosen(heard, slot, voters)
         return some or {bytes(vote.value) for vote in here if _round(vote) == highest}
