@@ -12,9 +12,10 @@ from experiments.replication.crash import CRASHES, SIZES, run_crash, write
 from experiments.replication.cuts import run_cuts
 from experiments.replication.kills import run_kills
 from experiments.replication.pauses import run_pauses
+from experiments.replication.replacements import run_replacements
 
-FAULTS = {"kills": run_kills, "pauses": run_pauses, "cuts": run_cuts}
-COUNTS = {"kills": 500, "pauses": 50, "cuts": 50}
+FAULTS = {"kills": run_kills, "pauses": run_pauses, "cuts": run_cuts, "replacements": run_replacements}
+COUNTS = {"kills": 500, "pauses": 50, "cuts": 50, "replacements": 30}
 
 
 def main() -> int:
@@ -23,7 +24,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, help="default " + ", ".join(f"{n} {what}" for what, n in COUNTS.items()))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--replicas", type=int, choices=(3, 5, 7), help="default 3; for crash 3 and 5, one by one")
-    parser.add_argument("--protocol", default="batch", choices=("batch", "multi"))
+    parser.add_argument("--protocol", default="batch", choices=("batch", "multi", "fast"))
     parser.add_argument("--calm", action="store_true", help="few events: nobody trims its log for minutes")
     parser.add_argument("--to", type=Path, default=Path("var/replication"), help="of crash: where its files go")
     arguments = parser.parse_args()

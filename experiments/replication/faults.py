@@ -41,14 +41,14 @@ class FaultsResult(NamedTuple):
 
 
 def run_with_group(
-    scene: Callable[[ReplicaGroup], Awaitable[FaultsResult]], replicas: int, protocol: str
+    scene: Callable[[ReplicaGroup], Awaitable[FaultsResult]], replicas: int, protocol: str, spares: int = 0
 ) -> FaultsResult:
     """A scene with a group of processes that are gone afterwards, and so are their files."""
 
     async def within() -> FaultsResult:
         with (
             tempfile.TemporaryDirectory(prefix="holdfast-") as folder,
-            ReplicaGroup(Path(folder), replicas, protocol) as group,
+            ReplicaGroup(Path(folder), replicas, protocol, spares=spares) as group,
         ):
             await group.start_beside()
             await group.caught_up()

@@ -39,13 +39,15 @@ class ReplicaGroup:
         pipeline: int = 10,
         rest: str = "",
         log_level: str = "warning",
+        spares: int = 0,
     ) -> None:
         """`rest` is more of the site file. The protocol `NO_PROTOCOL` is for one broker that is no group."""
-        ports = free_ports(2 * replicas)
-        self.names = [f"r{number}" for number in range(1, replicas + 1)]
-        self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(self.names, ports[:replicas], strict=True)}
-        self.peers = {name: f"127.0.0.1:{port}" for name, port in zip(self.names, ports[replicas:], strict=True)}
-        self.url = "holdfast://" + ",".join(self.addresses.values())
+        ports = free_ports(2 * (replicas + spares))
+        listed = [f"r{number}" for number in range(1, replicas + spares + 1)]
+        self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(listed, ports[::2], strict=True)}
+        self.peers = {name: f"127.0.0.1:{port}" for name, port in zip(listed, ports[1::2], strict=True)}
+        self.names, self.spares = listed[:replicas], listed[replicas:]  # members, and those that are none yet
+        self.url = "holdfast://" + ",".join(self.addresses[name] for name in self.names)
         self._log_level = log_level
         self.site = folder / "group.toml"
         self.folder = folder
@@ -61,8 +63,8 @@ class ReplicaGroup:
     def _write(self, path: Path, addresses: Mapping[str, str], peers: Mapping[str, str]) -> None:
         entries = [
             f'[[broker]]\nid = "{name}"\naddress = "{addresses[name]}"\npeer_address = "{peers[name]}"\n'
-            f'data = "{self.folder}/{name}"\n'
-            for name in self.names
+            f'data = "{self.folder}/{name}"\n' + ("spare = true\n" if name in self.spares else "")
+            for name in self.addresses
         ]
         path.write_text(self._scheme + "".join(entries) + self._rest)
 

@@ -12,7 +12,16 @@ from holdfast.codec import Registry
 from holdfast.kernel.messages import Message
 from holdfast.model.event import Event, encode_batch, encode_event
 from holdfast.protocols.cursors import messages as log
-from holdfast.protocols.operating.messages import Inspect, Inspected, LeadershipMoved, LinkReport, MoveLeadership
+from holdfast.protocols.operating.messages import (
+    ChangeGroup,
+    GroupAction,
+    GroupChangeBegun,
+    Inspect,
+    Inspected,
+    LeadershipMoved,
+    LinkReport,
+    MoveLeadership,
+)
 from holdfast.protocols.paxos import messages as paxos
 from holdfast.protocols.paxos.membership import GroupMember, Membership
 from holdfast.protocols.paxos.settings import Protocol
@@ -51,6 +60,7 @@ MESSAGE_EXAMPLES: list[Message] = [
     messages.SessionRefused(Refusal.SUPERSEDED, "another client"),
     messages.SessionClosed(),
     messages.Redirect(("b3:7411", "b4:7411")),
+    messages.AlternatesChanged(("b4:7411",)),
     messages.Subscribed(10),
     messages.SubscribeRefused(11, Refusal.FILTER, "no filter", 5, "a literal"),
     messages.Unsubscribed(12),
@@ -68,6 +78,8 @@ MESSAGE_EXAMPLES: list[Message] = [
     Inspected(3, "b1", 4, 5, {"sessions": 6}, {"scheme": "tree"}, 7, (LinkReport("client:a", "client", 8, 9, 10),)),
     MoveLeadership(3, "r2"),
     LeadershipMoved(3, "r2", "no"),
+    ChangeGroup(7, GroupAction.REPLACE, "b4", "c4:1", "p4:1", "b2", "fast"),
+    GroupChangeBegun(7, "b2 is on its way out"),
     log.OpenCursor(1, "risk", "price > 1", 5, True, 100, 2, 7, 6),
     log.CursorOpened(1, 2, 3, 4),
     log.CursorRefused(1, Refusal.POSITION_GONE, "gone", 2, "a name", 9),

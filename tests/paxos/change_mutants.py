@@ -109,11 +109,6 @@ def _membership_stays_out_of_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replica_module, "make_state", make)
 
 
-def _takes_any_ballot(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is behind prepares a ballot of the epoch that it heard of."""
-    monkeypatch.setattr(Replica, "_is_outdated", lambda self, out: False)
-
-
 MUTANTS = [
     Mutant("a ballot outlives its voters", 0, _same_ballot),
     Mutant("a change is not on the disk before votes of its epoch", 0, _no_snapshot),
@@ -124,5 +119,4 @@ MUTANTS = [
     Mutant("leaders of all epochs are followed", 0, _any_epoch),
     Mutant("two changes at a time", 0, _two_at_a_time),
     Mutant("a snapshot does not say who is a member", 0, _membership_stays_out_of_snapshots),
-    Mutant("a replica that is behind takes a ballot of a later epoch", 0, _takes_any_ballot),
 ]

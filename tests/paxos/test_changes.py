@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from holdfast.errors import NotAMember
+from holdfast.protocols.paxos.ballots import next_ballot
 from holdfast.protocols.paxos.formation import Standing
 from holdfast.protocols.paxos.membership import Cancel, Change, ChangeProtocol, Leave
-from holdfast.protocols.paxos.messages import Accept, Entry, Learn, Vote
+from holdfast.protocols.paxos.messages import Accept, AskDecided, Canvass, CanvassAnswer, Entry, Learn, Prepare, Vote
 from holdfast.protocols.paxos.settings import Protocol
 from tests.paxos.bench import Bench, messages
 from tests.paxos.group import Group
@@ -229,3 +230,14 @@ def test_a_second_change_is_refused_while_one_is_under_way() -> None:
     assert bench.replica.change(Leave("r2"), bench.out) == ""
     assert bench.replica.change(Leave("r1"), bench.out) == "leave r2 already"
     assert "does not lead" in Bench().replica.change(Leave("r1"), bench.out)
+
+
+def test_a_replica_that_hears_of_other_voters_asks_for_what_it_lacks_and_wants_no_ballot_of_theirs() -> None:
+    bench = Bench()
+    bench.meet()
+    canvass = messages(bench.fire("patience", 2_000), Canvass)[0]
+    later = CanvassAnswer(canvass.ballot, False, next_ballot(0, 1, 1))
+    assert {ask.first for ask in messages(bench.say("r1", later), AskDecided)} == {1}
+    sent = bench.fire("patience", 5_000) + bench.say("r2", CanvassAnswer(canvass.ballot, True))
+    assert messages(sent, Canvass) == messages(sent, Prepare) == []
+    assert bench.replica.acceptor.promised == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
@@ -17,11 +17,13 @@ from holdfast.protocols.cursors.deliveries import DeliverySettings
 from holdfast.protocols.cursors.host import LogHost, RetentionSettings
 from holdfast.protocols.cursors.refill import Refill
 from holdfast.protocols.operating.desk import OperatorDesk
+from holdfast.protocols.operating.messages import ChangeGroup, GroupAction
 from holdfast.protocols.operating.operator import Operator
 from holdfast.protocols.paxos import snapshots
 from holdfast.protocols.paxos.formation import STREAM as FORMATION_STREAM
+from holdfast.protocols.paxos.membership import AddLearner, Cancel, Change, ChangeProtocol, Leave, Remove
 from holdfast.protocols.paxos.replica import Replica
-from holdfast.protocols.paxos.settings import PaxosSettings
+from holdfast.protocols.paxos.settings import PaxosSettings, Protocol
 from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.application_asker import ApplicationAsker
 from holdfast.protocols.sessions.application_desk import ApplicationDesk
@@ -125,7 +127,30 @@ def make_replica(
     # The replica comes first: it proposes what the turn asked for.
     node = Assembly([*replica.parts, log, refill, host, direct, ApplicationDesk(core, replica, host), desk])
     desk.measure_node, desk.more_facts, desk.transfer = node.measure, replica.facts, replica.transfer
+    desk.change = lambda asked, out: _change(replica, asked, out)
     return node
+
+
+def _change(replica: Replica, asked: ChangeGroup, out: Outbox) -> str:
+    """What an operator asks for, as the group's log has it. Gives what is against it."""
+    change: Change
+    match asked.action:
+        case GroupAction.ADD | GroupAction.REPLACE:
+            change = AddLearner(asked.id, asked.peer_address, asked.address, "", asked.replaces)
+        case GroupAction.REMOVE:
+            member = replica.roster.find(asked.id)
+            learns = member is not None and not member.votes
+            change = Remove(asked.id) if learns else Leave(asked.id)
+        case GroupAction.CANCEL:
+            change = Cancel()
+        case GroupAction.PROTOCOL:
+            known = [protocol.value for protocol in Protocol]
+            if asked.protocol not in known:
+                return f"there is no protocol {asked.protocol!r}; there is {', '.join(known)}"
+            change = ChangeProtocol(Protocol(asked.protocol))
+        case _:
+            assert_never(asked.action)
+    return replica.change(change, out)
 
 
 def make_operator(address: str) -> Assembly:

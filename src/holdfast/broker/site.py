@@ -11,6 +11,7 @@
     address = "127.0.0.1:7411"
     peer_address = "127.0.0.1:7511"   # for other brokers; absent: it takes no other brokers
     data = "var/b1"                   # absent: the broker keeps nothing over a restart
+    spare = false                     # of a group: true is no member yet; `holdfast group add` makes it one
     [limits]                          # all optional
     backlog_events = 10000
     [retention]                       # of events in the log
@@ -43,6 +44,7 @@ TREE, PAXOS = "tree", "paxos"
 SCHEMES = (TREE, PAXOS)
 # Four survive no more failures than three; but fast rounds go on with one of them down.
 GROUP_SIZES = (1, 3, 4, 5, 7, 9)
+_BROKER = {"id": str, "address": str, "peer_address": str, "data": str, "spare": bool}
 PIPELINE_MAX = 1_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):([0-9]{1,5})")
@@ -58,6 +60,7 @@ class BrokerEntry(msgspec.Struct, frozen=True, kw_only=True):
     address: str = DEFAULT_ADDRESS
     peer_address: str = ""
     data: str = ""
+    spare: bool = False
 
     @property
     def durable(self) -> bool:
@@ -103,8 +106,17 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def members(self) -> tuple[Member, ...]:
-        """The replicas of a group, in the order of the file, which is that of their places."""
-        return tuple(Member(entry.id, entry.peer_address, entry.address) for entry in self.brokers)
+        """The replicas that a group begins with, in the order of the file, which is that of their places."""
+        return tuple(_member(entry) for entry in self.brokers if not entry.spare)
+
+    @property
+    def spares(self) -> tuple[Member, ...]:
+        """Those that may be added to it later."""
+        return tuple(_member(entry) for entry in self.brokers if entry.spare)
+
+
+def _member(entry: BrokerEntry) -> Member:
+    return Member(entry.id, entry.peer_address, entry.address)
 
 
 def site_from_toml(text: str, where: str) -> Site:
@@ -162,7 +174,13 @@ class _Reader:
                 self.refuse(f"{key!r} is not known{place}; known are {', '.join(allowed)}", key, occurrence)
             wanted = allowed[key]
             if type(value) is not wanted:
-                kind = {str: "a text", int: "a whole number", dict: "a table", list: "an array of tables"}[wanted]
+                kind = {
+                    str: "a text",
+                    int: "a whole number",
+                    bool: "true or false",
+                    dict: "a table",
+                    list: "an array of tables",
+                }[wanted]
                 self.refuse(f"{key!r} is {value!r}, and has to be {kind}", key, occurrence)
 
     def check_name(self, key: str, value: str, occurrence: int = 0) -> None:
@@ -191,7 +209,7 @@ class _Reader:
         for place, table in enumerate(tables):
             if not isinstance(table, dict):
                 self.refuse("'broker' is an array of tables: write [[broker]]", "broker")
-            self.allow(table, "broker", {"id": str, "address": str, "peer_address": str, "data": str}, place)
+            self.allow(table, "broker", _BROKER, place)
             if "id" not in table:
                 self.refuse("a broker has an id", "broker", place)
             self.check_name("id", table["id"], place)
@@ -209,17 +227,21 @@ class _Reader:
                     if address and address in (other.address, other.peer_address):
                         self.refuse(f"two brokers have the address {address!r}", key, place)
             entries.append(entry)
+        spare = next((place for place, entry in enumerate(entries) if entry.spare), None)
         if scheme == PAXOS:
             self._check_group(entries)
+        elif spare is not None:
+            self.refuse(f"the scheme {scheme!r} has no spares", "spare")
         elif len(entries) > 1:
             problem = f"the site has {len(entries)} brokers; the scheme 'tree' takes one until routing is built"
             self.refuse(problem, "broker", 1)
         return tuple(entries)
 
     def _check_group(self, entries: list[BrokerEntry]) -> None:
-        if len(entries) not in GROUP_SIZES:
+        members = [entry for entry in entries if not entry.spare]
+        if len(members) not in GROUP_SIZES:
             sizes = ", ".join(map(str, GROUP_SIZES))
-            self.refuse(f"the group has {len(entries)} replicas, and has to have one of {sizes}", "broker")
+            self.refuse(f"the group has {len(members)} replicas, and has to have one of {sizes}", "broker")
         for place, entry in enumerate(entries):
             if not entry.data:
                 self.refuse(f"replica {entry.id!r} has no data: its votes must outlive it", "broker", place)

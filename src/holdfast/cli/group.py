@@ -1,4 +1,4 @@
-"""`holdfast group`: who leads a group of replicas, and letting another one lead."""
+"""`holdfast group`: who leads a group of replicas, letting another one lead, and changing the group while it serves."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from typing import NamedTuple
 
+from holdfast.cli import group_changes
+from holdfast.cli.group_leader import find_leader, nobody
 from holdfast.cli.main import CHECK_FAILED, OK, UsageError
 from holdfast.cli.subscribe import DEFAULT_URL
 from holdfast.client.operator import BrokerDesk
 from holdfast.client.url import SCHEME, addresses_of
-from holdfast.protocols.operating.messages import Inspected
 from holdfast.protocols.operating.operator import Unreachable
 from holdfast.runtime import loop
 from holdfast.runtime.site_file import read_site
@@ -22,17 +22,16 @@ EXAMPLES = """\
 examples:
   holdfast group leader site.toml             who leads
   holdfast group transfer site.toml --to r2   let r2 lead
+  holdfast group members site.toml            who belongs to it, and what is under way
+  holdfast group add site.toml --id r4        take in r4, which runs, with an empty folder, and is `spare` in the file
+  holdfast group replace site.toml --id r2 --by r4
+  holdfast group remove site.toml --id r2
+  holdfast group protocol site.toml --to fast
 
-exit code 1 if nobody leads, or if the other replica does not come to lead
+exit code 1 if nobody leads, or if what was asked for does not come about
 """
 LOOK_EVERY_S = 0.05
 MOVED_WITHIN_S = 5.0
-
-
-class Leader(NamedTuple):
-    name: str
-    address: str
-    desk: BrokerDesk
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,12 +41,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     leader = verbs.add_parser("leader", help="print who leads, and where")
     transfer = verbs.add_parser("transfer", help="let another replica lead; clients go on with it")
     transfer.add_argument("--to", metavar="ID", default="", help="which (default: the one that is furthest)")
-    for verb, show in ((leader, _leader), (transfer, _transfer)):
+    members = verbs.add_parser("members", help="print who belongs to the group, and what is under way")
+    shows = [(leader, _leader), (transfer, _transfer), (members, _members)]
+    shows += [(verb, group_changes.carry_out) for verb in group_changes.add_verbs(verbs)]
+    for verb, show in shows:
         verb.add_argument("where", metavar="SITE|URL", nargs="?", default=DEFAULT_URL, help=f"default {DEFAULT_URL}")
         verb.set_defaults(run=_run, show=show)
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    arguments.site = None
     if arguments.where.startswith(SCHEME):
         addresses: Sequence[str] = addresses_of(arguments.where)
     else:
@@ -55,6 +58,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if not site.is_group:
             raise UsageError(f"{arguments.where} describes no group: its scheme is {site.scheme.kind!r}, not 'paxos'")
         addresses = [entry.address for entry in site.brokers]
+        arguments.site = site
     return loop.run(_with_desks(addresses, arguments))
 
 
@@ -65,50 +69,29 @@ async def _with_desks(addresses: Sequence[str], arguments: argparse.Namespace) -
         return code
 
 
-async def _find(desks: Sequence[BrokerDesk]) -> tuple[Leader | None, list[str]]:
-    """The leader of the highest ballot among those who think that they lead; and what is to be said if there is none.
-    One that stood still for a while may think so too, in an older ballot."""
-    answers = await asyncio.gather(*(desk.inspect(0) for desk in desks))
-    found: list[tuple[int, Leader]] = []
-    problems = []
-    for desk, answer in zip(desks, answers, strict=True):
-        if isinstance(answer, Unreachable):
-            problems.append(f"{desk.address}: {answer.reason}")
-        elif answer.facts.get("scheme") != "paxos":
-            problems.append(f"{desk.address}: {answer.broker} is no member of a group")
-        elif answer.measures["replica_is_leading"]:
-            found.append((answer.measures["replica_ballot"], Leader(answer.broker, desk.address, desk)))
-        else:
-            problems.append(f"{desk.address}: {answer.broker} does not lead{_follows(answer)}")
-    return max(found)[1] if found else None, problems
-
-
-def _follows(answer: Inspected) -> str:
-    leader = answer.facts.get("leader", "")
-    standing = {"unknown": "its group is not formed yet", "wiped": "it takes no part: its disk is another one"}
-    role = answer.facts["role"]
-    return f", it follows {leader}" if leader else f": {standing.get(role, f'it is {role}')}"
-
-
-def _nobody(problems: Sequence[str]) -> int:
-    print("nobody leads", file=sys.stderr)
-    for problem in problems:
-        print(f"  {problem}", file=sys.stderr)
-    return CHECK_FAILED
-
-
 async def _leader(desks: Sequence[BrokerDesk], arguments: argparse.Namespace) -> int:
-    leader, problems = await _find(desks)
+    leader, problems = await find_leader(desks)
     if leader is None:
-        return _nobody(problems)
+        return nobody(problems)
     print(f"{leader.name} at {leader.address}")
     return OK
 
 
-async def _transfer(desks: Sequence[BrokerDesk], arguments: argparse.Namespace) -> int:
-    leader, problems = await _find(desks)
+async def _members(desks: Sequence[BrokerDesk], arguments: argparse.Namespace) -> int:
+    leader, problems = await find_leader(desks)
     if leader is None:
-        return _nobody(problems)
+        return nobody(problems)
+    print(f"members: {leader.facts['members']}; {leader.name} leads; protocol: {leader.facts['protocol']}")
+    for name in ("change", "change_problem", "problem"):
+        if name in leader.facts:
+            print(f"{name.replace('_', ' ')}: {leader.facts[name]}")
+    return OK
+
+
+async def _transfer(desks: Sequence[BrokerDesk], arguments: argparse.Namespace) -> int:
+    leader, problems = await find_leader(desks)
+    if leader is None:
+        return nobody(problems)
     moved = await leader.desk.move_leadership(arguments.to)
     if isinstance(moved, Unreachable):
         print(f"{leader.name}: {moved.reason}", file=sys.stderr)
@@ -118,7 +101,7 @@ async def _transfer(desks: Sequence[BrokerDesk], arguments: argparse.Namespace) 
         return CHECK_FAILED
     deadline = asyncio.get_running_loop().time() + MOVED_WITHIN_S
     while asyncio.get_running_loop().time() < deadline:
-        now, _ = await _find(desks)
+        now, _ = await find_leader(desks)
         if now is not None and now.name == moved.to:
             print(f"{moved.to} leads at {now.address}, in place of {leader.name}")
             return OK

@@ -19,6 +19,7 @@ from holdfast.client.operator import BrokerDesk
 from holdfast.client.url import SCHEME, addresses_of
 from holdfast.protocols.operating.messages import Inspected
 from holdfast.protocols.operating.operator import Unreachable
+from holdfast.protocols.paxos.ballots import readable
 from holdfast.runtime import loop
 from holdfast.runtime.site_file import read_site
 
@@ -151,8 +152,9 @@ def _group(rows: Sequence[dict[str, Any]]) -> str:
     lines = [["replica", "role", "ballot", "slots", "behind", "undecided", "hears", "elections"]]
     for row in rows:
         measures = row["measures"]
-        numbers = ["ballot", "slots_executed", "slots_behind", "slots_undecided", "peers", "elections_total"]
-        lines.append([row["broker"], row["role"], *(f"{measures[f'replica_{name}']:,}" for name in numbers)])
+        numbers = ["slots_executed", "slots_behind", "slots_undecided", "peers", "elections_total"]
+        ballot = readable(measures["replica_ballot"])
+        lines.append([row["broker"], row["role"], ballot, *(f"{measures[f'replica_{name}']:,}" for name in numbers)])
     leading = [row for row in rows if row["measures"]["replica_is_leading"]]
     unformed = [row for row in rows if row["role"] == "unknown"]
     if not leading and len(unformed) == len(rows):
@@ -169,8 +171,14 @@ def _group(rows: Sequence[dict[str, Any]]) -> str:
         wiped = ", ".join(row["broker"] for row in rows if row["role"] == "wiped")
         verdict += "\n" + paint(f"{wiped}: its disk is not the one that it voted with; it takes no part", "red")
     for row in rows:
+        if "change" in row and row in leading:
+            verdict += f"\n{row['change']}"
+    problems: dict[str, list[str]] = {}
+    for row in rows:
         if "problem" in row:
-            verdict += "\n" + paint(f"{row['broker']}: {row['problem']}", "red")
+            problems.setdefault(row["problem"], []).append(row["broker"])
+    for problem, brokers in problems.items():
+        verdict += "\n" + paint(f"{', '.join(brokers)}: {problem}", "red")
     return f"\n{table(lines)}\n{verdict}\n"
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from holdfast.broker.assembly import make_operator
 from holdfast.kernel.links import Role
-from holdfast.protocols.operating.messages import Inspected, LeadershipMoved
-from holdfast.protocols.operating.operator import AskBroker, AskToMove, Unreachable
+from holdfast.protocols.operating.messages import GroupChangeBegun, Inspected, LeadershipMoved
+from holdfast.protocols.operating.operator import AskBroker, Asked, AskToChange, AskToMove, Unreachable
 from holdfast.runtime.runner import NodeRunner
 
 
@@ -40,7 +40,11 @@ class BrokerDesk:
         """Asks the leader of a group to let another replica lead."""
         return await self._ask(AskToMove(to))  # type: ignore[no-any-return]
 
-    async def _ask(self, command: AskBroker | AskToMove) -> Any:
+    async def change_group(self, change: AskToChange) -> GroupChangeBegun | Unreachable:
+        """Asks the leader of a group to change it; it takes a while after that."""
+        return await self._ask(change)  # type: ignore[no-any-return]
+
+    async def _ask(self, command: Asked) -> Any:
         if self._runner is None:
             self._runner = NodeRunner(
                 f"operator-{secrets.token_hex(4)}",

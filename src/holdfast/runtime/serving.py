@@ -117,7 +117,7 @@ async def _start(
         hosting=site.hosting,
     )
     application = None if make_application is None else make_application()
-    group = PaxosSettings(entry.id, site.members, site.scheme.protocol, site.scheme.pipeline)
+    group = PaxosSettings(entry.id, site.members, site.scheme.protocol, site.scheme.pipeline, spares=site.spares)
 
     def make(rng: Random, streams: StoredStreams) -> Node:
         try:

@@ -9,7 +9,15 @@ from holdfast.kernel.inputs import LinkDown, LinkUp, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import NOW, Outbox
-from holdfast.protocols.operating.messages import Inspect, Inspected, LeadershipMoved, LinkReport, MoveLeadership
+from holdfast.protocols.operating.messages import (
+    ChangeGroup,
+    GroupChangeBegun,
+    Inspect,
+    Inspected,
+    LeadershipMoved,
+    LinkReport,
+    MoveLeadership,
+)
 
 OPERATORS: Final = frozenset({Role.OPERATOR})
 NO_GROUP: Final = "this broker is no member of a group"
@@ -18,15 +26,18 @@ LINKS_MAX: Final = 1_000  # in one answer, whatever is asked for
 
 class OperatorDesk:
     """`measure_node` gives the node's measures, `facts` and `more_facts` what there is to say in words. `transfer` lets
-    another replica lead, and gives its name, or what is against it."""
+    another replica lead, and gives its name, or what is against it; `change` begins a change of the group, likewise."""
 
     name: ClassVar[str] = "desk"
-    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys((Inspect, MoveLeadership), OPERATORS)
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
+        (Inspect, MoveLeadership, ChangeGroup), OPERATORS
+    )
 
     def __init__(self, broker: str, facts: Mapping[str, str]) -> None:
         self.measure_node: Callable[[], dict[str, int]] = dict
         self.more_facts: Callable[[], dict[str, str]] = dict
         self.transfer: Callable[[str, Outbox], tuple[str, str]] = lambda to, out: (to, NO_GROUP)
+        self.change: Callable[[ChangeGroup, Outbox], str] = lambda change, out: NO_GROUP
         self._broker = broker
         self._facts = dict(facts)
         self._incarnation = 0
@@ -67,3 +78,6 @@ class OperatorDesk:
     def on_move_leadership(self, peer: str, move: MoveLeadership, out: Outbox) -> None:
         to, problem = self.transfer(move.to, out)
         out.send(peer, LeadershipMoved(move.request, to, problem), after=NOW)
+
+    def on_change_group(self, peer: str, change: ChangeGroup, out: Outbox) -> None:
+        out.send(peer, GroupChangeBegun(change.request, self.change(change, out)), after=NOW)

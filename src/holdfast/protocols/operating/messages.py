@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+
 import msgspec
 
 from holdfast.kernel.messages import NOMINAL_WEIGHT, Message
@@ -55,4 +57,39 @@ class LeadershipMoved(Message, frozen=True):
     problem: str = ""
 
 
-OPERATING_MESSAGES: dict[int, type[Message]] = {40: Inspect, 41: Inspected, 42: MoveLeadership, 43: LeadershipMoved}
+class GroupAction(enum.Enum):
+    ADD = "add"
+    REPLACE = "replace"
+    REMOVE = "remove"
+    CANCEL = "cancel"
+    PROTOCOL = "protocol"
+
+
+class ChangeGroup(Message, frozen=True):
+    """To the leader of a group: add the replica `id`, which others find at `peer_address` and clients at `address`;
+    remove it; put it in the place of `replaces`; give up what has begun; or change the `protocol`."""
+
+    request: int
+    action: GroupAction
+    id: str = ""
+    address: str = ""
+    peer_address: str = ""
+    replaces: str = ""
+    protocol: str = ""
+
+
+class GroupChangeBegun(Message, frozen=True):
+    """The change is under way, as `facts` of the leader tell; or why it is not."""
+
+    request: int
+    problem: str = ""
+
+
+OPERATING_MESSAGES: dict[int, type[Message]] = {
+    40: Inspect,
+    41: Inspected,
+    42: MoveLeadership,
+    43: LeadershipMoved,
+    44: ChangeGroup,
+    45: GroupChangeBegun,
+}

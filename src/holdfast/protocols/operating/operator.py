@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import ClassVar, Final, assert_never
 
 import msgspec
 
@@ -11,7 +11,15 @@ from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Requested, S
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import NOW, Outbox
-from holdfast.protocols.operating.messages import Inspect, Inspected, LeadershipMoved, MoveLeadership
+from holdfast.protocols.operating.messages import (
+    ChangeGroup,
+    GroupAction,
+    GroupChangeBegun,
+    Inspect,
+    Inspected,
+    LeadershipMoved,
+    MoveLeadership,
+)
 
 BROKERS: Final = frozenset({Role.BROKER})
 
@@ -28,6 +36,20 @@ class AskToMove(msgspec.Struct, frozen=True, gc=False):
     to: str = ""
 
 
+class AskToChange(msgspec.Struct, frozen=True, gc=False):
+    """A request of the application: change the group. The fields are those of `ChangeGroup`."""
+
+    action: GroupAction
+    id: str = ""
+    address: str = ""
+    peer_address: str = ""
+    replaces: str = ""
+    protocol: str = ""
+
+
+Asked = AskBroker | AskToMove | AskToChange
+
+
 class Unreachable(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
@@ -36,13 +58,15 @@ class Operator:
     """A part, and all of an operator's node. It tries once: whoever asks may ask again."""
 
     name: ClassVar[str] = "operator"
-    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys((Inspected, LeadershipMoved), BROKERS)
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
+        (Inspected, LeadershipMoved, GroupChangeBegun), BROKERS
+    )
 
     def __init__(self, address: str) -> None:
         self._address = address
         self._broker = ""
         self._failure = ""
-        self._waiting: dict[int, AskBroker | AskToMove] = {}
+        self._waiting: dict[int, Asked] = {}
 
     def on_started(self, started: Started, out: Outbox) -> None:
         out.connect("", self._address)
@@ -57,10 +81,17 @@ class Operator:
 
     def _ask(self, request: int, out: Outbox) -> None:
         asked = self._waiting[request]
-        if isinstance(asked, AskBroker):
-            out.send(self._broker, Inspect(request, asked.links), after=NOW)
-        else:
-            out.send(self._broker, MoveLeadership(request, asked.to), after=NOW)
+        message: Message
+        match asked:
+            case AskBroker():
+                message = Inspect(request, asked.links)
+            case AskToMove():
+                message = MoveLeadership(request, asked.to)
+            case AskToChange():
+                message = ChangeGroup(request, *msgspec.structs.astuple(asked))
+            case _:
+                assert_never(asked)
+        out.send(self._broker, message, after=NOW)
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
         self._broker = up.peer
@@ -70,6 +101,10 @@ class Operator:
     def on_inspected(self, peer: str, inspected: Inspected, out: Outbox) -> None:
         if self._waiting.pop(inspected.request, None) is not None:
             out.complete(inspected.request, inspected)
+
+    def on_group_change_begun(self, peer: str, begun: GroupChangeBegun, out: Outbox) -> None:
+        if self._waiting.pop(begun.request, None) is not None:
+            out.complete(begun.request, begun)
 
     def on_leadership_moved(self, peer: str, moved: LeadershipMoved, out: Outbox) -> None:
         if self._waiting.pop(moved.request, None) is not None:

@@ -35,6 +35,11 @@ def epoch_of(ballot: int) -> int:
     return ballot // EPOCH
 
 
+def readable(ballot: int) -> str:
+    """For people: the epoch, the count and the place."""
+    return f"{epoch_of(ballot)}.{ballot % EPOCH // PLACES}.{place_of(ballot)}"
+
+
 def round_of(ballot: int, fast: bool) -> Round:
     return ballot, not fast
 

@@ -11,7 +11,7 @@ import msgspec
 from holdfast.kernel.outbox import Outbox
 from holdfast.protocols.paxos.ballots import quorum
 from holdfast.protocols.paxos.liveness import Liveness
-from holdfast.protocols.paxos.membership import AddLearner, Change, Promote, Remove, changed, objection
+from holdfast.protocols.paxos.membership import AddLearner, Cancel, Change, Promote, Remove, changed, objection
 from holdfast.protocols.paxos.peers import Peers
 from holdfast.protocols.paxos.roster import Roster
 from holdfast.protocols.paxos.settings import PaxosSettings
@@ -32,6 +32,9 @@ class Changing:
     def ask(self, change: Change, out: Outbox) -> str:
         """An operator wants a change: what is against it, or nothing, and it is under way. The disk of a replica that
         is to be added is not known yet: it is dialled, and says which it has."""
+        if isinstance(change, Cancel) and self._wanted is not None:
+            self.give_up("given up by an operator")
+            return ""
         if self._wanted is not None:
             return f"{self._describe(self._wanted)} already"
         told = msgspec.structs.replace(change, disk="?") if isinstance(change, AddLearner) else change

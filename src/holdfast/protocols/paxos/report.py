@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.protocols.paxos.ballots import tolerated
+from holdfast.protocols.paxos.formation import Standing
 from holdfast.protocols.paxos.proposer import Phase
 from holdfast.protocols.paxos.settings import Protocol
 
@@ -38,12 +39,9 @@ def measures(replica: Replica) -> dict[str, int]:
 
 
 def facts(replica: Replica) -> dict[str, str]:
-    phase = Phase.LEADING if replica.is_leading else replica.proposer.phase
-    role = phase if replica.peers.is_formed else replica.peers.formation.standing
     membership = replica.roster.membership
-    learns = replica.peers.is_formed and not replica.roster.is_voter
     told = {
-        "role": "learning" if learns else role.value,
+        "role": _role(replica),
         "leader": replica.liveness.leader,
         "protocol": membership.protocol.value,
     }
@@ -58,6 +56,15 @@ def facts(replica: Replica) -> dict[str, str]:
     if replica.peers.is_formed and replica.roster.difference:
         differs.append(replica.roster.difference)
     return {**told, "problem": "; ".join(differs)} if differs else told
+
+
+def _role(replica: Replica) -> str:
+    standing = replica.peers.formation.standing
+    if standing is Standing.FORMED:
+        phase = Phase.LEADING if replica.is_leading else replica.proposer.phase
+        return phase.value if replica.roster.is_voter else "learning"
+    is_founder = any(member.name == replica.settings.name for member in replica.settings.members)
+    return "spare" if standing is Standing.UNKNOWN and not is_founder else standing.value
 
 
 def not_leading(replica: Replica) -> str:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from random import Random
 
 REDIRECTS_MAX = 5
+KNOWN_MAX = 32  # addresses: beyond that, older ones that brokers told of are forgotten
 
 
 class Addresses:
@@ -18,6 +19,7 @@ class Addresses:
     def __init__(self, given: tuple[str, ...], pause_min: int, pause_max: int, rng: Random) -> None:
         require(given, "a client has an address to connect to")
         self._known = list(given)
+        self._given = len(self._known)
         self._next = 0
         self._failures = 0
         self._redirects = 0
@@ -33,7 +35,12 @@ class Addresses:
         return len(self._known) > 1
 
     def learn(self, addresses: tuple[str, ...]) -> None:
+        """Those that were told of come and go with a group's members; the ones that were given stay."""
         self._known += [address for address in addresses if address not in self._known]
+        while len(self._known) > max(KNOWN_MAX, self._given + len(addresses)):
+            gone = next(n for n in range(self._given, len(self._known)) if self._known[n] not in addresses)
+            del self._known[gone]
+            self._next = self._next % len(self._known)
 
     def redirect(self, addresses: tuple[str, ...]) -> bool:
         """Turns to where a broker sent us. False if there is nowhere, or it has been too often."""

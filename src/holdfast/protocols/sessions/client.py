@@ -32,6 +32,7 @@ from holdfast.protocols.sessions.addresses import Addresses
 from holdfast.protocols.sessions.conversation import Companion, Conversation, Phase
 from holdfast.protocols.sessions.direct import DirectLinks
 from holdfast.protocols.sessions.messages import (
+    AlternatesChanged,
     CloseSession,
     OpenDirect,
     Ping,
@@ -55,7 +56,7 @@ class ClientSession:
 
     name: ClassVar[str] = "client"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
-        (SessionOpened, SessionRefused, SessionClosed, Redirect, Pong), frozenset({Role.BROKER})
+        (SessionOpened, SessionRefused, SessionClosed, Redirect, AlternatesChanged, Pong), frozenset({Role.BROKER})
     )
 
     def __init__(
@@ -191,6 +192,11 @@ class ClientSession:
         self._publisher.on_opened(opened, resumed, out)
         out.complete(requests.UNSOLICITED, requests.Connected(self._address, peer, resumed))
         self._subscriber.on_opened(opened.forgotten, resumed, out)
+
+    def on_alternates_changed(self, peer: str, changed: AlternatesChanged, out: Outbox) -> None:
+        if self._conversation.is_open_with(peer):
+            self._addresses.learn(changed.alternates)
+            self._patience.has_choice = self._addresses.are_several
 
     def on_session_refused(self, peer: str, refused: SessionRefused, out: Outbox) -> None:
         if not (self._conversation.is_opening_with(peer) or self._conversation.is_open_with(peer)):

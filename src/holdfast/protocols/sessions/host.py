@@ -29,6 +29,7 @@ from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.messages import (
     Accepted,
     Advertise,
+    AlternatesChanged,
     CloseSession,
     DirectChanged,
     OpenSession,
@@ -67,7 +68,7 @@ CLIENTS: Final = frozenset({Role.CLIENT})
 class _Attachment:
     """A client's link."""
 
-    __slots__ = ("direct", "epoch", "heard_at", "link", "opening")
+    __slots__ = ("alternates", "direct", "epoch", "heard_at", "link", "opening")
 
     def __init__(self, link: int, now: int) -> None:
         self.link = link
@@ -75,6 +76,7 @@ class _Attachment:
         self.opening: OpenSession | None = None
         self.epoch = 0  # 0: no session yet
         self.direct: tuple[str, ...] = ()  # where the client was told that it may publish too
+        self.alternates: tuple[str, ...] = ()  # where it was told that it may go if this broker fails
 
 
 class SessionHost:
@@ -250,6 +252,7 @@ class SessionHost:
             return  # it was opened at the leader; here the client still waits to be told who that is
         session = self._core.sessions[client]
         attachment.direct = direct_addresses(self._core, self._sequencer)
+        attachment.alternates = self._alternates
         self._replies.append((client, self._session_opened(session, opening, attachment.direct)))
         if attachment.epoch == opened.epoch:
             return  # asked twice; what has happened on the link since then stands
@@ -276,12 +279,16 @@ class SessionHost:
             self._settings.publish_window,
             self._core.memory,
             tuple(forgotten),
-            self._sequencer.direct_addresses or self._settings.alternates,
+            self._alternates,
             _refusals(session),
             self.log_id,
             self._core.hosting.window,
             direct,
         )
+
+    @property
+    def _alternates(self) -> tuple[str, ...]:
+        return self._sequencer.direct_addresses or self._settings.alternates
 
     def _tell_direct(self, peer: str, attachment: _Attachment, addresses: tuple[str, ...]) -> None:
         attachment.direct = addresses
@@ -420,7 +427,7 @@ class SessionHost:
 
     def _look_after_links(self, out: Outbox) -> None:
         """Closes links that are silent; says again which subscriptions ended, and anew where else to publish."""
-        addresses = direct_addresses(self._core, self._sequencer)
+        addresses, alternates = direct_addresses(self._core, self._sequencer), self._alternates
         for peer, attachment in self._attached.items():
             if out.now - attachment.heard_at >= self._settings.silent_after:
                 out.disconnect(attachment.link, f"nothing heard for {self._settings.silent_after // SECOND} s")
@@ -428,6 +435,9 @@ class SessionHost:
             elif attachment.epoch:
                 if attachment.direct != addresses:
                     self._tell_direct(peer, attachment, addresses)
+                if attachment.alternates != alternates:
+                    attachment.alternates = alternates
+                    self._replies.append((peer, AlternatesChanged(alternates)))
                 session = self.session(peer)
                 for number, reason in () if session is None else session.ended.items():
                     self._replies.append((peer, SubscriptionEnded(number, reason)))

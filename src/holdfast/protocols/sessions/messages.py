@@ -291,6 +291,12 @@ class Pong(Message, frozen=True):
     """Someone is here."""
 
 
+class AlternatesChanged(Message, frozen=True):
+    """A group has other members now: `alternates` of `SessionOpened`, anew."""
+
+    alternates: tuple[str, ...]
+
+
 class DirectChanged(Message, frozen=True):
     """Publications may go to these addresses too, over direct links; none: to this broker only."""
 
@@ -332,4 +338,5 @@ SESSION_MESSAGES: dict[int, type[Message]] = {
     30: Unadvertised,
     31: ApplicationAnswered,
     32: DirectChanged,
+    33: AlternatesChanged,
 }
