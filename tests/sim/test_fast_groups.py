@@ -1,0 +1,53 @@
+"""Brokers with fast rounds and clients that publish to all of them: all that is promised holds, under faults too."""
+
+from collections import Counter
+
+import msgspec
+import pytest
+
+from holdfast.protocols.paxos.settings import Protocol
+from holdfast.sim.draw import draw_scenario, group_shape
+from holdfast.sim.run import run_scenario
+from holdfast.sim.scenario import Group
+from holdfast.trace import schema
+from holdfast.trace.schema import Row
+from tests.sim.test_direct_groups import quiet
+
+SEEDS = range(1, 16)
+
+
+class _Hops:
+    """Counts the messages of a run, by type."""
+
+    def __init__(self) -> None:
+        self.count: Counter[str] = Counter()
+
+    def see(self, row: Row) -> None:
+        if isinstance(row, schema.Hop):
+            self.count[row.what] += 1
+
+
+@pytest.mark.parametrize("size", [3, 4, 5])
+def test_seeds_of_groups_with_fast_rounds_are_clean(size: int) -> None:
+    hops, delivered = _Hops(), 0
+    shape = group_shape([f"b{number}" for number in range(1, size + 1)], Protocol.FAST, name=f"fast-{size}")
+    for seed in SEEDS:
+        outcome = run_scenario(draw_scenario(seed, shape), sinks=[hops])
+        assert outcome.clean, f"seed {seed}: {outcome.broken or outcome.violations[0]}"
+        delivered += outcome.events_delivered
+    assert delivered > 20 * len(SEEDS)
+    assert hops.count["OpenDirect"] > 2 * len(SEEDS)
+    assert hops.count["FastLearn"] > 50 * len(SEEDS)
+
+
+def test_publications_are_decided_without_the_leaders_word_when_nothing_goes_wrong() -> None:
+    """Classic rounds are for the few that take longer than the leader waits."""
+    asked: dict[Protocol, int] = {}
+    for protocol in (Protocol.BATCH, Protocol.FAST):
+        hops = _Hops()
+        outcome = run_scenario(msgspec.structs.replace(quiet(20), group=Group(protocol=protocol)), sinks=[hops])
+        assert outcome.clean
+        assert outcome.events_delivered == 20
+        assert (hops.count["FastLearn"] > 0) == (protocol is Protocol.FAST)
+        asked[protocol] = hops.count["Accept"]
+    assert 4 * asked[Protocol.FAST] < asked[Protocol.BATCH]
