@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from holdfast.kernel.time import MILLISECOND
+from holdfast.protocols.paxos.membership import ChangeProtocol
 from holdfast.protocols.paxos.settings import Protocol
 from holdfast.sim.network import Adversary
 from tests.paxos.group import Group
@@ -53,6 +54,24 @@ def draw_fast(seed: int, **options: Any) -> Group:
 def play_fast(seed: int, **options: Any) -> Group:
     """Misfortunes, then peace."""
     return play(seed, draw_fast, **options)
+
+
+def play_changing(seed: int, **options: Any) -> Group:
+    """The same, and an operator can't make up his mind about the protocol."""
+
+    def draw(seed: int, **options: Any) -> Group:
+        group = draw_fast(seed, **options)
+        _change_protocol(group)
+        return group
+
+    return play(seed, draw, **options)
+
+
+def _change_protocol(group: Group) -> None:
+    if group.leader():
+        is_fast = group.replicas[group.leader()].roster.membership.protocol is Protocol.FAST
+        group.change(ChangeProtocol(Protocol.BATCH if is_fast else Protocol.FAST))
+    group.simulation.after(group.rng.randint(1, 300) * MILLISECOND, _change_protocol, group)
 
 
 def play_in_peace(seed: int, **options: Any) -> Group:

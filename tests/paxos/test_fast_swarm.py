@@ -7,11 +7,12 @@ from collections import Counter
 import pytest
 
 from holdfast.protocols.paxos.settings import Protocol
-from tests.paxos.fast_swarm import draw_fast, play_fast, play_in_peace, problems
+from tests.paxos.fast_swarm import draw_fast, play_changing, play_fast, play_in_peace, problems
 
 SEEDS = 1_000
 BLOCK = 50
 PEACEFUL_SEEDS = 100
+CHANGING_SEEDS = 100
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
@@ -19,9 +20,20 @@ def test_a_group_with_fast_rounds_keeps_its_promises_under_faults_and_serves_aga
     assert "\n".join(problems(range(first, first + BLOCK))) == ""
 
 
+@pytest.mark.parametrize("first", range(0, CHANGING_SEEDS, BLOCK))
+def test_the_protocol_may_be_changed_while_the_group_runs(first: int) -> None:
+    assert "\n".join(problems(range(first, first + BLOCK), play_changing)) == ""
+
+
 @pytest.mark.parametrize("first", range(0, PEACEFUL_SEEDS, BLOCK))
 def test_in_peace_all_is_answered_that_was_asked_once_and_fast_rounds_come_and_go(first: int) -> None:
     assert "\n".join(problems(range(first, first + BLOCK), play_in_peace)) == ""
+
+
+def test_the_protocol_is_changed_often_in_those_runs() -> None:
+    groups = [play_changing(seed) for seed in range(10, 31, 10)]
+    changes = [max(replica.roster.membership.number for replica in group.replicas.values()) for group in groups]
+    assert sum(changes) > 20
 
 
 def test_the_fast_swarm_draws_every_kind_of_group() -> None:
