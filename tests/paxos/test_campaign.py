@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
 import pytest
 
+from tests.paxos import fast_swarm
 from tests.paxos.swarm import problems
 
 LONG_SEEDS = 100_000
 BLOCK = 250
 
 
-def campaign(seeds: range, jobs: int) -> list[str]:
+def campaign(seeds: range, jobs: int, problems: Callable[[range], list[str]] = problems) -> list[str]:
     """What is wrong, over all seeds; prints how far it is."""
     found: list[str] = []
     done = 0
@@ -34,6 +36,13 @@ def campaign(seeds: range, jobs: int) -> list[str]:
 def test_a_group_keeps_its_promises_in_a_campaign(capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         found = campaign(range(LONG_SEEDS), os.cpu_count() or 1)
+    assert found == []
+
+
+@pytest.mark.long
+def test_a_group_with_fast_rounds_keeps_its_promises_in_a_campaign(capsys: pytest.CaptureFixture[str]) -> None:
+    with capsys.disabled():
+        found = campaign(range(LONG_SEEDS), os.cpu_count() or 1, fast_swarm.problems)
     assert found == []
 
 

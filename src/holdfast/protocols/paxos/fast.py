@@ -183,7 +183,8 @@ class FastRounds:
         """Our own votes are on the disk, and count like anyone's."""
         for slot in slots:
             digest = self._unsafe.pop((ballot, slot))
-            self._count(ballot, slot, self._host.settings.name, digest, out)
+            if epoch_of(ballot) == self._host.roster.epoch:
+                self._count(ballot, slot, self._host.settings.name, digest, out)
         self.counted(ballot, slots, out)
 
     def on_suggest(self, peer: str, suggest: Suggest, out: Outbox) -> None:
