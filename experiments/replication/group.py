@@ -47,7 +47,6 @@ class ReplicaGroup:
         self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(listed, ports[::2], strict=True)}
         self.peers = {name: f"127.0.0.1:{port}" for name, port in zip(listed, ports[1::2], strict=True)}
         self.names, self.spares = listed[:replicas], listed[replicas:]  # members, and those that are none yet
-        self.url = "holdfast://" + ",".join(self.addresses[name] for name in self.names)
         self._log_level = log_level
         self.site = folder / "group.toml"
         self.folder = folder
@@ -59,6 +58,11 @@ class ReplicaGroup:
         self._views: dict[str, Path] = {}  # site files of single replicas
         self._write(self.site, self.addresses, self.peers)
         self.processes: dict[str, subprocess.Popen[str]] = {}
+
+    @property
+    def url(self) -> str:
+        """Where clients find the members."""
+        return "holdfast://" + ",".join(self.addresses[name] for name in self.names)
 
     def _write(self, path: Path, addresses: Mapping[str, str], peers: Mapping[str, str]) -> None:
         entries = [

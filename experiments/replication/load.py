@@ -65,7 +65,7 @@ class Load:
     ) -> None:
         self.records = Records()
         self.pace = pace
-        self._url = url
+        self.url = url
         self._singles = [f"single-{number}" for number in range(1, singles + 1)]
         self._batches = [f"batch-{number}" for number in range(1, batches + 1)]
         self._plain = [f"plain-{number}" for number in range(1, plain + 1)]
@@ -103,7 +103,7 @@ class Load:
 
     # ---------------------------------------------------------------------------------------------------- publishers
     def _connect(self, name: str) -> holdfast.Bus:
-        return holdfast.connect(self._url, name=name, timeout_s=PATIENCE_S)
+        return holdfast.connect(self.url, name=name, timeout_s=PATIENCE_S)
 
     async def _publish_probe(self) -> None:
         number, records = 0, self.records

@@ -46,6 +46,7 @@ async def _scene(group: ReplicaGroup, count: int, rng: random.Random, calm: bool
             faults.append(Fault(LOST if lost else HEALTHY, start, start + LOOK_AFTER))
             await group.caught_up()
             load.check_running()
+        load.url = group.url  # who comes only now finds nobody where the group began
         return await conclude(group, load, faults)
 
 
