@@ -31,7 +31,7 @@ def test_each_of_three_replicas_is_replaced_in_turn_under_load_and_nothing_is_lo
 
 def test_an_operator_changes_a_group_and_is_told_why_when_it_can_not_be(tmp_path: Path) -> None:
     with ReplicaGroup(tmp_path, 3, spares=1) as group:
-        group.start()
+        group.start(*group.names, *group.spares)
         asyncio.run(group.leader())
         assert command(group, "add", "--id", "r4")[0] == 0
         code, said = command(group, "members")
