@@ -1,4 +1,4 @@
-"""All that can happen in one slot: an exhaustive search of Fast Paxos, with the package's rules for picking and voting.
+"""All that can happen in one slot of Fast Paxos, searched exhaustively, with the package's picking rule and acceptor.
 
 Messages are never taken away once they are said, so each may be lost, late, doubled or out of order: who acts takes any
 part of what was said. Acceptors are alike: states that differ only in their names are one state.
@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import combinations, pairwise, product
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from holdfast.protocols.paxos.ballots import NO_ROUND, Round, fast_quorum, may_vote, quorum, round_of
-from holdfast.protocols.paxos.messages import Vote
+from holdfast.kernel.outbox import RecordingOutbox
+from holdfast.protocols.paxos.acceptor import Acceptor as RealAcceptor
+from holdfast.protocols.paxos.ballots import NO_ROUND, Round, fast_quorum, quorum, round_of
+from holdfast.protocols.paxos.messages import AcceptorState, Vote
 from tests.paxos.picking_mistakes import REAL, Rule
 
 T = TypeVar("T")
@@ -73,7 +76,33 @@ Step = tuple[State, int, "int | Cast | Settled"]
 
 
 def real_may_vote(acceptor: Acceptor, asked: Round, value: bytes) -> bool:
-    return may_vote(acceptor.promised, acceptor.cast[-1][0] if acceptor.cast else NO_ROUND, asked)
+    return _real_acceptor_votes(acceptor.promised, acceptor.cast[-1] if acceptor.cast else None, asked, value)
+
+
+@cache
+def _real_acceptor_votes(promised: int, last: Cast | None, asked: Round, value: bytes) -> bool:
+    """Whether the package's acceptor votes, when it comes from the disk with this promise and this vote."""
+    real, out = RealAcceptor(), RecordingOutbox()
+    real.recover([AcceptorState(promised, [_vote(last)] if last else [])])
+    (ballot, classic), vote = asked, msgspec.Raw(value)
+    if classic:
+        real.accept(ballot, SLOT, [vote], out)
+    else:
+        real.accept_fast(ballot, SLOT, vote, out)
+    voted = bool(out.effects)
+    after = (asked, value) if voted else last
+    assert real.votes_from(SLOT) == ([_vote(after)] if after else []), "the next promise tells it"
+    assert real.promised == (max(promised, ballot) if voted else promised)
+    return voted
+
+
+@cache
+def real_may_promise(promised: int, ballot: int) -> bool:
+    real, out = RealAcceptor(), RecordingOutbox()
+    real.recover([AcceptorState(promised, [])])
+    may = real.promise(ballot, out)
+    assert real.promised == max(promised, ballot)
+    return may
 
 
 def real_is_open(leaders: Leaders, ballot: int) -> bool:
@@ -208,7 +237,7 @@ class Exploration:
         if key not in self._acting:
             acceptor, said = self._acceptors.all[number], self._leaders.all[leaders]
             last = self.ballots if self.passing else min(acceptor.promised + 1, self.ballots)
-            promises = range(acceptor.promised + 1, last + 1)
+            promises = [b for b in range(acceptor.promised + 1, last + 1) if real_may_promise(acceptor.promised, b)]
             asked = [(round_of(b, fast=False), leader.value) for b, leader in enumerate(said, 1) if leader]
             opened = [b for b in range(1, self.ballots + 1) if self.protocol.is_open(said, b)]
             asked += [(round_of(b, fast=True), value) for b, value in product(opened, VALUES)]
