@@ -97,6 +97,22 @@ def test_a_replica_that_its_group_has_removed_does_not_start() -> None:
         Bench(streams={"group": [formed], "state": [make_state(7, 0, Ledger().get_state(), others)]})
 
 
+def test_a_replica_of_another_group_is_not_believed() -> None:
+    """By its word we would be no member any more; but it speaks of others."""
+    bench = Bench()
+    bench.meet()
+    others = founders([Member(name, name, name) for name in ("r1", "x", "y")], dict.fromkeys("1xy", DISK), BATCH)
+    later = msgspec.structs.replace(others, number=9, epoch=4)
+    said = msgspec.structs.replace(
+        bench.greeting(confirmed=True), formed=dict.fromkeys(["r1", "x", "y"], DISK), membership=later
+    )
+    bench.say("r1", said)
+    assert standing(bench) is Standing.FORMED
+    assert bench.replica.facts()["problem"] == (
+        "r1 has another site file: it belongs to another group, formed with other disks"
+    )
+
+
 def test_a_replica_keeps_the_limits_that_its_group_was_formed_with() -> None:
     """What it executes again since its snapshot would come out differently."""
     bench = RuledBench()

@@ -154,7 +154,12 @@ class Formation:
             ours, theirs = _rules(ours), _rules(theirs)
         if ours != theirs:
             self.disagreements[peer] = _difference(ours, theirs)
-        return ours == theirs
+            return False
+        if self._confirmed and greeting.membership is not None and greeting.formed != self.disks:
+            # What it says of members is not about us.
+            self.disagreements[peer] = "it belongs to another group, formed with other disks"
+            return False
+        return True
 
     def _is_newcomer(self, peer: str, greeting: Greeting) -> bool:
         """Whether the peer is new to our group, or we are to its."""
