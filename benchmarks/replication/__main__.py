@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,15 +19,16 @@ from benchmarks.replication.measure import Offered, Saturated, offer, running, s
 from benchmarks.replication.paper import OFFERED, PUBLISHERS, REPLICAS
 from benchmarks.replication.report import markdown_lines, text_lines
 from benchmarks.replication.results import PROTOCOLS, ROUNDS, SECONDS, Results
+from benchmarks.replication.zaps import prepare
 
 EVENTS = 96_000  # as many for each of 1, 3, 6, 12 and 24 publishers
 DOCUMENT = Path(__file__).parents[2] / "docs" / "performance.md"
 
 
-def groups_in_turn(number: int) -> list[int]:
+def groups_in_turn(number: int, replicas: Sequence[int] = REPLICAS) -> list[int]:
     """The groups in the order of a round: each round is begun by another."""
-    first = number % len(REPLICAS)
-    return [*REPLICAS[first:], *REPLICAS[:first]]
+    first = number % len(replicas)
+    return [*replicas[first:], *replicas[:first]]
 
 
 def run(arguments: argparse.Namespace) -> Results:
@@ -33,14 +36,16 @@ def run(arguments: argparse.Namespace) -> Results:
     offered: list[Offered] = []
     saturated: list[Saturated] = []
     load_before = os.getloadavg()[0]
-    for number in range(arguments.rounds):
-        _tell(f"round {number + 1} of {arguments.rounds}, load {os.getloadavg()[0]:.1f}")
-        for replicas in groups_in_turn(number):
-            if arguments.only != "saturated":
-                offered += _offer_all(replicas, arguments.protocol, seconds, number, arguments.folder)
-            if arguments.only != "offered":
-                for protocol in PROTOCOLS if replicas > 1 else ("",):
-                    saturated += _saturate_all(replicas, protocol, events, number, arguments.folder)
+    with tempfile.TemporaryDirectory(prefix="holdfast-zaps-") as zaps:
+        prepare(Path(zaps), PUBLISHERS[-1], round(OFFERED[1] * seconds))
+        for number in range(arguments.rounds):
+            _tell(f"round {number + 1} of {arguments.rounds}, load {os.getloadavg()[0]:.1f}")
+            for replicas in groups_in_turn(number):
+                if arguments.only != "saturated":
+                    offered += _offer_all(replicas, arguments.protocol, seconds, number, arguments.folder, zaps)
+                if arguments.only != "offered":
+                    for protocol in PROTOCOLS if replicas > 1 else ("",):
+                        saturated += _saturate_all(replicas, protocol, events, number, arguments.folder)
     return Results(
         machine=description(),
         load_before=load_before,
@@ -53,12 +58,15 @@ def run(arguments: argparse.Namespace) -> Results:
     )
 
 
-def _offer_all(replicas: int, protocol: str, seconds: float, number: int, folder: str | None) -> list[Offered]:
+def _offer_all(
+    replicas: int, protocol: str, seconds: float, number: int, folder: str | None, zaps: str
+) -> list[Offered]:
     runs = []
     with running(replicas, protocol, folder) as url:
-        offer(Job(url, 3, 100.0, 0.5), replicas, number)  # to warm up
+        warm_up = Job(url, 3, 100.0, 0.5, zaps=zaps)
+        offer(warm_up, replicas, number)
         for publishers in PUBLISHERS:
-            runs.append(offer(Job(url, publishers, OFFERED[publishers], seconds), replicas, number))
+            runs.append(offer(Job(url, publishers, OFFERED[publishers], seconds, zaps=zaps), replicas, number))
             _tell(f"  {replicas} replicas, {publishers:2} publishers: p50 {runs[-1].p50_ms:.2f} ms")
     return runs
 

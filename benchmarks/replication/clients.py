@@ -10,18 +10,21 @@ import gc
 import sys
 import time
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import msgspec
 
 import holdfast
 from benchmarks.peers.loads import attributes_of_size
 from benchmarks.peers.process import cpu_seconds, now, say
-from benchmarks.replication.loads import EVENT_BYTES, SUBSCRIBERS, TOPIC, Job, payloads, schedule
+from benchmarks.replication.loads import EVENT_BYTES, SUBSCRIBERS, TOPIC, Job, schedule
+from benchmarks.replication.zaps import prepared
 from holdfast.runtime import loop
 
 QUIET_S = 10.0  # nothing more arrives if nothing has for so long
 START_S = 0.1  # from the word to begin until the first publication may be due
 WARM_UP_EVENTS = 2_000
+WARM_UP_TOPIC = "warm-up"
 
 
 async def _connect_all(stack: AsyncExitStack, job: Job, count: int) -> list[holdfast.Bus]:
@@ -48,9 +51,9 @@ async def _told_to_begin() -> None:
 
 async def _offer(job: Job, buses: list[holdfast.Bus]) -> None:
     plans = list(zip(buses, schedule(job), range(job.publishers), strict=True))
-    contents = [payloads(number, len(due)) for _, due, number in plans]
+    contents = [prepared(Path(job.zaps), number, job.first, len(due)) for _, due, number in plans]
     for bus in buses:
-        await bus.publish({"sent_ns": 0}, topic="warm-up", payload=b"")
+        await bus.publish({"sent_ns": 0}, topic=WARM_UP_TOPIC, payload=b"")
     _settle()
     await _told_to_begin()
     cpu, began_at = cpu_seconds(), now() + int(START_S * 1e9)
@@ -74,19 +77,29 @@ async def _offer(job: Job, buses: list[holdfast.Bus]) -> None:
 async def _saturate(job: Job, buses: list[holdfast.Bus]) -> None:
     attributes = attributes_of_size(EVENT_BYTES)
     each = job.events // job.publishers
+    contents = [prepared(Path(job.zaps), number, job.first, each) if job.zaps else [] for number in range(len(buses))]
     for bus in buses:
-        await bus.publish_many((attributes, TOPIC) for _ in range(WARM_UP_EVENTS // job.publishers))
+        await bus.publish_many((attributes, WARM_UP_TOPIC) for _ in range(WARM_UP_EVENTS // job.publishers))
     _settle()
+
+    async def run(bus: holdfast.Bus, payloads: list[bytes]) -> None:
+        if not job.zaps:
+            await bus.publish_many((attributes, TOPIC) for _ in range(each))
+            return
+        for payload in payloads:
+            await bus.post({"sent_ns": now()}, topic=TOPIC, payload=payload)
+        await bus.flush()
+
     await _told_to_begin()
     cpu, began_at = cpu_seconds(), now()
-    await asyncio.gather(*(bus.publish_many((attributes, TOPIC) for _ in range(each)) for bus in buses))
+    await asyncio.gather(*map(run, buses, contents))
     say(began_at=began_at, ended_at=now(), cpu_s=cpu_seconds() - cpu, late_ns=0)
 
 
 # -------------------------------------------------------------------------------------------------------- subscribing
 async def subscribe(job: Job) -> None:
     latencies: list[int] = []
-    last_at = 0
+    last_at = derived = 0
 
     async def take(events: holdfast.Subscription) -> None:
         nonlocal last_at
@@ -100,16 +113,27 @@ async def subscribe(job: Job) -> None:
             latencies.extend(last_at - int(event.attributes["sent_ns"]) for event in batch)
             left -= len(batch)
 
+    async def follow(events: holdfast.Subscription) -> None:
+        nonlocal derived
+        while batch := await events.take():
+            derived += len(batch)
+
     async with AsyncExitStack() as stack:
         buses = await _connect_all(stack, job, SUBSCRIBERS)
         made = [bus.subscribe(f"topic = '{TOPIC}'", overflow="block") for bus in buses]
         subscriptions = [await stack.enter_async_context(one) for one in made]
+        followers = await _connect_all(stack, job, len(job.follow))
+        followed = [bus.subscribe(wanted) for bus, wanted in zip(followers, job.follow, strict=True)]
+        following = [asyncio.create_task(follow(await stack.enter_async_context(one))) for one in followed]
         _settle()
         say(ready=True)
         cpu, began = cpu_seconds(), time.monotonic()
         await asyncio.gather(*map(take, subscriptions))
         share = (cpu_seconds() - cpu) / (time.monotonic() - began)
-        say(latencies=latencies, last_at=last_at, share=share)
+        for task in following:
+            task.cancel()
+        await asyncio.gather(*following, return_exceptions=True)
+        say(latencies=latencies, last_at=last_at, share=share, derived=derived)
 
 
 def main() -> None:

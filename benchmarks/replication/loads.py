@@ -1,4 +1,4 @@
-"""What publishers offer: when, and what. Everything is drawn with fixed seeds, the same for every group."""
+"""What publishers offer, and when; `zaps.py` has what is in it. It is drawn with fixed seeds, alike for every group."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import random
 import msgspec
 
 TOPIC = "zap"
-LINES_MAX = 200
-LINE_BYTES_MAX = 59
 SUBSCRIBERS = 3
 EVENT_BYTES = 60  # of attributes, in saturated runs
-CHANNELS = ("NRK1", "NRK2", "TV2", "TV2 Zebra", "TVNorge", "MAX", "BBC World", "CNN", "Eurosport", "Discovery")
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -22,6 +19,9 @@ class Job(msgspec.Struct, frozen=True):
     rate: float
     seconds: float
     events: int = 0  # of a saturated run; 0: the load is offered at `rate`
+    zaps: str = ""  # the folder of the publications; in a saturated run "" is for small events
+    first: int = 0  # publication of each publisher's
+    follow: tuple[str, ...] = ()  # filters of subscribers who want what an application derives
 
     @property
     def publications(self) -> int:
@@ -37,17 +37,3 @@ def schedule(job: Job) -> list[list[float]]:
     drawn = random.Random(f"{job.publishers} {job.rate} {job.seconds}")
     due = [(turn + drawn.random()) / job.rate for turn in range(job.publications)]
     return [due[publisher :: job.publishers] for publisher in range(job.publishers)]
-
-
-def payloads(publisher: int, count: int) -> list[bytes]:
-    """Changes of channel, as set-top boxes report them (D4-A11): date, time, address, to and from which channel."""
-    drawn = random.Random(publisher)
-    return [b"\n".join(_line(drawn) for _ in range(drawn.randint(1, LINES_MAX))) for _ in range(count)]
-
-
-def _line(drawn: random.Random) -> bytes:
-    box = drawn.randrange(180_000)
-    address = f"10.{box >> 16}.{box >> 8 & 255}.{box & 255}"
-    to, since = drawn.sample(CHANNELS, 2)
-    moment = f"20:{drawn.randrange(60):02}:{drawn.randrange(60):02}"
-    return f"2026/11/15, {moment}, {address}, {to}, {since}".encode()

@@ -35,6 +35,7 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
     late_ms: float  # how much later than planned a publication was made, in the middle
     publisher_share: float
     subscriber_share: float
+    derived: int = 0  # events of the application, that came to those who follow it
 
 
 class Saturated(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,11 +50,12 @@ class Saturated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextlib.contextmanager
-def running(replicas: int, protocol: str, folder: str | None = None) -> Iterator[str]:
-    """A group that has a leader whom all follow, or one broker without replication; gives its URL."""
+def running(replicas: int, protocol: str, folder: str | None = None, rest: str = "") -> Iterator[str]:
+    """A group that has a leader whom all follow, or one broker without replication; gives its URL. `rest` is more of
+    the site file."""
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-replication-", dir=folder) as data,
-        ReplicaGroup(Path(data), replicas, protocol if replicas > 1 else NO_PROTOCOL, PIPELINE) as group,
+        ReplicaGroup(Path(data), replicas, protocol if replicas > 1 else NO_PROTOCOL, PIPELINE, rest) as group,
     ):
         group.start()
         if replicas > 1:
@@ -92,6 +94,7 @@ def offered(job: Job, replicas: int, number: int, published: dict[str, Any], arr
         late_ms=published["late_ns"] / 1e6,
         publisher_share=_share(published),
         subscriber_share=arrived["share"],
+        derived=arrived.get("derived", 0),
     )
 
 

@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from benchmarks.replication import paper
 from benchmarks.replication.loads import SUBSCRIBERS
-from benchmarks.replication.paper import OFFERED, PRINTED, PUBLISHERS, REPLICAS, Row, Values
-from benchmarks.replication.results import (
-    PROTOCOLS,
-    ROUNDS,
-    SECONDS,
-    Results,
-    best_mean,
-    best_p50,
-    best_per_s,
-    median_p50,
-    median_per_s,
-)
-from benchmarks.replication.tables import (
-    drop_from_fewer_replicas,
-    growth_over_fewer_publishers,
-    growth_over_fewer_replicas,
+from benchmarks.replication.paper import PUBLISHERS
+from benchmarks.replication.results import PROTOCOLS, ROUNDS, SECONDS, Results, best_p50, best_per_s, median_per_s
+from benchmarks.replication.side_by_side import (
+    Table,
+    absolute_tables,
+    against_one_broker,
+    group_name,
+    markdown_table,
+    paper_tables,
+    saturated_table,
 )
 
 BUSY_LOAD = 0.5  # of a core each: what others do there is in the figures then
 IDLE_SHARE = 0.5  # of a core: a client that uses less waits for the brokers, not they for it
-STEPS = tuple(f"{fewer}→{more}" for fewer, more in pairwise(PUBLISHERS))
-
-
-class Table(NamedTuple):
-    title: str
-    columns: Sequence[str]  # without the first, which has no title
-    rows: Sequence[tuple[str, Sequence[str]]]
+SATURATED = "Saturated: events of 60 bytes acknowledged a second, durable at a majority, best round"
 
 
 class Target(NamedTuple):
@@ -49,98 +36,14 @@ class Target(NamedTuple):
         return f"{self.text}: {self.measured}, wanted {self.wanted}: {verdict}{self.remark}"
 
 
-def group_name(replicas: int) -> str:
-    return "1 (not replicated)" if replicas == 1 else str(replicas)
-
-
 # ------------------------------------------------------------------------------------------------------------- tables
 def tables(results: Results) -> Iterator[Table]:
     if results.offered:
-        yield from _absolute(results)
-        latency, per_s = results.offered_values(best_p50), results.offered_values(median_per_s)
-        counts = [f"#p={count}" for count in PUBLISHERS]
-        pairs: Iterable[tuple[str, Sequence[str], Mapping[int, Row], Mapping[int, Row]]] = (
-            ("Table 1, latency: % more than with the next fewer replicas", counts,
-             growth_over_fewer_replicas(latency), PRINTED.latency_1),
-            ("Table 1, throughput: % less than with the next fewer replicas", counts,
-             drop_from_fewer_replicas(per_s), PRINTED.throughput_1),
-            ("Table 2, latency: % more than with the next fewer publishers", STEPS,
-             growth_over_fewer_publishers(latency), PRINTED.latency_2),
-            ("Table 2, throughput: % more than with the next fewer publishers", STEPS,
-             growth_over_fewer_publishers(per_s), PRINTED.throughput_2),
-        )  # fmt: skip
-        for title, columns, ours, theirs in pairs:
-            yield Table(f"{title}; ours, and (the paper's)", columns, _beside(ours, theirs))
+        yield from absolute_tables(results)
+        yield against_one_broker(results)
+        yield from paper_tables(results.offered_values(best_p50), results.offered_values(median_per_s))
     if results.saturated:
-        yield _saturated(results)
-
-
-def _beside(ours: Mapping[int, Row], theirs: Mapping[int, Row]) -> list[tuple[str, list[str]]]:
-    return [
-        (group_name(replicas), [f"{mine:.2f} ({other:.2f})" for mine, other in zip(row, theirs[replicas], strict=True)])
-        for replicas, row in ours.items()
-    ]
-
-
-def _absolute(results: Results) -> Iterator[Table]:
-    columns = [f"#p={count}" for count in PUBLISHERS]
-    best, mean, middle = (results.offered_values(figure) for figure in (best_p50, best_mean, median_p50))
-    rows = [
-        (
-            group_name(replicas),
-            [
-                f"{best[replicas][count]:.2f}, {mean[replicas][count]:.2f}, {middle[replicas][count]:.2f} "
-                f"({_theirs(paper.PRINTED_LATENCY_MS, paper.INFERRED_LATENCY_MS, replicas, count)})"
-                for count in PUBLISHERS
-            ],
-        )
-        for replicas in REPLICAS
-    ]
-    yield Table(
-        "Latency, ms: p50 and mean of the best round, median of all rounds' p50, and (the paper's; ~ is inferred)",
-        columns,
-        rows,
-    )
-    per_s = results.offered_values(median_per_s)
-    rows = [
-        (
-            group_name(replicas),
-            [
-                f"{per_s[replicas][count]:.2f} ({_theirs(paper.PRINTED_PER_S, paper.INFERRED_PER_S, replicas, count)})"
-                for count in PUBLISHERS
-            ],
-        )
-        for replicas in REPLICAS
-    ]
-    offered = [f"#p={count}, {rate:g} offered" for count, rate in OFFERED.items()]
-    yield Table("Publications a second: median of the rounds, and (the paper's; ~ is inferred)", offered, rows)
-    rows = [
-        (
-            str(replicas),
-            [
-                f"{results.added_ms(replicas, count):+.2f} ms, {1 - results.drop_percent(replicas, count) / 100:.4f} ×"
-                for count in PUBLISHERS
-            ],
-        )
-        for replicas in REPLICAS[1:]
-    ]
-    yield Table("Against one broker: added to the p50, and throughput as a ratio", columns, rows)
-
-
-def _theirs(printed: Values, inferred: Values, replicas: int, publishers: int) -> str:
-    value = printed.get(replicas, {}).get(publishers)
-    return f"{value:.2f}" if value is not None else f"~{inferred[replicas][publishers]:.2f}"
-
-
-def _saturated(results: Results) -> Table:
-    rows = []
-    for replicas in REPLICAS:
-        for protocol in PROTOCOLS if replicas > 1 else PROTOCOLS[:1]:
-            runs = [results.saturated_rounds(replicas, protocol, count) for count in PUBLISHERS]
-            name = f"{replicas}, {protocol}" if replicas > 1 else group_name(1)
-            rows.append((name, [f"{best_per_s(each):,.0f}" for each in runs]))
-    title = "Saturated: events of 60 bytes acknowledged a second, durable at a majority, best round"
-    return Table(title, [f"#p={count}" for count in PUBLISHERS], rows)
+        yield saturated_table(results, SATURATED)
 
 
 # ------------------------------------------------------------------------------------------------------------ targets
@@ -180,21 +83,21 @@ def machine_line(results: Results) -> str:
     )
 
 
-def remarks(results: Results) -> Iterator[str]:
-    """What a reader must know about this run."""
+def remarks(results: Results, rounds: int = ROUNDS, seconds: float = SECONDS) -> Iterator[str]:
+    """What a reader must know about this run; `rounds` and `seconds` are those of a full one."""
     cores = int(results.machine["cores"])
     reasons = [
         text
         for holds, text in (
             (results.load_before >= BUSY_LOAD * cores, "the machine was busy with other work"),
-            (results.rounds < ROUNDS, f"there were fewer than {ROUNDS} rounds"),
-            (results.seconds < SECONDS, f"loads were offered for less than {SECONDS:g} s (`--quick`)"),
+            (results.rounds < rounds, f"there were fewer than {rounds} rounds"),
+            (results.seconds < seconds, f"loads were offered for less than {seconds:g} s (`--quick`)"),
         )
         if holds
     ]
     if reasons:
         yield f"**Preliminary**: {', and '.join(reasons)}. No verdict below is final."
-    if results.seconds < SECONDS:
+    if results.seconds < seconds:
         yield (
             "Short runs flatter: the best of some medians of few publications is too low, and a saturated run of "
             f"{results.events:,} events may be over in some hundredths of a second, before the disk and the queues "
@@ -203,8 +106,8 @@ def remarks(results: Results) -> Iterator[str]:
     if results.offered:
         yield (
             f"Offered loads: {results.seconds:g} s each, {SUBSCRIBERS} subscribers, Paxos of the form "
-            f"`{results.protocol}` with 10 slots at once. {_sharing(cores)} The paper's replicas ran on machines of "
-            "their own, over a network, and it does not speak of writing to disk."
+            f"`{results.protocol}` with 10 slots at once. {_sharing(cores, results.replicas[-1])} The paper's "
+            "replicas ran on machines of their own, over a network, and it does not speak of writing to disk."
         )
         publishers = max(run.publisher_share for run in results.offered)
         subscribers = max(run.subscriber_share for run in results.offered)
@@ -227,12 +130,11 @@ def remarks(results: Results) -> Iterator[str]:
         )
 
 
-def _sharing(cores: int) -> str:
-    processes = REPLICAS[-1] + 2
-    if processes <= cores:
-        return f"{REPLICAS[-1]} replicas and 2 client processes have a core each, of {cores}, and share one disk."
+def _sharing(cores: int, replicas: int) -> str:
+    if replicas + 2 <= cores:
+        return f"{replicas} replicas and 2 client processes have a core each, of {cores}, and share one disk."
     return (
-        f"All replicas and the 2 client processes share {cores} cores and one disk: of {REPLICAS[-1]} replicas most "
+        f"All replicas and the 2 client processes share {cores} cores and one disk: of {replicas} replicas most "
         "wait while others work, and what larger groups add here is also the want of cores."
     )
 
@@ -256,11 +158,7 @@ def markdown_lines(results: Results) -> Iterator[str]:
         yield ""
         yield remark
     for table in tables(results):
-        yield f"\n{table.title}:\n"
-        yield f"| replicas | {' | '.join(table.columns)} |"
-        yield "|---" * (len(table.columns) + 1) + "|"
-        for name, row in table.rows:
-            yield f"| {name} | {' | '.join(row)} |"
+        yield from markdown_table(table)
     yield "\nTargets:\n"
     for target in targets(results):
         yield f"- {target}"

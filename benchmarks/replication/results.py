@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from benchmarks.replication.measure import Offered, Saturated
-from benchmarks.replication.paper import PUBLISHERS, REPLICAS, Values
+from benchmarks.replication.paper import Values
 
 PROTOCOLS = ("batch", "multi")
 ROUNDS = 5
@@ -27,11 +27,20 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     offered: list[Offered]
     saturated: list[Saturated]
 
+    @property
+    def replicas(self) -> list[int]:
+        """The groups that were measured, by their sizes."""
+        return sorted({run.replicas for run in self.offered} | {run.replicas for run in self.saturated})
+
+    @property
+    def publishers(self) -> list[int]:
+        return sorted({run.publishers for run in self.offered} | {run.publishers for run in self.saturated})
+
     def offered_values(self, figure: Callable[[list[Offered]], float]) -> Values:
         """One figure of all rounds, for every group and number of publishers."""
         return {
-            replicas: {publishers: figure(self.offered_rounds(replicas, publishers)) for publishers in PUBLISHERS}
-            for replicas in REPLICAS
+            replicas: {publishers: figure(self.offered_rounds(replicas, publishers)) for publishers in self.publishers}
+            for replicas in self.replicas
         }
 
     def offered_rounds(self, replicas: int, publishers: int) -> list[Offered]:

@@ -1,33 +1,31 @@
-"""From absolute values to the paper's two tables (D4-D4)."""
+"""From absolute values to the paper's two tables (D4-D4): each group, or number of publishers, and the next smaller."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 
-from benchmarks.replication.paper import PUBLISHERS, REPLICAS, Row, Values
+from benchmarks.replication.paper import Values
 
 
-def growth_over_fewer_replicas(values: Values) -> Mapping[int, Row]:
+def growth_over_fewer_replicas(values: Values) -> Values:
     """Table 1: percent more than the next smaller group has with as many publishers."""
     return {
-        more: tuple(100 * (values[more][count] / values[fewer][count] - 1) for count in PUBLISHERS)
-        for fewer, more in pairwise(REPLICAS)
+        more: {count: 100 * (value / values[fewer][count] - 1) for count, value in values[more].items()}
+        for fewer, more in pairwise(values)
     }
 
 
-def drop_from_fewer_replicas(values: Values) -> Mapping[int, Row]:
+def drop_from_fewer_replicas(values: Values) -> Values:
     """Table 1, throughput: percent less than the next smaller group has with as many publishers."""
     return {
-        replicas: tuple(0.0 - entry for entry in row) for replicas, row in growth_over_fewer_replicas(values).items()
+        replicas: {count: 0.0 - entry for count, entry in row.items()}
+        for replicas, row in growth_over_fewer_replicas(values).items()
     }
 
 
-def growth_over_fewer_publishers(values: Values) -> Mapping[int, Row]:
+def growth_over_fewer_publishers(values: Values) -> Values:
     """Table 2: percent more than the same group has with the next smaller number of publishers."""
     return {
-        replicas: tuple(
-            100 * (values[replicas][more] / values[replicas][fewer] - 1) for fewer, more in pairwise(PUBLISHERS)
-        )
-        for replicas in REPLICAS
+        replicas: {more: 100 * (row[more] / row[fewer] - 1) for fewer, more in pairwise(row)}
+        for replicas, row in values.items()
     }

@@ -1,6 +1,5 @@
 """The benchmark of groups: its arithmetic against the paper's own numbers, its text, and a small run."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -9,19 +8,19 @@ import pytest
 from benchmarks.replication import paper
 from benchmarks.replication.__main__ import DOCUMENT, EVENTS, groups_in_turn, main
 from benchmarks.replication.document import BEGIN, END, with_block
-from benchmarks.replication.loads import LINE_BYTES_MAX, LINES_MAX, SUBSCRIBERS, Job, payloads, schedule
+from benchmarks.replication.loads import SUBSCRIBERS, Job, schedule
 from benchmarks.replication.measure import Offered, Saturated, offer, offered, running, saturate
-from benchmarks.replication.paper import OFFERED, PUBLISHERS, REPLICAS, Row, Values
+from benchmarks.replication.paper import OFFERED, PUBLISHERS, REPLICAS, Values
 from benchmarks.replication.report import markdown_lines, tables, targets, text_lines
 from benchmarks.replication.results import PROTOCOLS, Results, best_mean, best_p50, best_per_s, median_p50
-from benchmarks.replication.tables import (
-    drop_from_fewer_replicas,
-    growth_over_fewer_publishers,
-    growth_over_fewer_replicas,
-)
+from benchmarks.replication.side_by_side import ODD, percentages
+from benchmarks.replication.zaps import prepare, prepared, publications
+from holdfast.apps.zapviewers.audience import Audience
+from holdfast.apps.zapviewers.lines import LINE_BYTES_MAX
+from holdfast.apps.zapviewers.publications import LINES_MAX
 
+BOXES = 2_000
 WITHIN_POINTS = 0.07
-Arithmetic = Callable[[Values], Mapping[int, Row]]
 
 
 def results(p50_ms: Values, per_s: Values, saturated_per_s: float = 50_000.0, rounds: int = 1) -> Results:
@@ -69,23 +68,18 @@ def results(p50_ms: Values, per_s: Values, saturated_per_s: float = 50_000.0, ro
 
 
 # ---------------------------------------------------------------------------------------------------------- arithmetic
-@pytest.mark.parametrize(
-    ("table", "arithmetic", "values"),
-    [
-        ("latency_1", growth_over_fewer_replicas, paper.INFERRED_LATENCY_MS),
-        ("throughput_1", drop_from_fewer_replicas, paper.INFERRED_PER_S),
-        ("latency_2", growth_over_fewer_publishers, paper.INFERRED_LATENCY_MS),
-        ("throughput_2", growth_over_fewer_publishers, paper.INFERRED_PER_S),
-    ],
-)
-def test_inferred_values_give_the_printed_percentages(table: str, arithmetic: Arithmetic, values: Values) -> None:
-    computed, printed = arithmetic(values), getattr(paper.PRINTED, table)
-    assert computed.keys() == printed.keys()
+@pytest.mark.parametrize("table", paper.Printed._fields)
+def test_inferred_values_give_the_printed_percentages(table: str) -> None:
+    computed = percentages(paper.INFERRED_LATENCY_MS, paper.INFERRED_PER_S)[table]
+    printed: Values = getattr(paper.PRINTED, table)
+    assert {replicas: list(row) for replicas, row in computed.items()} == {
+        replicas: list(row) for replicas, row in printed.items()
+    }
     at_odds = {
-        (table, replicas, column)
+        (table, replicas, publishers)
         for replicas, row in printed.items()
-        for column, (mine, other) in enumerate(zip(computed[replicas], row, strict=True))
-        if abs(mine - other) > WITHIN_POINTS
+        for publishers, other in row.items()
+        if abs(computed[replicas][publishers] - other) > WITHIN_POINTS
     }
     assert at_odds == {entry for entry in paper.AT_ODDS if entry[0] == table}
 
@@ -125,12 +119,25 @@ def test_exactly_what_is_offered_is_planned(publishers: int) -> None:
     assert all(one == sorted(one) for one in plan)
 
 
-def test_payloads_have_lines_of_less_than_60_bytes() -> None:
-    contents = [content.split(b"\n") for content in payloads(1, 50)]
-    assert max(map(len, contents)) <= LINES_MAX
-    assert max(len(line) for lines in contents for line in lines) <= LINE_BYTES_MAX
-    assert all(len(line.split(b", ")) == 5 for lines in contents for line in lines)
-    assert payloads(1, 2) == payloads(1, 2) != payloads(2, 2)
+def test_publications_have_lines_that_viewers_are_counted_from(tmp_path: Path) -> None:
+    prepare(tmp_path, 2, 20, BOXES)
+    contents = prepared(tmp_path, 1, 0, 20)
+    lines = [payload.split(b"\n") for payload in contents]
+    assert max(map(len, lines)) <= LINES_MAX
+    assert max(len(line) for each in lines for line in each) <= LINE_BYTES_MAX
+    audience = Audience()
+    for payload in contents:
+        audience.take(payload)
+    assert (audience.lines, audience.malformed, audience.anomalies) == (sum(map(len, lines)), 0, 0)
+
+
+def test_publications_are_the_same_each_time_and_differ_between_publishers(tmp_path: Path) -> None:
+    first, again, other = (next(publications(publisher, BOXES)) for publisher in (1, 1, 0))
+    assert first == again != other
+    prepare(tmp_path, 1, 3, BOXES)
+    every = prepared(tmp_path, 0, 0, 3)
+    assert every[0] == other
+    assert prepared(tmp_path, 0, 2, 3) == [every[2], every[0], every[1]]
 
 
 def test_what_does_not_arrive_is_lost_and_what_arrives_late_costs_throughput() -> None:
@@ -171,7 +178,14 @@ def test_targets_are_met_or_missed() -> None:
 
 def test_the_papers_entries_stand_beside_ours_and_inferred_ones_are_marked() -> None:
     text = "\n".join(text_lines(results(paper.INFERRED_LATENCY_MS, paper.INFERRED_PER_S)))
-    for cell in ("29.29 (29.29)", "0.83 (1.25)", "15.28 (15.38)", "2.56 (~2.56)", "(1.98)", "80.00 (80.04)"):
+    for cell in (
+        "29.29 (29.29)",
+        f"0.83 (1.25{ODD})",
+        f"15.28 (15.38{ODD})",
+        "2.56 (~2.56)",
+        "(1.98)",
+        "80.00 (80.04)",
+    ):
         assert cell in text
 
 
@@ -252,9 +266,10 @@ def test_a_saved_run_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 # ----------------------------------------------------------------------------------------------------------- small runs
 @pytest.mark.parametrize("replicas", [1, 3])
-def test_a_small_run_loses_nothing_and_counts_what_it_took(replicas: int) -> None:
+def test_a_small_run_loses_nothing_and_counts_what_it_took(replicas: int, tmp_path: Path) -> None:
+    prepare(tmp_path, 2, 5, BOXES)
     with running(replicas, "multi") as url:
-        job = Job(url, 2, 50.0, 0.2)
+        job = Job(url, 2, 50.0, 0.2, zaps=str(tmp_path))
         run = offer(job, replicas, 0)
         assert (run.replicas, run.publishers, run.lost) == (replicas, 2, 0)
         assert 0 < run.per_s <= 50.0
