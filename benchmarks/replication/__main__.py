@@ -20,6 +20,7 @@ from benchmarks.replication.paper import OFFERED, PUBLISHERS, REPLICAS
 from benchmarks.replication.report import markdown_lines, text_lines
 from benchmarks.replication.results import PROTOCOLS, ROUNDS, SECONDS, Results
 from benchmarks.replication.zaps import prepare
+from holdfast.protocols.paxos.settings import Protocol
 
 EVENTS = 96_000  # as many for each of 1, 3, 6, 12 and 24 publishers
 DOCUMENT = Path(__file__).parents[2] / "docs" / "performance.md"
@@ -96,7 +97,10 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="shorter runs")
     parser.add_argument("--only", choices=["offered", "saturated"], help="one of the two parts")
     parser.add_argument(
-        "--protocol", choices=PROTOCOLS, default="multi", help="with offered loads (the paper's: multi)"
+        "--protocol",
+        choices=[protocol.value for protocol in Protocol],
+        default="multi",
+        help="with offered loads (the paper's: multi)",
     )
     parser.add_argument("--folder", help="where replicas keep their data (default: a temporary folder)")
     parser.add_argument("--read", metavar="FILE", help="report what an earlier run with --json printed")

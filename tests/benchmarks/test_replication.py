@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchmarks.replication import paper
+from benchmarks.replication import compare, delays, paper
 from benchmarks.replication.__main__ import DOCUMENT, EVENTS, groups_in_turn, main
-from benchmarks.replication.document import BEGIN, END, with_block
+from benchmarks.replication.document import REPLICATION, markers, with_block
 from benchmarks.replication.loads import SUBSCRIBERS, Job, schedule
 from benchmarks.replication.measure import Offered, Saturated, offer, offered, running, saturate
 from benchmarks.replication.paper import OFFERED, PUBLISHERS, REPLICAS, Values
@@ -20,6 +20,7 @@ from holdfast.apps.zapviewers.lines import LINE_BYTES_MAX
 from holdfast.apps.zapviewers.publications import LINES_MAX
 
 BOXES = 2_000
+BEGIN, END = markers(REPLICATION)
 WITHIN_POINTS = 0.07
 
 
@@ -252,8 +253,9 @@ def test_a_document_without_its_markers_is_refused(document: str) -> None:
         with_block(document, "new")
 
 
-def test_the_document_has_its_markers() -> None:
-    with_block(DOCUMENT.read_text(), "new")
+@pytest.mark.parametrize("module", [REPLICATION, delays.BLOCK, compare.BLOCK])
+def test_the_document_has_its_markers(module: str) -> None:
+    with_block(DOCUMENT.read_text(), "new", module)
 
 
 def test_a_saved_run_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
