@@ -19,6 +19,17 @@ def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def _command(campaign: Campaign) -> str:
+    """What measured it."""
+    quick = campaign.results.seconds < FULL.seconds
+    rounds = campaign.results.rounds
+    said = [
+        *(["--quick"] if quick else []),
+        *([f"--rounds {rounds}"] if rounds != (QUICK if quick else FULL).rounds else []),
+    ]
+    return " ".join(["python -m experiments.p2s", *said])
+
+
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="experiments.p2s", description=(p2s.__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="1 and 3 replicas, 1 and 3 publishers, a second each")
@@ -34,8 +45,7 @@ def main(words: list[str] | None = None) -> None:
         campaign = msgspec.json.decode(arguments.read.read_bytes(), type=Campaign)
     else:
         campaign = run(plan, _tell, arguments.folder)
-    command = "python -m experiments.p2s" + (" --quick" if campaign.results.seconds < FULL.seconds else "")
-    for path in write(campaign, arguments.to, command):
+    for path in write(campaign, arguments.to, _command(campaign)):
         print(f"written: {path}")
 
 

@@ -111,7 +111,15 @@ def test_a_quick_run_writes_everything_and_loses_nothing(tmp_path: Path) -> None
     for figure in ("figure6.svg", "figure7.svg"):
         assert len(of_class(ElementTree.parse(first / figure).getroot(), "bar")) == 4
     text = (first / "tables.md").read_text()
-    for title in ("Preliminary", "Table 1, latency", "Table 2, throughput", "(29.29)", "(1.25†)", "Ours alone"):
+    for title in (
+        "`python -m experiments.p2s --quick`",
+        "Preliminary",
+        "Table 1, latency",
+        "Table 2, throughput",
+        "(29.29)",
+        "(1.25†)",
+        "Ours alone",
+    ):
         assert title in text
     main(["--read", str(first / "results.json"), "--to", str(again)])
     assert {path.name: path.read_bytes() for path in again.iterdir()} == {
