@@ -42,7 +42,7 @@ def write(campaign: Campaign, folder: Path, command: str) -> list[Path]:
 def _latency(results: Results, command: str) -> Bars:
     return Bars(
         title="Figure 6: latency from publisher to subscriber, by replicas and publishers",
-        subtitle=_subtitle(results, command, "median of the rounds' p50"),
+        remarks=_remarks(results, command, "median of the rounds' p50"),
         unit="ms",
         middle=results.offered_values(median_p50),
         low=results.offered_values(lambda runs: min(run.p50_ms for run in runs)),
@@ -55,7 +55,7 @@ def _latency(results: Results, command: str) -> Bars:
 def _throughput(results: Results, command: str) -> Bars:
     return Bars(
         title="Figure 7: publications processed a second, of those that the paper's publishers offer",
-        subtitle=_subtitle(results, command, "median of the rounds"),
+        remarks=_remarks(results, command, "median of the rounds"),
         unit="1/s",
         middle=results.offered_values(median_per_s),
         low=results.offered_values(lambda runs: min(run.per_s for run in runs)),
@@ -65,10 +65,10 @@ def _throughput(results: Results, command: str) -> Bars:
     )
 
 
-def _subtitle(results: Results, command: str, what: str) -> str:
+def _remarks(results: Results, command: str, what: str) -> tuple[str, str]:
     machine = results.machine
     place = f"{machine['cores']} cores shared by all, {machine['date']}, load {results.load_before:.1f} before"
-    return f"{what}, thin lines from the smallest to the largest; {command}; {place}"
+    return f"{what}; thin lines go from the smallest to the largest round", f"{command}; {place}"
 
 
 # --------------------------------------------------------------------------------------------------------------- points

@@ -18,7 +18,7 @@ class Bars(NamedTuple):
     """One figure. `low` and `high` are the smallest and the largest round."""
 
     title: str
-    subtitle: str
+    remarks: tuple[str, ...]  # a line each, below the title
     unit: str
     middle: Values
     low: Values
@@ -41,7 +41,7 @@ def draw(bars: Bars) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
         label(LEFT, 20, bars.title, size=13),
-        label(LEFT, 36, bars.subtitle, size=10, colour="#666"),
+        *(label(LEFT, 35 + 13 * row, line, colour="#666") for row, line in enumerate(bars.remarks)),
         label(LEFT - 8, TOP - 10, bars.unit, anchor="end"),
     ]
     for number in range(TICKS + 1):

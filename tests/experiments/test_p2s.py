@@ -49,7 +49,7 @@ def test_a_claim_that_was_not_measured_is_left_open() -> None:
 
 # ------------------------------------------------------------------------------------------------------------- figures
 def drawn(values: Values, printed: Values, inferred: Values) -> ElementTree.Element:
-    return ElementTree.fromstring(draw(Bars("a < b", "", "ms", values, values, values, printed, inferred)))
+    return ElementTree.fromstring(draw(Bars("a < b", ("c", "d"), "ms", values, values, values, printed, inferred)))
 
 
 def of_class(picture: ElementTree.Element, kind: str) -> list[dict[str, str]]:
