@@ -18,6 +18,7 @@ from tests.paxos.ledger import Ledger, decode, encode
 
 DISK = "disk-0"
 PART_OF_TIMER = {"behind": "catching-up", "greet": "peers", "dial": "peers", "recover": "coordinator"}
+PART_OF_TIMER |= {"beat": "elections", "patience": "elections"}
 
 
 class Bench:

@@ -85,7 +85,7 @@ def _any_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     def is_of_our_time(self: Replica, peer: str, ballot: int, out: Outbox) -> bool:
         return self.peers.hears(peer)
 
-    monkeypatch.setattr(Replica, "_is_of_our_time", is_of_our_time)
+    monkeypatch.setattr(Replica, "is_of_our_time", is_of_our_time)
 
 
 def _two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

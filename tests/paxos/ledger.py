@@ -53,7 +53,10 @@ class Ledger:
         return msgspec.msgpack.encode([self.number, self.chain, sorted(self.last.items()), filler(self.chain)])
 
     def set_state(self, state: bytes) -> None:
-        self.number, self.chain, last, filled = msgspec.msgpack.decode(state)
+        try:
+            self.number, self.chain, last, filled = msgspec.msgpack.decode(state)
+        except ValueError as error:
+            raise AssertionError("a state is put together from two") from error
         assert filled == filler(self.chain), "a state is put together from two"
         self.last = dict(last)
 

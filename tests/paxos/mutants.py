@@ -71,8 +71,8 @@ class CountsItsOwnVoteAtOnce(Replica):
 
 
 class CountsItsOwnPromiseAtOnce(Replica):
-    def _prepare(self, out: Outbox) -> None:
-        super()._prepare(out)
+    def prepare(self, out: Outbox) -> None:
+        super().prepare(out)
         promise, self._own_promise = self._own_promise, None
         if promise is not None:
             self._count_promise(self.settings.name, promise, out)
@@ -173,9 +173,9 @@ class NeedsOneVoteLess(Replica):
 class NeverStepsDown(Replica):
     """Goes on under its old ballot, whatever it promised to others, and votes for itself."""
 
-    def _step_down_below(self, ballot: int, out: Outbox) -> None:
+    def step_down_below(self, ballot: int, out: Outbox) -> None:
         if self.proposer.phase is Phase.PREPARING:
-            super()._step_down_below(ballot, out)
+            super().step_down_below(ballot, out)
 
     def _vote(self, ballot: int, first: int, values: list[Value], out: Outbox) -> bool:
         if ballot == self.proposer.ballot:

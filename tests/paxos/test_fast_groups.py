@@ -60,10 +60,10 @@ def test_three_replicas_fall_back_when_one_is_down_and_come_back_with_it() -> No
     spare = next(name for name in group.hosts if name != group.leader())
     group.hosts[spare].stop(power_cut=True)
     assert group.run(1_000, lambda: not is_open(group))
-    fast, slots, elections = group.watch.fast.chosen, group.watch.prefix, group.replicas[group.leader()].elections
+    fast, slots, elections = group.watch.fast.chosen, group.watch.prefix, group.replicas[group.leader()].elections_won
     assert group.run(5_000, lambda: group.watch.prefix > slots + 30)
     assert group.watch.fast.chosen == fast
-    assert group.replicas[group.leader()].elections == elections, "its clients stay"
+    assert group.replicas[group.leader()].elections_won == elections, "its clients stay"
     group.hosts[spare].start()
     assert group.run(5_000, lambda: is_open(group) and group.watch.fast.chosen > fast + 10)
 

@@ -136,7 +136,7 @@ def test_proposers_that_duel_come_to_an_end(members: int) -> None:
             replica, host = group.replicas[name], group.hosts[name]
             assert not replica.is_leading
             host.out.now = group.simulation.now
-            replica._prepare(host.out)
+            replica.prepare(host.out)
             host._carry_out(host.out)
         group.start_clients()
         assert group.run(QUICKLY, lambda group=group: all(group.answered.values())), f"seed {seed}"  # type: ignore[misc]

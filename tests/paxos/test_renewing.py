@@ -24,7 +24,7 @@ def test_what_was_proposed_in_the_ballot_before_is_proposed_again_and_what_waits
     assert messages(bench.fire("beat"), Accept) == []  # not before the ballot is promised
     sent = bench.say("r1", Promise(prepare.ballot, 1, [Vote(1, old, proposed)], 0))
     assert messages(sent, Accept) == [Accept(prepare.ballot, 1, [proposed])] * 2
-    assert bench.replica.elections == 1
+    assert bench.replica.elections_won == 1
     sent = bench.say("r1", Learn(prepare.ballot, [1]))
     assert {(accept.ballot, accept.first) for accept in messages(sent, Accept)} == {(prepare.ballot, 2)}
     bench.say("r1", Learn(prepare.ballot, [2]))
@@ -47,11 +47,11 @@ def test_a_leader_that_renews_again_and_again_serves_on() -> None:
     group.start()
     assert group.run(5_000, lambda: group.watch.prefix > 5)
     leader = group.leader()
-    elections = group.replicas[leader].elections
+    elections = group.replicas[leader].elections_won
     for _ in range(20):
         group.simulation.after(0, lambda _: group.hosts[leader].request(0, "renew"), None)
         group.run(60)
     assert group.run(5_000, group.serves_again())
     assert group.leader() == leader
-    assert group.replicas[leader].elections == elections
+    assert group.replicas[leader].elections_won == elections
     assert len(group.watch.elections) > 20

@@ -126,7 +126,7 @@ def make_replica(
     desk = OperatorDesk(settings.name, {"scheme": "paxos", "durable": "yes"})
     # The replica comes first: it proposes what the turn asked for.
     node = Assembly([*replica.parts, log, refill, host, direct, ApplicationDesk(core, replica, host), desk])
-    desk.measure_node, desk.more_facts, desk.transfer = node.measure, replica.facts, replica.transfer
+    desk.measure_node, desk.more_facts, desk.transfer = node.measure, replica.facts, replica.elections.transfer
     desk.change = lambda asked, out: _change(replica, asked, out)
     return node
 

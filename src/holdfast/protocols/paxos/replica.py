@@ -18,7 +18,7 @@ from holdfast.kernel.inputs import Durable, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken, require
-from holdfast.kernel.outbox import LATEST, NOW, Outbox
+from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.paxos import acceptor as acceptor_module
 from holdfast.protocols.paxos import formation as formation_module
@@ -30,23 +30,20 @@ from holdfast.protocols.paxos.catching_up import CatchingUp
 from holdfast.protocols.paxos.changing import Changing
 from holdfast.protocols.paxos.coordinator import Coordinator
 from holdfast.protocols.paxos.decided import DecidedLog
+from holdfast.protocols.paxos.elections import Elections
 from holdfast.protocols.paxos.fast import FastRounds
 from holdfast.protocols.paxos.holding import Holding
 from holdfast.protocols.paxos.liveness import Liveness
 from holdfast.protocols.paxos.membership import Change, Membership, changed
 from holdfast.protocols.paxos.messages import (
     Accept,
-    Canvass,
     CanvassAnswer,
     Entry,
-    Heartbeat,
-    HeartbeatSeen,
     Learn,
     Prepare,
     Promise,
     Refused,
     ReplicaState,
-    TakeOver,
     Value,
     check_value,
 )
@@ -78,7 +75,7 @@ class Replica:
     coordinator_type: ClassVar[type[Coordinator]] = Coordinator
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
         (
-            Canvass, CanvassAnswer, Prepare, Promise, Refused, Accept, Learn, Heartbeat, HeartbeatSeen, TakeOver,
+            Prepare, Promise, Refused, Accept, Learn,
         ),
         REPLICAS,
     )  # fmt: skip
@@ -104,7 +101,7 @@ class Replica:
         self.extent: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self.commands = 0  # executed
         self.wall = 0  # the time that the last of them had
-        self.elections = 0  # that this replica won
+        self.elections_won = 0
         self.settings = settings
         self._application = application
         self._encode = encode
@@ -115,12 +112,9 @@ class Replica:
         self.decided = DecidedLog(self.roster)
         self.liveness = Liveness(settings, self.roster, rng)
         self._reached, self._reached_at = (0, 0, 0, 0), 0  # how far we were in learning what others had executed
-        self._beats = 0
         self._holding = Holding()
         self.is_serving = False
         self._serves_after = 0  # slots, that others may have executed before this replica led
-        self._canvassed = 0  # the ballot that we would use
-        self._supporters: set[str] = set()
         self._promise_parts = PromiseParts()
         self._own_promise: Promise | None = None  # of the ballot that we prepare, until it is on the disk
         self._learned: dict[int, list[int]] = {}  # of this turn: ballot → slots that we voted for
@@ -133,13 +127,14 @@ class Replica:
         self.catching_up = self.catching_up_type(settings, self.peers, self)
         self.fast = self.fast_type(self)
         self.coordinator = self.coordinator_type(self, self.fast)
+        self.elections = Elections(self)
 
     # -------------------------------------------------------------------------------------------------------- life
     @property
     def parts(self) -> tuple[Any, ...]:
         """What a node lists for a replica, in this order."""
         # The coordinator before the replica that proposes what it gives back; fast rounds tell all votes at the end.
-        return (self.peers, self.coordinator, self, self.catching_up, self.fast)
+        return (self.peers, self.coordinator, self, self.elections, self.catching_up, self.fast)
 
     def recover(self, streams: StoredStreams) -> None:
         self.peers.formation.recover(streams.get(formation_module.STREAM, ()))
@@ -161,12 +156,12 @@ class Replica:
 
     def on_started(self, started: Started, out: Outbox) -> None:
         self.liveness.start(out.now)
-        self._set_timer(out)
+        self.elections.set_timer(out)
 
     def _lost(self, peer: str, out: Outbox) -> None:
         self.catching_up.forget(peer)
         self.liveness.lost_link(peer, out.now)
-        self._set_timer(out)
+        self.elections.set_timer(out)
 
     def others(self) -> list[str]:
         """The replicas that are heard, the leader first."""
@@ -246,7 +241,7 @@ class Replica:
         if not self.snapshots.is_due(executed):
             return 0
         voters = [peer for peer in self.peers.heard if peer in self.roster.voters]
-        held = sorted([self._held(), *(self.liveness.held.get(peer, 0) for peer in voters)], reverse=True)
+        held = sorted([self.held(), *(self.liveness.held.get(peer, 0) for peer in voters)], reverse=True)
         safe = held[self.roster.quorum - 1] if len(held) >= self.roster.quorum else 0
         return safe + 1 if safe > self.snapshots.at else 0
 
@@ -285,19 +280,19 @@ class Replica:
     def on_prepare(self, peer: str, prepare: Prepare, out: Outbox) -> None:
         if epoch_of(prepare.ballot) > self.roster.epoch and self.peers.hears(peer):
             self._prepare_ahead = (peer, prepare)
-        if not self._is_of_our_time(peer, prepare.ballot, out) or not self.roster.is_voter:
+        if not self.is_of_our_time(peer, prepare.ballot, out) or not self.roster.is_voter:
             return
         self.liveness.see(prepare.ballot)
         if not self.acceptor.promise(prepare.ballot, out):
             out.send(peer, Refused(self.acceptor.promised))
             return
         self.liveness.someone_prepares(out.now)
-        self._step_down_below(prepare.ballot, out)
+        self.step_down_below(prepare.ballot, out)
         executed = self.decided.executed
         votes = self.acceptor.votes_from(max(prepare.first, executed + 1))
         for part in split(Promise(prepare.ballot, prepare.first, votes, executed), self.settings.part_bytes):
             out.send(peer, part)
-        self._set_timer(out)
+        self.elections.set_timer(out)
 
     def on_accept(self, peer: str, accept: Accept, out: Outbox) -> None:
         if not self.peers.hears(peer):
@@ -316,13 +311,13 @@ class Replica:
                 self.decided.vote(learn.ballot, slot, peer)
             self.execute(out)
 
-    def _is_of_our_time(self, peer: str, ballot: int, out: Outbox) -> bool:
+    def is_of_our_time(self, peer: str, ballot: int, out: Outbox) -> bool:
         """Whether a leader, or one that wants to be, has the same voters as we. One that has older ones is told so; if
         its are newer, we have to catch up first. Raises ProtocolError if the ballot is another one's."""
         if not self.peers.hears(peer):
             return False
         if epoch_of(ballot) < self.roster.epoch:
-            out.send(peer, CanvassAnswer(ballot, False, self._floor()), after=NOW)
+            out.send(peer, CanvassAnswer(ballot, False, self.floor()), after=NOW)
             return False
         if epoch_of(ballot) > self.roster.epoch:
             self.liveness.executed[peer] = max(self.liveness.executed.get(peer, 0), self.decided.executed + 1)
@@ -332,65 +327,37 @@ class Replica:
             raise ProtocolError(f"ballot {ballot} is not {peer}'s")
         return True
 
-    def _floor(self) -> int:
+    def floor(self) -> int:
         """What was promised; and that nothing below our epoch will be."""
         return max(self.acceptor.promised, next_ballot(0, 0, self.roster.epoch) if self.roster.epoch else 0)
 
     # ------------------------------------------------------------------------------------------------------ proposer
-    def _canvass(self, out: Outbox) -> None:
-        """Asks who would follow; nothing is promised by that, and no ballot is used up."""
-        if self._is_outdated(out):
-            return
-        self._canvassed = self._next_ballot()
-        self._supporters = {self.settings.name}
-        self.peers.tell_all(Canvass(self._canvassed, self.decided.executed), out, now=True)
-        self._count_support(out)
-
-    def _is_outdated(self, out: Outbox) -> bool:
+    def is_outdated(self, out: Outbox) -> bool:
         """Whether the voters are others by now: all that we can do is to catch up."""
         if epoch_of(self.liveness.highest) <= self.roster.epoch:
             return False
         self.catching_up.ask(out)
         return True
 
-    def _next_ballot(self) -> int:
+    def next_ballot(self) -> int:
         above = max(self.liveness.highest, self.acceptor.promised)
         return next_ballot(above, self.roster.place_of(self.settings.name), self.roster.epoch)
 
-    def on_canvass(self, peer: str, canvass: Canvass, out: Outbox) -> None:
-        if self._is_of_our_time(peer, canvass.ballot, out) and self.roster.is_voter:
-            trusting = self.is_leading or (self.liveness.trusts_leader(out.now) and self.liveness.leader != peer)
-            near = canvass.executed >= self.decided.executed or self.decided.knows(canvass.executed + 1)
-            yes = not trusting and near and canvass.ballot > self.acceptor.promised
-            out.send(peer, CanvassAnswer(canvass.ballot, yes, self._floor()), after=NOW)
-
-    def on_canvass_answer(self, peer: str, answer: CanvassAnswer, out: Outbox) -> None:
-        if not self.peers.hears(peer):
-            return
-        self.liveness.see(answer.promised)
-        if epoch_of(answer.promised) > self.roster.epoch:
-            self._step_down_below(answer.promised, out)
-            self.catching_up.ask(out)
-        elif answer.yes and answer.ballot == self._canvassed and peer in self.roster.voters:
-            self._supporters.add(peer)
-            self._count_support(out)
-
-    def _count_support(self, out: Outbox) -> None:
-        if self._canvassed and len(self._supporters) >= self.roster.quorum and not self.is_leading:
-            self._canvassed = 0
-            self._prepare(out)
+    def beat(self, out: Outbox) -> None:
+        """Says that it leads."""
+        self.elections.beat(out)
 
     def renew(self, out: Outbox) -> None:
         """Takes a higher ballot without leaving: clients stay, and what they ask for waits. What was proposed in the
         ballot before is picked like anyone's votes."""
         if self.is_leading:
-            self._prepare(out)
-            self.beat(out)
+            self.prepare(out)
+            self.elections.beat(out)
 
-    def _prepare(self, out: Outbox) -> None:
-        if self._is_outdated(out):
+    def prepare(self, out: Outbox) -> None:
+        if self.is_outdated(out):
             return
-        ballot = self._next_ballot()
+        ballot = self.next_ballot()
         self.liveness.see(ballot)
         first = self.decided.executed + 1
         self.proposer.prepare(ballot, first)
@@ -414,7 +381,7 @@ class Replica:
         if not self.proposer.promise(peer, promise):
             return
         if not led:
-            self.elections += 1
+            self.elections_won += 1
             self.liveness.lead(self.settings.name, out.now)
             self.coordinator.begin()
             out.report("leader", replica=self.settings.name, ballot=self.proposer.ballot)
@@ -422,7 +389,7 @@ class Replica:
             self.accept(slot, [value], out)
         if self.proposer.caught_up_at > self.decided.executed:
             self.catching_up.ask(out)
-        self.beat(out)
+        self.elections.beat(out)
         if not self.is_serving:
             self._serves_after = self.proposer.next_slot - 1
             self._serve_if_caught_up(out)
@@ -438,14 +405,14 @@ class Replica:
     def on_refused(self, peer: str, refused: Refused, out: Outbox) -> None:
         if self.peers.hears(peer):
             self.liveness.see(refused.promised)
-            self._step_down_below(refused.promised, out)
+            self.step_down_below(refused.promised, out)
 
     def takes_from(self, peer: str, ballot: int, out: Outbox) -> bool:
         """Whether a peer leads by this ballot, among the same voters; whoever leads below it does not any more."""
-        if not self._is_of_our_time(peer, ballot, out):
+        if not self.is_of_our_time(peer, ballot, out):
             return False
         self.liveness.see(ballot)
-        self._step_down_below(ballot, out)
+        self.step_down_below(ballot, out)
         return True
 
     def counts(self, peer: str, ballot: int) -> bool:
@@ -455,11 +422,11 @@ class Replica:
     def ask_for_decided(self, out: Outbox) -> None:
         self.catching_up.ask(out)
 
-    def _step_down_below(self, ballot: int, out: Outbox) -> None:
+    def step_down_below(self, ballot: int, out: Outbox) -> None:
         if ballot > self.proposer.ballot and self.proposer.phase is not Phase.FOLLOWING:
-            self._step_down(out)
+            self.step_down(out)
 
-    def _step_down(self, out: Outbox) -> None:
+    def step_down(self, out: Outbox) -> None:
         led = self.is_leading
         self.is_serving = False
         self.proposer.step_down()
@@ -470,7 +437,7 @@ class Replica:
             out.report("deposed", replica=self.settings.name)
             self.liveness.deposed()
             self.deposed(out)
-        self._set_timer(out)
+        self.elections.set_timer(out)
 
     # ------------------------------------------------------------------------------------------------------ learner
     def execute(self, out: Outbox) -> None:
@@ -528,15 +495,15 @@ class Replica:
             return
         self.decided.forget_votes()
         self.fast.tally.forget_votes()
-        self._canvassed = 0
+        self.elections.give_up_canvassing()
         if self.settings.name not in self.roster.names:
             self.peers.formation.remove()
             self._removed(out)
         elif self.is_leading and self.roster.is_voter:
-            self._prepare(out)  # the ballots before are those of other voters
-            self.beat(out)
+            self.prepare(out)  # the ballots before are those of other voters
+            self.elections.beat(out)
         elif self.proposer.phase is not Phase.FOLLOWING:
-            self._step_down(out)
+            self.step_down(out)
         early, self._prepare_ahead = self._prepare_ahead, None
         if early is not None:
             self.on_prepare(*early, out)
@@ -545,7 +512,7 @@ class Replica:
         """The others went on without us."""
         out.report("removed", replica=self.settings.name)
         if self.proposer.phase is not Phase.FOLLOWING:
-            self._step_down(out)
+            self.step_down(out)
 
     def change(self, change: Change, out: Outbox) -> str:
         """An operator asks for a change of the group: what is against it, if something is."""
@@ -553,90 +520,14 @@ class Replica:
         return problem or self.changing.ask(change, out)
 
     # ----------------------------------------------------------------------------------------------------- liveness
-    def beat(self, out: Outbox) -> None:
-        self._beats += 1
-        ballot, fast_from = self.proposer.ballot, self.coordinator.fast_from
-        self.peers.tell_all(Heartbeat(ballot, self.decided.executed, self._beats, fast_from), out, now=True)
-        out.set_timer((self.name, "beat"), self.settings.heartbeat)
-
-    def on_heartbeat(self, peer: str, beat: Heartbeat, out: Outbox) -> None:
-        if not self.peers.hears(peer):
-            return
-        # The leader of a later epoch leads, though we can't vote for it yet; it is followed, and asked.
-        if epoch_of(beat.ballot) <= self.roster.epoch and not self._is_of_our_time(peer, beat.ballot, out):
-            return
-        if beat.ballot < self.acceptor.promised:
-            out.send(peer, Refused(self.acceptor.promised))
-            return
-        self._step_down_below(beat.ballot, out)
-        self.fast.permit(beat.ballot, beat.fast_from, out)
-        before = self.liveness.leader
-        self._canvassed = 0  # there is a leader: support that comes late is not used against it
-        self.liveness.heard(peer, beat.ballot, beat.executed, out.now)
-        if self.liveness.leader != before:
-            self.followed(out)
-        self._set_timer(out)
-        executed = self.decided.executed
-        seen = HeartbeatSeen(beat.ballot, executed, beat.number, self._held())
-        # What a learner says that it has is what it will vote with: not before it is on the disk.
-        out.send(peer, seen, after=NOW if self.roster.is_voter else LATEST)
-        if beat.executed > executed or self.decided.is_behind:
-            self.catching_up.later(out)
-
-    def _held(self) -> int:
+    def held(self) -> int:
         """Up to which slot all that came of it is on the disk, as far as we know."""
         held = self._holding.look(self.decided.executed, *self.extent())
         return held if self.is_whole() and not self.peers.formation.is_joining else 0
 
-    def on_heartbeat_seen(self, peer: str, seen: HeartbeatSeen, out: Outbox) -> None:
-        if self.peers.hears(peer) and self.is_leading and seen.ballot == self.proposer.ballot:
-            self.liveness.answered(peer, seen.executed, seen.held, out.now)
-
-    def _give_up(self, out: Outbox) -> None:
-        """Too few answer. Those that still hear us trust us, and send clients here, where nothing can be decided: a
-        broken link tells them sooner than silence."""
-        self._step_down(out)
-        self.peers.break_links("too few answer this leader", out)
-
-    def _set_timer(self, out: Outbox) -> None:
-        if not self.is_leading:
-            out.set_timer((self.name, "patience"), self.liveness.until_deadline(out.now))
-
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
-        match key[1]:
-            case "patience":
-                self._lose_patience(out)
-            case "beat":
-                if self.is_leading:
-                    if self.liveness.is_alone(self.settings.name, out.now):
-                        self._give_up(out)
-                    else:
-                        self.beat(out)
-                        self._hand_over_if_leaving(out)
-            case "repeat":
-                self._repeat(out)
-            case _:
-                broken("a timer of the replica has a known name", key=key)
-
-    def _hand_over_if_leaving(self, out: Outbox) -> None:
-        """A leader is not removed by itself: it could not lead those who are left to the end of it."""
-        if self.is_serving and self.changing.must_hand_over:
-            stays = [peer for peer in self.liveness.answers_lately(out.now) if peer in self.roster.voters]
-            if stays:
-                self.transfer(max(stays, key=lambda peer: self.liveness.executed.get(peer, 0)), out)
-
-    def _lose_patience(self, out: Outbox) -> None:
-        if self.is_leading:
-            return
-        heard = 1 + len(self.peers.heard)
-        if self.liveness.wants_to_lead(out.now) and self.peers.is_formed:
-            self.liveness.attempt(out.now)
-            able = self.is_whole() and self.roster.is_voter
-            if heard >= self.roster.quorum and able:  # with too few there is nothing to lead
-                self._canvass(out)
-        elif not self.peers.is_formed:
-            self.liveness.attempt(out.now)
-        self._set_timer(out)
+        require(key[1] == "repeat", "a timer of the replica has a known name", key=key)
+        self._repeat(out)
 
     def _repeat(self, out: Outbox) -> None:
         """Links may lose messages: what was not decided is said again."""
@@ -654,7 +545,7 @@ class Replica:
             self.catching_up.ask(out)
             if self._learns_nothing(out.now):
                 # Those who had executed more have been restarted since: the next election asks what they voted for.
-                self._step_down(out)
+                self.step_down(out)
                 return
         out.set_timer((self.name, "repeat"), self.settings.repeat_after)
 
@@ -669,7 +560,7 @@ class Replica:
         """Another replica's state takes the place of ours. Votes are kept until the group decides to forget them: they
         may be needed for what this replica lacks."""
         if self.is_leading:
-            self._step_down(out)  # with a state of another it may lack what is no part of it
+            self.step_down(out)  # with a state of another it may lack what is no part of it
         before = self.roster.membership
         if state.membership is not None and state.membership.number < before.number:
             return  # of a time before we were added
@@ -681,21 +572,6 @@ class Replica:
         self.execute(out)
 
     # ----------------------------------------------------------------------------------------------------- operators
-    def transfer(self, to: str, out: Outbox) -> tuple[str, str]:
-        """Asks another replica to lead, or the one that is furthest: which, and what is against it, if something is."""
-        if not to and self.is_leading:
-            to = max(self.peers.heard, key=lambda peer: self.liveness.executed.get(peer, 0), default="")
-        problem = report.objection(self, to)
-        if not problem:
-            out.send(to, TakeOver(self.proposer.ballot), after=NOW)
-        return to, problem
-
-    def on_take_over(self, peer: str, message: TakeOver, out: Outbox) -> None:
-        asked = self.peers.hears(peer) and self.liveness.leader == peer and message.ballot == self.liveness.highest
-        able = self.peers.is_formed and self.is_whole() and self.roster.is_voter
-        if asked and able and not self.is_leading and epoch_of(message.ballot) == self.roster.epoch:
-            self._prepare(out)
-
     def measure(self) -> dict[str, int]:
         return report.measures(self)
 

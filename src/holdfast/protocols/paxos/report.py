@@ -27,7 +27,7 @@ def measures(replica: Replica) -> dict[str, int]:
         "replica_slots_undecided": len(replica.proposer.undecided),
         "replica_commands_waiting": replica.proposer.waiting,
         "replica_is_leading": int(replica.is_leading),
-        "replica_elections_total": replica.elections,
+        "replica_elections_total": replica.elections_won,
         "replica_peers": len(peers.heard),
         "replica_survives": max(0, more) if peers.is_formed else 0,
         "replica_tolerates": tolerated(len(voters)),
