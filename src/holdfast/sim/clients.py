@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.protocols.sessions import requests
 from holdfast.sim.host import Application, Host
-from holdfast.sim.scenario import Action, Ask, Publish, Subscribe, Unsubscribe
+from holdfast.sim.scenario import Action, Ask, Publish, ScenarioEvent, Subscribe, Unsubscribe
 
 if TYPE_CHECKING:
     from holdfast.sim.simulation import Simulation
+
+
+def payload_of(event: ScenarioEvent) -> bytes:
+    return event.payload_text.encode(errors="replace") + bytes(event.payload_bytes)
 
 
 class ScenarioClient(Application):
@@ -44,9 +48,7 @@ class ScenarioClient(Application):
                     self._request(host, requests.EndSubscription(number))
             case Publish():
                 events = [
-                    requests.NewEvent(
-                        event.attributes, event.topic, bytes(event.payload_bytes), event.lifetime_ms * 1_000_000
-                    )
+                    requests.NewEvent(event.attributes, event.topic, payload_of(event), event.lifetime_ms * 1_000_000)
                     for event in action.events
                 ]
                 self._request(host, requests.PublishEvents(events, action.retry))

@@ -136,6 +136,7 @@ class ScenarioEvent(_Data, frozen=True, kw_only=True):
     attributes: dict[str, int | float | str | bool] = {}
     topic: str = ""
     payload_bytes: Annotated[int, Meta(ge=0, le=PAYLOAD_BYTES_MAX)] = 0
+    payload_text: Annotated[str, Meta(max_length=PAYLOAD_BYTES_MAX // 4)] = ""  # what those bytes follow
     lifetime_ms: Time = 0
 
 
