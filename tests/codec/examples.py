@@ -74,7 +74,7 @@ MESSAGE_EXAMPLES: list[Message] = [
     messages.Pong(),
     messages.AskApplication(4, b"\x01", 3),
     messages.ApplicationAnswered(4, b"\x02", Refusal.APPLICATION_FAILED, "no", "request_bytes", 7),
-    Inspect(3, 50),
+    Inspect(3, 50, True),
     Inspected(3, "b1", 4, 5, {"sessions": 6}, {"scheme": "tree"}, 7, (LinkReport("client:a", "client", 8, 9, 10),)),
     MoveLeadership(3, "r2"),
     LeadershipMoved(3, "r2", "no"),

@@ -13,12 +13,14 @@ from holdfast.protocols.operating.messages import Inspect, Inspected, LinkReport
 from holdfast.protocols.operating.operator import AskBroker, Unreachable
 from holdfast.protocols.sessions.messages import OpenSession, Publish, Subscribe
 from tests.sessions.bench import batch
+from tests.sessions.counting import Counting
 
 OPERATOR = "operator:o"
 
 
-def broker() -> tuple[Assembly, RecordingOutbox]:
-    node, out = make_broker(BrokerSettings("b1"), Random(1), {}), RecordingOutbox(tracing=False)
+def broker(application: Counting | None = None) -> tuple[Assembly, RecordingOutbox]:
+    settings = BrokerSettings("b1", application="" if application is None else "counting")
+    node, out = make_broker(settings, Random(1), {}, application), RecordingOutbox(tracing=False)
     out.now = 5 * SECOND
     node.handle([Started(77)], out)
     out.now = 7 * SECOND
@@ -28,9 +30,9 @@ def broker() -> tuple[Assembly, RecordingOutbox]:
     return node, out
 
 
-def inspected(node: Assembly, out: RecordingOutbox, links: int = 100) -> Inspected:
+def inspected(node: Assembly, out: RecordingOutbox, links: int = 100, application: bool = False) -> Inspected:
     out.take_effects()
-    node.handle([Received(2, OPERATOR, [Inspect(9, links)])], out)
+    node.handle([Received(2, OPERATOR, [Inspect(9, links, application)])], out)
     (send,) = [effect for effect in out.take_effects() if isinstance(effect, Send)]
     assert (send.to, send.after) == (OPERATOR, NOW)
     assert isinstance(send.message, Inspected)
@@ -64,6 +66,18 @@ def test_no_more_links_are_told_of_than_asked_for_those_with_most_waiting_first(
     answer = inspected(node, out, links=1)
     assert (answer.links_total, [link.peer for link in answer.links]) == (3, ["client:q"])
     assert inspected(node, out, links=-5).links == ()
+
+
+def test_the_state_of_a_hosted_application_is_told_if_it_is_asked_for() -> None:
+    application = Counting()
+    node, out = broker(application)
+    assert "application_digest" not in inspected(node, out).facts
+    before = inspected(node, out, application=True).facts
+    assert before["application"] == "counting"
+    assert inspected(node, out, application=True).facts == before
+    application.count += 1
+    assert inspected(node, out, application=True).facts["application_digest"] != before["application_digest"]
+    assert inspected(*broker(), application=True).facts == {"scheme": "tree", "durable": "no"}
 
 
 def test_a_client_that_asks_is_cut_off() -> None:
@@ -101,10 +115,10 @@ def operator() -> tuple[Assembly, RecordingOutbox]:
 
 def test_what_was_asked_before_there_was_a_link_is_asked_then() -> None:
     node, out = operator()
-    node.handle([Requested(1, AskBroker(7))], out)
+    node.handle([Requested(1, AskBroker(7, True))], out)
     assert out.take_effects() == []
     node.handle([LinkUp(1, "b1", 1, Role.BROKER, True, "a:1")], out)
-    assert out.take_effects() == [Send("b1", Inspect(1, 7), after=NOW)]
+    assert out.take_effects() == [Send("b1", Inspect(1, 7, True), after=NOW)]
     answer = Inspected(1, "b1", 1, 2, {}, {}, 0)
     node.handle([Received(1, "b1", [answer, answer])], out)
     assert out.take_effects() == [Complete(1, answer)]

@@ -79,7 +79,7 @@ def make_broker(
     desk = OperatorDesk(settings.name, {"scheme": "tree", "durable": "yes" if settings.durable else "no"})
     # The sequencer comes first: it journals a turn before the log is written, and before anyone is told.
     node = Assembly([sequencer, log, host, ApplicationDesk(core, sequencer, host), desk, SnapshotTaker(sequencer)])
-    desk.measure_node = node.measure
+    desk.measure_node, desk.application_facts = node.measure, core.hosting.facts
     return node
 
 
@@ -128,6 +128,7 @@ def make_replica(
     node = Assembly([*replica.parts, log, refill, host, direct, ApplicationDesk(core, replica, host), desk])
     desk.measure_node, desk.more_facts, desk.transfer = node.measure, replica.facts, replica.elections.transfer
     desk.change = lambda asked, out: _change(replica, asked, out)
+    desk.application_facts = core.hosting.facts
     return node
 
 

@@ -46,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--watch", action="store_true", help="again and again, until interrupted")
     parser.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="with --watch (default 2)")
     parser.add_argument("--links", type=int, default=LINKS_SHOWN, metavar="N", help="links to show for each broker")
+    parser.add_argument(
+        "--application", action="store_true", help="with a digest of the state of the hosted application"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON, one object a look")
     parser.set_defaults(run=_run)
 
@@ -67,19 +70,19 @@ class _Look(NamedTuple):
     answers: list[Answer]
 
 
-async def _look(desks: Sequence[BrokerDesk], links: int) -> _Look:
-    answers = await asyncio.gather(*(desk.inspect(links) for desk in desks))
+async def _look(desks: Sequence[BrokerDesk], arguments: argparse.Namespace) -> _Look:
+    answers = await asyncio.gather(*(desk.inspect(arguments.links, arguments.application) for desk in desks))
     return _Look(time.monotonic(), list(answers))
 
 
 async def _show(brokers: Sequence[tuple[str, str]], arguments: argparse.Namespace) -> int:
     async with AsyncExitStack() as stack:
         desks = [await stack.enter_async_context(BrokerDesk(address)) for _, address in brokers]
-        before = await _look(desks, arguments.links)
+        before = await _look(desks, arguments)
         if not all(isinstance(answer, Unreachable) for answer in before.answers):
             await asyncio.sleep(RATES_OVER_S)
         while True:
-            now = await _look(desks, arguments.links)
+            now = await _look(desks, arguments)
             seconds = now.at - before.at
             told = zip(brokers, before.answers, now.answers, strict=True)
             rows = [_row(name, address, then, answer, seconds) for (name, address), then, answer in told]
@@ -142,6 +145,9 @@ def _page(rows: Sequence[dict[str, Any]]) -> str:
             continue
         if "log_head" in row["measures"]:
             parts.append(_log(row))
+        if "application_digest" in row:
+            text = f"its state is {row['application_digest']} after {row['measures']['events_accepted_total']:,} events"
+            parts.append(f"{row['broker']}: hosts {row['application']}; {text}")
         if row["links"]:
             parts.append(_links(row))
     return "\n".join(parts) + "\n"

@@ -25,8 +25,9 @@ LINKS_MAX: Final = 1_000  # in one answer, whatever is asked for
 
 
 class OperatorDesk:
-    """`measure_node` gives the node's measures, `facts` and `more_facts` what there is to say in words. `transfer` lets
-    another replica lead, and gives its name, or what is against it; `change` begins a change of the group, likewise."""
+    """`measure_node` gives the node's measures, `facts` and `more_facts` what there is to say in words, and
+    `application_facts` what is said of the hosted application if someone asks. `transfer` lets another replica lead,
+    and gives its name, or what is against it; `change` begins a change of the group, likewise."""
 
     name: ClassVar[str] = "desk"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
@@ -36,6 +37,7 @@ class OperatorDesk:
     def __init__(self, broker: str, facts: Mapping[str, str]) -> None:
         self.measure_node: Callable[[], dict[str, int]] = dict
         self.more_facts: Callable[[], dict[str, str]] = dict
+        self.application_facts: Callable[[], dict[str, str]] = dict
         self.transfer: Callable[[str, Outbox], tuple[str, str]] = lambda to, out: (to, NO_GROUP)
         self.change: Callable[[ChangeGroup, Outbox], str] = lambda change, out: NO_GROUP
         self._broker = broker
@@ -69,7 +71,7 @@ class OperatorDesk:
             self._incarnation,
             out.now - self._started_at,
             self.measure_node(),
-            self._facts | self.more_facts(),
+            self._facts | self.more_facts() | (self.application_facts() if inspect.application else {}),
             len(reports),
             shown,
         )

@@ -10,10 +10,12 @@ from holdfast.kernel.messages import NOMINAL_WEIGHT, Message
 
 
 class Inspect(Message, frozen=True):
-    """How are you? `links` is how many links at most are to be told of, those with the most waiting first."""
+    """How are you? `links` is how many links at most are to be told of, those with the most waiting first.
+    `application`: what state is the hosted application in? That takes as long as a snapshot of it."""
 
     request: int
     links: int = 100
+    application: bool = False
 
 
 class LinkReport(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -28,6 +28,7 @@ class AskBroker(msgspec.Struct, frozen=True, gc=False):
     """A request of the application: what to ask. Answered with what the broker says, or with `Unreachable`."""
 
     links: int = 100
+    application: bool = False
 
 
 class AskToMove(msgspec.Struct, frozen=True, gc=False):
@@ -84,7 +85,7 @@ class Operator:
         message: Message
         match asked:
             case AskBroker():
-                message = Inspect(request, asked.links)
+                message = Inspect(request, asked.links, asked.application)
             case AskToMove():
                 message = MoveLeadership(request, asked.to)
             case AskToChange():

@@ -11,6 +11,7 @@ rules of events or a limit is dropped and counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -26,6 +27,7 @@ from holdfast.protocols.sessions.messages import ApplicationAnswered, Refusal
 # The publisher of what the application derives. No client can have the name: the handshake refuses its first character.
 PUBLISHER: Final = "@application"
 PROBLEM_CHARACTERS: Final = 1_000  # of what was raised
+DIGEST_CHARACTERS: Final = 32
 NO_APPLICATION: Final = "the broker hosts no application: name one in the site file, under [application]"
 _UNENCODABLE: Final = (EventError, AttributeError, TypeError, ValueError, OverflowError, RecursionError)
 
@@ -174,6 +176,13 @@ class Hosting:
         self.derived, self.dropped = state.derived, state.dropped
         self.requests, self.failed = state.requests, state.failed
         self.application.set_state(state.state)
+
+    def facts(self) -> dict[str, str]:
+        """Which application it is, and a digest of its state: replicas that have executed as much have equal ones."""
+        if self.application is None:
+            return {}
+        digest = sha256(self.application.get_state()).hexdigest()[:DIGEST_CHARACTERS]
+        return {"application": self.name, "application_digest": digest}
 
     def measure(self) -> dict[str, int]:
         if self.application is None:
