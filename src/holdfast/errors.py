@@ -159,7 +159,7 @@ class ScenarioError(HoldfastError, ValueError):
 
 
 class ZapError(HoldfastError, ValueError):
-    """A synthetic log of set-top boxes that can't be made as asked."""
+    """A synthetic log of set-top boxes that can't be made as asked, or a question about viewers without an answer."""
 
 
 class IndexIdError(HoldfastError):

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from holdfast.apps.zapviewers.viewership import CHANNELS_TOLD_MAX, EVERY_MS
 from holdfast.broker.site import DEFAULT_ADDRESS, PAXOS, PLAINTEXT_ACCEPTED, SCHEMES, TREE
 from holdfast.cli.main import OK
 from holdfast.errors import SiteError
@@ -85,6 +86,16 @@ def text_of(scheme: str, protocol: str = Protocol.BATCH.value) -> str:
     line = f'protocol = "{protocol}" '
     return PAXOS_TEXT.replace(_PROTOCOL_LINE, line.ljust(len(_PROTOCOL_LINE))) if scheme == PAXOS else TREE_TEXT
 
+ZAPVIEWERS_TEXT = f"""
+[application]                       # who watches what: `holdfast zap publish FILE`, `holdfast zap watch FILE`
+factory = "holdfast.apps.zapviewers.viewership:Viewership"
+
+[application.settings]              # with others it is another application: they can't be changed later
+every_ms = {EVERY_MS}                     # how often, at most, changes are told
+channels_max = {CHANNELS_TOLD_MAX}                   # of how many channels at once; less than the limit derived_events
+"""
+APPLICATIONS = {"zapviewers": ZAPVIEWERS_TEXT}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", default="site.toml", help="default site.toml; '-' prints it")
@@ -97,6 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of a group; batch: all that waits is decided at once (default); multi: each on its own; fast: clients"
         " propose to all replicas",
     )
+    parser.add_argument("--application", choices=APPLICATIONS, help="that the brokers host (default: none)")
     parser.set_defaults(run=_run)
 
 
@@ -104,7 +116,7 @@ def _run(arguments: argparse.Namespace) -> int:
     scheme = arguments.scheme or (PAXOS if arguments.protocol else TREE)
     if arguments.protocol and scheme != PAXOS:
         raise SiteError("a protocol is of a group: say --scheme paxos", arguments.file)
-    text = text_of(scheme, arguments.protocol or Protocol.BATCH.value)
+    text = text_of(scheme, arguments.protocol or Protocol.BATCH.value) + APPLICATIONS.get(arguments.application, "")
     if arguments.file == "-":
         sys.stdout.write(text)
         return OK

@@ -37,7 +37,7 @@ SUBCOMMANDS = {
     "status": "show the live network: brokers, links, roles, rates, backlog",
     "group": "who leads a group of replicas; let another one lead",
     "bench": "measure a broker: events a second, and latency",
-    "zap": "ZapViewers: make a synthetic log of set-top boxes",
+    "zap": "ZapViewers: a synthetic log of set-top boxes; publish it, watch who watches what, ask",
     "sim": "break a site under the simulator, by seed; replay a seed",
     "log": "look into a broker's log: inspect, verify, repair",
     "trace": "look into the trace of a run: the story of an event, checks, a summary",

@@ -45,3 +45,19 @@ def duration(nanoseconds: int) -> str:
         if seconds >= 2 * length:
             return f"{seconds // length} {unit}"
     return f"{seconds} s"
+
+
+class InPlace:
+    """Lines that take the place of those shown before; where there is no terminal, they follow them."""
+
+    def __init__(self) -> None:
+        self._shown = 0
+
+    def show(self, lines: Sequence[str], above: Sequence[str] = ()) -> None:
+        """`above` is said once and for all, over what changes."""
+        begin = ""
+        if is_terminal():
+            begin = f"\x1b[{self._shown}F\x1b[J" if self._shown else ""
+            self._shown = len(lines)
+        sys.stdout.write(begin + "".join(f"{line}\n" for line in (*above, *lines)))
+        sys.stdout.flush()
