@@ -1,4 +1,4 @@
-"""What ./demo runs: three replicas, each in a process of its own; the one that leads is killed, and another takes over.
+"""What ./demo group runs: of three replicas, each in a process of its own, the leader is killed; another takes over.
 
 Publishers go on all the time, one by one and in batches, and so do two plain subscribers and a named one. At the end
 everything is counted: nothing may be lost, doubled or in another order, for anyone. The events are synthetic: numbers.
@@ -7,30 +7,17 @@ everything is counted: nothing may be lost, doubled or in another order, for any
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
-import tempfile
 import time
-from pathlib import Path
 
+from examples.showing import BOLD, GREEN, RED, YELLOW, play, say, start
 from experiments.replication.gaps import largest_gap
 from experiments.replication.group import ReplicaGroup
 from experiments.replication.load import SHOWN, Load
 from experiments.replication.verdict import Verdict, judge
 from holdfast.kernel.time import MILLISECOND
-from holdfast.runtime import loop
 
-COLOUR = sys.stdout.isatty()
-STARTED = time.monotonic()
-BOLD, RED, GREEN, YELLOW = "1", "1;31", "1;32", "33"
 LOOK_EVERY_S = 0.5
-INTERRUPTED = 130
-
-
-def say(text: str, code: str = "0") -> None:
-    seconds = time.monotonic() - STARTED
-    shown = f"\033[{code}m{text}\033[0m" if COLOUR else text
-    print(f"{seconds:6.2f} s  {shown}", flush=True)
 
 
 async def watch(load: Load, for_s: float) -> None:
@@ -43,13 +30,8 @@ async def watch(load: Load, for_s: float) -> None:
         load.check_running()
 
 
-async def scene(group: ReplicaGroup) -> Verdict:
-    await group.start_beside()
-    for name, process in group.processes.items():
-        say(f"replica {name} serves at {group.addresses[name]}, process {process.pid}")
-    leader = await group.leader()
-    await group.caught_up()
-    say(f"{leader} leads; clients were given all three addresses, and find it", BOLD)
+async def scene(group: ReplicaGroup) -> int:
+    leader = await start(group)
     async with Load(group.url, pace=SHOWN) as load:
         say("4 publishers, 2 plain subscribers and a named one begin", BOLD)
         await watch(load, 2.0)
@@ -69,7 +51,7 @@ async def scene(group: ReplicaGroup) -> Verdict:
         records = await load.settle()
         heads = await group.heads()
         say(f"read back: {len(records.log):,} events; the last position at each replica: {heads}")
-        return judge(records, heads)
+        return conclude(judge(records, heads))
 
 
 def conclude(verdict: Verdict) -> int:
@@ -82,22 +64,5 @@ def conclude(verdict: Verdict) -> int:
     return 0
 
 
-async def show() -> int:
-    task = asyncio.current_task()
-    assert task is not None
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder, ReplicaGroup(Path(folder)) as group:
-        return conclude(await scene(group))
-
-
-def main() -> int:
-    try:
-        return loop.run(show())
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        say("interrupted; the replicas are stopped, and their files are gone")
-        return INTERRUPTED
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(scene))

@@ -1,20 +1,28 @@
-"""What ./demo runs: it proves what it shows, says so without colours where there is no terminal, and leaves nothing."""
+"""What ./demo and ./demo group run: they prove what they show, also without a terminal, and leave nothing."""
 
 from __future__ import annotations
 
+import json
+import os
+import pty
 import re
 import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from examples.take_over import INTERRUPTED, conclude
+from examples import take_over, who_watches
+from examples.recount import Entry, Evidence, Proof, ReplicaState, judge, recount, replay
+from examples.showing import INTERRUPTED
 from experiments.replication.verdict import Verdict
+from tests.apps.zapviewers.reports import payload, report, zap
 
-COMMAND = [sys.executable, "-m", "examples.take_over"]
+GROUP, ZAPVIEWERS = ([sys.executable, "-m", f"examples.{name}"] for name in ("take_over", "who_watches"))
 
 
 def left_behind(output: str) -> list[str]:
@@ -36,8 +44,9 @@ def _belongs(folder: Path, output: str) -> bool:
     return site.exists() and re.findall(r"serves at (\S+),", output)[0] in site.read_text()
 
 
-def test_the_demo_kills_the_leader_and_proves_that_nothing_is_lost() -> None:
-    done = subprocess.run(COMMAND, capture_output=True, text=True, timeout=120, check=False)
+@pytest.mark.parametrize("command", [ZAPVIEWERS, GROUP], ids=["zapviewers", "group"])
+def test_the_demo_kills_the_leader_and_proves_that_nothing_is_lost(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\033" not in done.stdout
     killed = re.findall(r"kill -9 for (r\d), which leads", done.stdout)
@@ -45,14 +54,14 @@ def test_the_demo_kills_the_leader_and_proves_that_nothing_is_lost() -> None:
     assert len(killed) == len(now) == 1
     assert killed != now
     assert f"{killed[0]} has caught up" in done.stdout
-    assert "0 lost, 0 doubled, 0 out of order" in done.stdout
+    assert "0 lost, 0 doubled" in done.stdout
     assert "proved: " in done.stdout.splitlines()[-1]
     assert left_behind(done.stdout) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_leaves_nothing(number: signal.Signals) -> None:
-    with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
+    with subprocess.Popen(ZAPVIEWERS, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
         assert demo.stdout is not None
         output = ""
         while "kill -9" not in output:
@@ -68,5 +77,74 @@ def test_an_interrupted_demo_leaves_nothing(number: signal.Signals) -> None:
 
 
 def test_a_failed_proof_is_an_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
-    assert conclude(Verdict(2, 1, (1,), 1, 0, 0, ("one is missing",))) == 1
+    assert take_over.conclude(Verdict(2, 1, (1,), 1, 0, 0, ("one is missing",))) == 1
     assert "FAILED" in capsys.readouterr().out
+    assert who_watches.conclude(Proof(2, 1, 1, 0, 1, 0, ("one is missing",))) == 1
+    assert "FAILED: one is missing" in capsys.readouterr().out
+
+
+def test_the_top_ten_is_shown_in_place_on_a_terminal() -> None:
+    ours, theirs = pty.openpty()
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm"}
+    with subprocess.Popen(ZAPVIEWERS, stdout=theirs, env=environment) as demo:
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # how Linux says that the other side is closed
+            while more := os.read(ours, 100_000):
+                shown += more
+    os.close(ours)
+    assert demo.returncode == 0
+    pages = shown.decode().split("\x1b[13F\x1b[J")
+    assert len(pages) > 5
+    assert sum("  1  " in page and " 10  " in page and "is dead" in page for page in pages) > 0
+    assert "proved: " in pages[-1]
+
+
+# ------------------------------------------------------------------------------------------------------- the proof
+LINES = (
+    zap(1, "A", "X"),
+    zap(2, "A", "X"),
+    report(1, "power off"),
+    zap(3, "B", "A"),
+    report(2, "volume 3"),
+    report(1, "power on"),
+    report(4, "power on"),
+    zap(3, "C", "B"),
+    report(2, "power off"),
+)
+
+
+def evidence() -> Evidence:
+    """Of a run in which all went well: three publications and a top list."""
+    payloads = [payload(*LINES[:3]), payload(*LINES[3:6]), payload(*LINES[6:])]
+    log = [Entry(place, "zap", (1, place), data) for place, data in enumerate(payloads, 1)]
+    log.append(Entry(4, "zap-top", (0, 0), b"[]"))
+    counts = json.loads(replay(log).execute(b'{"ask": "counts"}'))
+    states = {name: ReplicaState(4, "same") for name in ("r1", "r2", "r3")}
+    return Evidence([(1, 1), (1, 2), (1, 3)], log, states, {"A": 1, "C": 1}, counts)
+
+
+def test_viewers_are_counted_again_by_other_means() -> None:
+    good = evidence()
+    assert recount(entry.payload for entry in good.log if entry.topic == "zap") == {"A": 1, "C": 1}
+    assert dict(replay(good.log).compute_top_list(10)) == {"A": 1, "C": 1}
+    assert judge(good) == Proof(3, 9, 0, 0, 4, 2, ())
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"acknowledged": [(1, 1), (1, 2), (1, 3), (2, 1)]}, "1 publications were acknowledged and are not in the log"),
+        ({"log": [*evidence().log, evidence().log[0]]}, "1 publications are in the log again"),
+        ({"log": evidence().log[1:]}, "positions are not 1 to 3"),
+        ({"states": {"r1": ReplicaState(4, "same"), "r2": ReplicaState(3, "same")}}, "not all at position 4"),
+        (
+            {"states": {"r1": ReplicaState(4, "same"), "r2": ReplicaState(4, "other")}},
+            "viewerships of the replicas differ",
+        ),
+        ({"top": {"A": 2, "C": 1}}, "others watch A"),
+        ({"counts": {**evidence().counts, "audience": "?"}}, "audience: ?, and "),
+    ],
+)
+def test_the_proof_fails_if_anything_is_wrong(change: dict[str, Any], problem: str) -> None:
+    assert any(problem in found for found in judge(evidence()._replace(**change)).problems)
