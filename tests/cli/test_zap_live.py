@@ -138,6 +138,7 @@ def test_where_there_is_no_terminal_nothing_is_taken_back(capsys: pytest.Capture
     [
         (["publish", "--publishers", "25"], "25 publishers: there may be 1 to 24"),
         (["publish", "--boxes", "180001"], "at most 180,000"),
+        (["publish", "--first-box", "6553600"], "numbers from 0 to 6,553,599"),
         (["publish", "--speed", "0"], "'0' is no speed"),
         (["publish", "--rate", "0"], "has to be more than 0"),
         (["publish", "--speed", "2", "--rate", "5"], "not allowed with argument"),

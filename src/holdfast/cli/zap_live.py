@@ -44,6 +44,9 @@ def add_publish(parser: argparse.ArgumentParser) -> None:
         "--boxes", type=read_whole, default=BOXES, metavar="N", help=f"of each publisher (default and most {BOXES:,})"
     )
     parser.add_argument(
+        "--first-box", type=read_whole, default=0, metavar="N", help="number of the first one (default 0)"
+    )
+    parser.add_argument(
         "--seed", type=read_whole, default=standard.seed, metavar="N", help="equal seeds, equal logs; the next for each"
     )
     parser.add_argument(
@@ -72,6 +75,7 @@ def _publish(arguments: argparse.Namespace) -> int:
         log=ZapSettings(
             seed=arguments.seed,
             boxes=arguments.boxes,
+            first_box=arguments.first_box,
             start_s=arguments.start,
             channels=INVENTED if arguments.channels is None else read_channel_file(arguments.channels),
         ),
