@@ -74,7 +74,18 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
 class Audience:
     """All boxes and channels that were heard of."""
 
-    __slots__ = ("_boxes", "_dates", "_numbers", "_viewers", "anomalies", "lines", "malformed", "names", "sample")
+    __slots__ = (
+        "_addresses",
+        "_boxes",
+        "_dates",
+        "_numbers",
+        "_viewers",
+        "anomalies",
+        "lines",
+        "malformed",
+        "names",
+        "sample",
+    )
 
     def __init__(self) -> None:
         self.lines = 0
@@ -83,6 +94,7 @@ class Audience:
         self.names: list[str] = []  # of the channels, in the order in which they were heard of; the first has number 2
         self.sample: deque[Refused] = deque(maxlen=SAMPLE_LINES)
         self._boxes: dict[bytes, int] = {}
+        self._addresses = array("I")  # of the boxes, in the order of `_boxes`: reading them again takes most of a state
         self._numbers: dict[bytes, int] = {}
         self._viewers = [0, 0]
         self._dates: set[bytes] = set()  # that were found to be dates; says nothing about the past, and is no state
@@ -196,6 +208,8 @@ class Audience:
                 self._viewers.append(0)
         if fields[2] not in self._boxes:
             self._boxes[fields[2]] = UNKNOWN
+            a, b, c, d = fields[2].split(b".")
+            self._addresses.append(int(a) << 24 | int(b) << 16 | int(c) << 8 | int(d))
             self._viewers[UNKNOWN] += 1
         return True
 
@@ -213,11 +227,9 @@ class Audience:
         new_numbers[UNKNOWN] = UNKNOWN
         # Address and state in one integer: a list of integers is sorted several times as fast as one of pairs.
         new_numbers |= {-old: -new for old, new in new_numbers.items()}
-        packed = []
-        for box, state in self._boxes.items():
-            a, b, c, d = box.split(b".")
-            packed.append(int(a) << 40 | int(b) << 32 | int(c) << 24 | int(d) << 16 | (new_numbers[state] + _OFFSET))
-        packed.sort()
+        shown = {old: new + _OFFSET for old, new in new_numbers.items()}
+        boxes = zip(self._addresses, self._boxes.values(), strict=True)
+        packed = sorted([address << 16 | shown[state] for address, state in boxes])
         return msgspec.msgpack.encode(
             _State(
                 lines=self.lines,
@@ -242,7 +254,8 @@ class Audience:
         addresses, states = array("I"), array("h")
         addresses.frombytes(new.addresses)
         states.frombytes(new.states)
-        for address, number in zip(_little_endian(addresses), _little_endian(states), strict=True):
+        self._addresses = _little_endian(addresses)
+        for address, number in zip(addresses, _little_endian(states), strict=True):
             box = b"%d.%d.%d.%d" % (address >> 24, address >> 16 & 255, address >> 8 & 255, address & 255)
             self._boxes[box] = number
             if number > 0:
