@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import pytest
 from holdfast.broker.site import PAXOS, site_from_toml
 from holdfast.cli.applications import application_of
 from holdfast.cli.init import APPLICATIONS, TEXTS
+from holdfast.cli.main import INTERRUPTED
 from holdfast.cli.terminal import InPlace
 from tests.cli.test_main import run
 from tests.runtime.broker_process import BrokerProcess
@@ -162,3 +164,41 @@ def test_a_broker_without_the_application_is_told_apart(tmp_path: Path, capsys: 
         for verb in (["watch", none.url], ["ask", "top", none.url]):
             assert run("zap", *verb) == 2
             assert "hosts no application" in capsys.readouterr().err
+
+
+def test_an_interrupted_publish_says_what_was_acknowledged(
+    broker: BrokerProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lines() -> int:
+        return int(json.loads(said(capsys, "ask", "top", broker.url, "--json"))["lines"])
+
+    before = lines()
+    command = [
+        sys.executable,
+        "-m",
+        "holdfast.cli",
+        "zap",
+        "publish",
+        broker.url,
+        "--boxes",
+        "2000",
+        "--duration",
+        "1h",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as publishing:
+        while lines() == before:
+            assert publishing.poll() is None
+        publishing.send_signal(signal.SIGINT)
+        shown, _ = publishing.communicate(timeout=60)
+    assert publishing.returncode == INTERRUPTED
+    assert re.match(r"\d+ publications with [\d,]+ lines acknowledged", shown)
+
+
+def test_status_shows_the_state_of_the_application_if_asked(
+    broker: BrokerProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    digest = json.loads(said(capsys, "ask", "counts", broker.url, "--json"))["digest"]
+    assert run("status", broker.url, "--application") == 0
+    assert f"its state is {digest[:32]} after " in capsys.readouterr().out
+    assert run("status", broker.url) == 0
+    assert "its state" not in capsys.readouterr().out
