@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.broker.site import PAXOS, site_from_toml
+from holdfast.broker.site import PAXOS, SCHEMES, site_from_toml
 from holdfast.cli.applications import application_of
-from holdfast.cli.init import APPLICATIONS, TEXTS
+from holdfast.cli.init import APPLICATIONS
 from holdfast.cli.main import INTERRUPTED
 from holdfast.cli.terminal import InPlace
 from tests.cli.test_main import run
@@ -38,7 +38,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("scheme", TEXTS)
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_init_gives_a_site_with_the_application(scheme: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("init", "--scheme", scheme, "--application", "zapviewers", "-") == 0
     site = site_from_toml(capsys.readouterr().out, "site.toml")

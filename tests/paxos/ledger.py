@@ -55,10 +55,11 @@ class Ledger:
     def set_state(self, state: bytes) -> None:
         try:
             self.number, self.chain, last, filled = msgspec.msgpack.decode(state)
-        except ValueError as error:
+            last = dict(last)
+        except (ValueError, TypeError) as error:
             raise AssertionError("a state is put together from two") from error
         assert filled == filler(self.chain), "a state is put together from two"
-        self.last = dict(last)
+        self.last = last
 
 
 def encode(command: Command) -> bytes:

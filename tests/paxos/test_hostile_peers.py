@@ -17,10 +17,12 @@ from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.cursors.event_log import EventLog
 from holdfast.protocols.cursors.messages import AskEvents
 from holdfast.protocols.cursors.refill import Refill
+from holdfast.protocols.paxos.membership import Leave
 from holdfast.protocols.paxos.messages import (
     Accept,
     CanvassAnswer,
     Decided,
+    Entry,
     HeartbeatSeen,
     Learn,
     Prepare,
@@ -31,6 +33,7 @@ from holdfast.protocols.paxos.messages import (
 from tests.paxos.bench import Bench, messages
 
 NO_ENTRY = msgspec.Raw(b"\xc0")
+NO_TEXT = msgspec.Raw(msgspec.msgpack.encode(Entry(1, [], 0, Leave("abc"))).replace(b"abc", b"a\xa2c"))
 
 
 @pytest.mark.parametrize(
@@ -58,13 +61,14 @@ def test_numbers_that_no_group_reaches_are_no_message(absurd: Message) -> None:
         MESSAGES.decoders[kind](body)
 
 
-def test_a_value_that_can_not_be_read_is_not_voted_for() -> None:
+@pytest.mark.parametrize("value", [NO_ENTRY, NO_TEXT])
+def test_a_value_that_can_not_be_read_is_not_voted_for(value: msgspec.Raw) -> None:
     """Decided, it would stop every replica, again at every start."""
     bench = Bench()
     bench.meet()
     bench.say("r1", Prepare(65, 1))
     before = list(bench.streams["acceptor"])
-    assert messages(bench.say("r1", Accept(65, 1, [NO_ENTRY])), Learn) == []
+    assert messages(bench.say("r1", Accept(65, 1, [value])), Learn) == []
     assert bench.streams["acceptor"] == before
     assert bench.replica.acceptor.votes == {}
 

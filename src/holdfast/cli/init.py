@@ -86,6 +86,7 @@ def text_of(scheme: str, protocol: str = Protocol.BATCH.value) -> str:
     line = f'protocol = "{protocol}" '
     return PAXOS_TEXT.replace(_PROTOCOL_LINE, line.ljust(len(_PROTOCOL_LINE))) if scheme == PAXOS else TREE_TEXT
 
+
 ZAPVIEWERS_TEXT = f"""
 [application]                       # who watches what: `holdfast zap publish FILE`, `holdfast zap watch FILE`
 factory = "holdfast.apps.zapviewers.viewership:Viewership"

@@ -11,6 +11,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from holdfast.codec.registry import UNREADABLE
 from holdfast.errors import ProtocolError
 from holdfast.kernel.messages import NOMINAL_WEIGHT, Message, Record
 from holdfast.protocols.paxos.ballots import Round, round_of
@@ -49,7 +50,7 @@ def check_value(value: Value) -> None:
     """What is voted for may be decided, and what is decided must be readable, or it would stop every replica."""
     try:
         _entry(value)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise ProtocolError("a value is no entry of the log") from error
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.codec.registry import UNREADABLE
 from holdfast.protocols.paxos.membership import Membership
 from holdfast.protocols.paxos.messages import ReplicaState, SnapshotPart
 
@@ -45,7 +46,7 @@ def unpack(slot: int, data: bytes) -> ReplicaState | None:
     end = _LENGTH + int.from_bytes(data[:_LENGTH], "big")
     try:
         header = _read_header(data[_LENGTH:end])
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None
     return make_state(slot, header.commands, data[end:], header.membership, header.wall)
 
