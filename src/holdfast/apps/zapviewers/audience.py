@@ -43,7 +43,6 @@ DATES_MAX = 1000
 # The number of "no channel that we know of". Channels are numbered from 2, and a box that is off has the negative
 # number of the channel that it was on.
 UNKNOWN = 1
-_OFFSET = 1 << 15
 
 
 class ChannelViewers(NamedTuple):
@@ -66,8 +65,8 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
     malformed: int
     anomalies: int
     sample: list[tuple[int, bytes, str]]
-    channels: list[bytes]  # sorted; the first has number 2
-    addresses: bytes  # of the boxes, sorted; 32 bits each, little-endian
+    channels: list[bytes]  # the first has number 2
+    addresses: bytes  # of the boxes; 32 bits each, little-endian
     states: bytes  # of the same boxes, 16 bits each
 
 
@@ -94,7 +93,7 @@ class Audience:
         self.names: list[str] = []  # of the channels, in the order in which they were heard of; the first has number 2
         self.sample: deque[Refused] = deque(maxlen=SAMPLE_LINES)
         self._boxes: dict[bytes, int] = {}
-        self._addresses = array("I")  # of the boxes, in the order of `_boxes`: reading them again takes most of a state
+        self._addresses = array("I")  # of the boxes, in the order of `_boxes`
         self._numbers: dict[bytes, int] = {}
         self._viewers = [0, 0]
         self._dates: set[bytes] = set()  # that were found to be dates; says nothing about the past, and is no state
@@ -221,24 +220,17 @@ class Audience:
 
     # ---------------------------------------------------------------------------------------------------------- state
     def get_state(self) -> bytes:
-        """The whole state, the same bytes for the same boxes on the same channels, however they got there."""
-        names = sorted(self._numbers)
-        new_numbers = dict(zip([self._numbers[name] for name in names], range(2, len(names) + 2), strict=True))
-        new_numbers[UNKNOWN] = UNKNOWN
-        # Address and state in one integer: a list of integers is sorted several times as fast as one of pairs.
-        new_numbers |= {-old: -new for old, new in new_numbers.items()}
-        shown = {old: new + _OFFSET for old, new in new_numbers.items()}
-        boxes = zip(self._addresses, self._boxes.values(), strict=True)
-        packed = sorted([address << 16 | shown[state] for address, state in boxes])
+        """The whole state. Boxes and channels stand in the order in which they were heard of, which is that of the
+        events, and so the same at all replicas; sorting them would hold a broker up for long."""
         return msgspec.msgpack.encode(
             _State(
                 lines=self.lines,
                 malformed=self.malformed,
                 anomalies=self.anomalies,
                 sample=[(position, line, reason) for position, line, reason in self.sample],
-                channels=names,
-                addresses=_little_endian(array("I", [entry >> 16 for entry in packed])).tobytes(),
-                states=_little_endian(array("h", [(entry & 0xFFFF) - _OFFSET for entry in packed])).tobytes(),
+                channels=list(self._numbers),
+                addresses=_little_endian(self._addresses[:]).tobytes(),
+                states=_little_endian(array("h", self._boxes.values())).tobytes(),
             )
         )
 
