@@ -9,10 +9,11 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 
 import pytest
 
-from tests.paxos import fast_swarm
+from tests.paxos import change_swarm, fast_swarm
 from tests.paxos.swarm import problems
 
 LONG_SEEDS = 100_000
+CHANGING_SEEDS = 20_000
 BLOCK = 250
 
 
@@ -43,6 +44,13 @@ def test_a_group_keeps_its_promises_in_a_campaign(capsys: pytest.CaptureFixture[
 def test_a_group_with_fast_rounds_keeps_its_promises_in_a_campaign(capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         found = campaign(range(LONG_SEEDS), os.cpu_count() or 1, fast_swarm.problems)
+    assert found == []
+
+
+@pytest.mark.long
+def test_a_group_that_changes_keeps_its_promises_in_a_campaign(capsys: pytest.CaptureFixture[str]) -> None:
+    with capsys.disabled():
+        found = campaign(range(CHANGING_SEEDS), os.cpu_count() or 1, change_swarm.problems)
     assert found == []
 
 
