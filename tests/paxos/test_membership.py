@@ -7,22 +7,25 @@ from random import Random
 
 import pytest
 
-from holdfast.protocols.paxos.ballots import EPOCH, epoch_of, next_ballot, place_of, quorum
+from holdfast.protocols.paxos.ballots import EPOCH, PLACES, epoch_of, next_ballot, place_of, quorum
 from holdfast.protocols.paxos.membership import (
     VOTERS_MAX,
     AddLearner,
     Cancel,
     Change,
     ChangeProtocol,
+    GroupMember,
     Leave,
     Membership,
     Promote,
     Remove,
     changed,
+    flaw,
     founders,
     objection,
 )
 from holdfast.protocols.paxos.settings import Member, Protocol
+from holdfast.protocols.paxos.transfer import make_state, pack, unpack
 
 NAMES = ["a", "b", "c"]
 THREE = founders([Member(n, f"{n}:1", f"{n}:2") for n in NAMES], {n: f"disk-{n}" for n in NAMES}, Protocol.BATCH)
@@ -83,6 +86,11 @@ def test_a_learner_goes_without_a_new_epoch() -> None:
         (AddLearner("d", "d:1", "a:2", "disk"), "d has an address that another member has"),
         (AddLearner("d", "", "d:2", "disk"), "d has no address that others could dial"),
         (AddLearner("d", "d:1", "d:2", ""), "'d' is no name of a replica with a disk"),
+        (new("d\n"), "'d\\n' is no name of a replica with a disk"),
+        (new("d" * 65), f"'{'d' * 64}…' is no name of a replica with a disk"),
+        (AddLearner("d", "d:\0", "d:2", "disk"), "d has no address that others could dial"),
+        (AddLearner("d", "d:1", "ä" * 129, "disk"), "d has no address that others could dial"),
+        (Leave("x" * 16_000), f"there is no replica '{'x' * 64}…' that votes; there is a, b, c"),
         (new("d", "x"), "there is no replica 'x' that votes; there is a, b, c"),
         (Leave("x"), "there is no replica 'x' that votes; there is a, b, c"),
         (Remove("b"), "b votes, and is not on its way out"),
@@ -96,6 +104,29 @@ def test_a_change_that_makes_no_sense_is_refused_with_the_reason_and_changes_not
 ) -> None:
     assert objection(THREE, change) == problem
     assert changed(THREE, change) is THREE
+
+
+@pytest.mark.parametrize(
+    "absurd",
+    [
+        Membership(()),
+        Membership((*THREE.members, THREE.members[0])),
+        Membership((*THREE.members, GroupMember("d", 0, "d:1", "d:2", "disk"))),
+        Membership((*THREE.members, GroupMember("d", -1, "d:1", "d:2", "disk"))),
+        Membership((*THREE.members, GroupMember("d", PLACES, "d:1", "d:2", "disk"))),
+        Membership((GroupMember("d", 0, "d:1", "d:2", "disk", votes=False),)),
+        Membership(THREE.members, epoch=-1),
+        Membership(THREE.members, epoch=2**22, number=2**22),
+        Membership(THREE.members, epoch=2, number=1),
+    ],
+)
+def test_what_no_group_comes_to_is_told_from_a_membership(absurd: Membership) -> None:
+    """Two at one place would use the same ballots, and one name twice would vote twice."""
+    assert flaw(absurd)
+    assert not flaw(THREE)
+    assert not flaw(after(new("d", "a"), Promote("d"), Remove("a")))
+    assert unpack(7, pack(make_state(7, 5, b"state", absurd))) is None
+    assert unpack(7, pack(make_state(7, 5, b"state", THREE))) is not None
 
 
 def test_a_name_is_never_used_again() -> None:

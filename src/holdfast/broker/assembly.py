@@ -147,7 +147,7 @@ def _change(replica: Replica, asked: ChangeGroup, out: Outbox) -> str:
         case GroupAction.PROTOCOL:
             known = [protocol.value for protocol in Protocol]
             if asked.protocol not in known:
-                return f"there is no protocol {asked.protocol!r}; there is {', '.join(known)}"
+                return f"there is no protocol {asked.protocol[:64]!r}; there is {', '.join(known)}"
             change = ChangeProtocol(Protocol(asked.protocol))
         case _:
             assert_never(asked.action)

@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import Final
 
 PLACES: Final = 64  # of replicas that are members at the same time
-EPOCH: Final = 2**40  # ballots in an epoch; there are 2**22 epochs below the largest ballot that can be written
+EPOCH: Final = 2**40  # ballots in an epoch …
+EPOCHS: Final = 2**22  # … and so many epochs are below the largest ballot that can be written
 
 Round = tuple[int, bool]  # (ballot, whether it is classic): rounds compare as they follow each other
 NO_ROUND: Final[Round] = (0, False)

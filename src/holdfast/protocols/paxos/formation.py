@@ -117,7 +117,8 @@ class Formation:
 
     # ----------------------------------------------------------------------------------------------------- greetings
     def greeting(self, hears: bool) -> Greeting:
-        membership = self._roster.membership if self._confirmed else None
+        # Without the names of former members: they only become more, and who joins has them in its snapshot.
+        membership = msgspec.structs.replace(self._roster.membership, former=()) if self._confirmed else None
         disk = self._greeted.get(self._name, "")
         return Greeting(disk, self.disks, hears, self._confirmed, self._terms, membership)
 
@@ -170,6 +171,10 @@ class Formation:
 
     def _hear_of_group(self, peer: str, greeting: Greeting, theirs: Membership, out: Outbox) -> None:
         """The peer's group is formed. It may have changed since we were last there."""
+        if self.disks and greeting.formed != self.disks:
+            # What another group's log says of our name is not about us, however much later it is.
+            self.disagreements[peer] = "it is of another group, which began with other disks"
+            return
         own = theirs.find(self._name)
         new, disk = not self.disks, self._greeted.get(self._name)
         if self.standing is Standing.FORMED:
@@ -234,6 +239,11 @@ class Formation:
         """The link to a peer is gone."""
         self.candidates.pop(peer, None)
         self._ahead.pop(peer, None)
+        if self.standing is Standing.FORMED:
+            self._greeted.pop(peer, None)  # it may come back with another disk
+        if peer not in self._roster.names:
+            self._greeted.pop(peer, None)  # there may be any number of strangers
+            self.disagreements.pop(peer, None)
 
 
 def _rules(terms: Mapping[str, str]) -> dict[str, str]:

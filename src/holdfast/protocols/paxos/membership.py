@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, assert_never
 
 import msgspec
 
-from holdfast.protocols.paxos.ballots import PLACES
+from holdfast.protocols.paxos.ballots import EPOCHS, PLACES
 from holdfast.protocols.paxos.settings import Member, Protocol
 
 VOTERS_MAX: Final = 9
@@ -107,6 +107,19 @@ def founders(members: Iterable[Member], disks: dict[str, str], protocol: Protoco
     return Membership(tuple(first), protocol=protocol)
 
 
+def flaw(membership: Membership) -> str:
+    """What can't be of a group, whoever says it; empty if nothing is."""
+    names = {member.name for member in membership.members}
+    places = {member.place for member in membership.members}
+    if not len(names) == len(places) == len(membership.members):
+        return "a name or a place is there twice"
+    if not membership.voters or not places <= set(range(PLACES)):
+        return "nobody votes, or a place is none"
+    if not 0 <= membership.epoch < EPOCHS or membership.number < membership.epoch:
+        return "so many changes were never made"
+    return ""
+
+
 def objection(membership: Membership, change: Change) -> str:
     """What is against a change; empty if nothing is. The same at all replicas, since it looks at nothing else."""
     match change:
@@ -141,9 +154,9 @@ def _against_newcomer(membership: Membership, new: AddLearner) -> str:
         return f"{new.name} is a member already"
     if new.name in membership.former:
         return f"{new.name} was a member before, and its votes may be forgotten: give it a new id"
-    if not 0 < len(new.name.encode()) <= NAME_BYTES_MAX or not new.disk:
-        return f"{new.name!r} is no name of a replica with a disk"
-    if len(new.peer_address + new.client_address) > 2 * ADDRESS_BYTES_MAX or not new.peer_address:
+    if not 0 < len(new.name.encode()) <= NAME_BYTES_MAX or not new.name.isprintable() or not new.disk:
+        return f"{_short(new.name)} is no name of a replica with a disk"
+    if not _is_address(new.peer_address) or not (_is_address(new.client_address) or not new.client_address):
         return f"{new.name} has no address that others could dial"
     if new.peer_address in addresses or new.client_address in addresses:
         return f"{new.name} has an address that another member has"
@@ -154,8 +167,17 @@ def _against_newcomer(membership: Membership, new: AddLearner) -> str:
     return ""
 
 
+def _is_address(address: str) -> bool:
+    return 0 < len(address.encode()) <= ADDRESS_BYTES_MAX and address.isprintable()
+
+
 def _unknown(membership: Membership, name: str) -> str:
-    return f"there is no replica {name!r} that votes; there is {', '.join(membership.voters)}"
+    return f"there is no replica {_short(name)} that votes; there is {', '.join(membership.voters)}"
+
+
+def _short(name: str) -> str:
+    """A name in an answer: whatever was asked, the answer fits into a message."""
+    return repr(name if len(name) <= NAME_BYTES_MAX else name[:NAME_BYTES_MAX] + "…")
 
 
 def changed(membership: Membership, change: Change) -> Membership:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Final
 
+from holdfast.errors import ProtocolError
 from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.protocols.paxos.formation import Formation, Standing
+from holdfast.protocols.paxos.membership import flaw
 from holdfast.protocols.paxos.messages import Greeting
 from holdfast.protocols.paxos.roster import Roster
 from holdfast.protocols.paxos.settings import PaxosSettings
@@ -160,6 +162,8 @@ class Peers:
     def on_greeting(self, peer: str, greeting: Greeting, out: Outbox) -> None:
         if peer not in self._connected:
             return
+        if greeting.membership is not None and (problem := flaw(greeting.membership)):
+            raise ProtocolError(f"in Greeting, {problem}")
         self._connected[peer] = greeting.hears
         before = (self.formation.standing, bool(self.formation.disks))
         told = [peer] if self.formation.greet(peer, greeting, out) and peer not in self.heard else []

@@ -86,7 +86,7 @@ def objection(replica: Replica, to: str) -> str:
     if to == name:
         return f"{to} leads already"
     if to not in replica.roster.voters:
-        return f"there is no replica {to!r} that votes; there is {', '.join(replica.roster.voters)}"
+        return f"there is no replica {to[:64]!r} that votes; there is {', '.join(replica.roster.voters)}"
     if to not in peers.heard:
         return f"{to} can't be reached"
     if behind > max(replica.settings.trim_keep, replica.settings.pipeline):

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from holdfast.codec.registry import UNREADABLE
-from holdfast.protocols.paxos.membership import Membership
+from holdfast.protocols.paxos.membership import Membership, flaw
 from holdfast.protocols.paxos.messages import ReplicaState, SnapshotPart
 
 
@@ -47,6 +47,8 @@ def unpack(slot: int, data: bytes) -> ReplicaState | None:
     try:
         header = _read_header(data[_LENGTH:end])
     except UNREADABLE:
+        return None
+    if header.membership is not None and flaw(header.membership):
         return None
     return make_state(slot, header.commands, data[end:], header.membership, header.wall)
 
