@@ -25,6 +25,7 @@ from holdfast.protocols.paxos.proposer import NOTHING
 from holdfast.protocols.paxos.settings import Protocol
 from tests.paxos.bench import messages
 from tests.paxos.fast_bench import A, B, FastBench, direct, learn
+from tests.paxos.group import Group
 from tests.paxos.oracle import may_have_a_fast_quorum
 from tests.paxos.watch import _read_entry
 
@@ -266,3 +267,33 @@ def test_a_client_that_says_again_what_was_executed_is_served_again_but_a_late_c
         bench.say(peer, learn(ballot, 2, A))
     assert bench.ledger.last == {"a": 1}
     assert [entry.commands for _, entry in suggested(bench.ask(("a", 1)))] == [_read_entry(A).commands]
+
+
+# ----------------------------------------------------------------------------------------------------------------- time
+def test_the_leader_says_what_time_it_is_while_only_clients_propose() -> None:
+    """What they say has no time of its own: it was taken for as old as the leader's last entry, and events were given
+    up by their age long before they had it."""
+    bench, ballot = leading()
+    every = bench.replica.settings.time_every
+    bench.out.wall = every
+    [(slot, entry)] = suggested(bench.fire("beat"))
+    assert (slot, entry) == (2, Entry(every, []))
+    assert suggested(bench.fire("beat")) == [], "it is on its way"
+    for peer in bench.peers:
+        value = bench.fast_votes[2]
+        bench.say(peer, learn(ballot, 2, value))
+    assert (bench.replica.decided.executed, bench.replica.wall) == (2, every)
+    bench.out.wall = 2 * every - 1
+    assert suggested(bench.fire("beat", 1)) == [], "it is known well enough"
+
+
+def test_the_time_of_what_clients_propose_stays_near_the_clock() -> None:
+    group = Group(1, 3, Protocol.FAST, directly=1.0, ask_ms=100)
+    group.start()
+    assert group.run(5_000, lambda: bool(group.leader()) and group.replicas[group.leader()].takes_direct)
+    group.run(1_500)
+    for _ in range(10):
+        group.run(400)
+        replica = group.replicas[group.leader()]
+        clock = group.simulation.wall + group.simulation.now
+        assert clock - replica.wall < 2 * replica.settings.time_every

@@ -33,6 +33,7 @@ class Host(FastHost, Interface):
     """The replica, as far as it matters here."""
 
     proposer: Proposer
+    wall: int  # the time that the last command had
 
     def accept(self, first: int, values: list[Value], out: Outbox) -> None:
         """Phase 2 of classic rounds."""
@@ -66,6 +67,7 @@ class Coordinator:
         self._asked: dict[int, int] = {}  # slot → when we last suggested something because it was not decided
         self._recovering: set[int] = set()  # slots that went on to a classic round
         self._placed: dict[int, dict[bytes, Value]] = {}  # slot → what is known to have been voted for there
+        self._timed_at = 0  # when we last proposed something of our own, which has a time
         self._timer_set = False
         fast.counted, fast.placed = self.look, self._place
 
@@ -113,10 +115,11 @@ class Coordinator:
         if not self.fallback.may_open(voters, host.roster.fast_quorum, out.now):
             return
         if executed < proposer.gate:
-            # The first slot of a ballot is decided alone, and in a classic round; if nothing waits, by nothing.
+            # The first slot of a ballot is decided alone, and in a classic round; if nothing waits, by the time.
             if executed == proposer.gate - 1 and proposer.next_slot == proposer.gate and not proposer.waiting:
-                proposer.put(proposer.gate, NOTHING)
-                host.accept(proposer.gate, [NOTHING], out)
+                value = proposer.take(out.wall, 0, 0)
+                proposer.put(proposer.gate, value)
+                host.accept(proposer.gate, [value], out)
         elif executed >= proposer.changing_at:
             self.fast_from = proposer.next_slot
             self.fallback.opened(out.now)
@@ -145,17 +148,26 @@ class Coordinator:
                 self._resubmit(self._fast.take_waiting())
 
     def propose(self, wall: int, trim_before: int, out: Outbox) -> bool:
-        """Puts what waits into slots that nobody is known to use. Whether `trim_before` was among it."""
+        """Puts what waits into slots that nobody is known to use. Whether `trim_before` was among it.
+
+        If nothing waits for long, an entry with nothing but the time: what clients say to every replica has the time of
+        the entry before, and would seem to be older and older.
+        """
         host = self._host
         trimmed = False
-        while host.proposer.waiting or trim_before:
+        while host.proposer.waiting or trim_before or self._is_time_due(out):
             slot = next((slot for slot in self._fast.free_slots() if not self._votes(slot)), 0)
             if not slot:
                 break
             value = host.proposer.take(wall, host.settings.batch_commands, host.settings.batch_bytes, trim_before)
             trimmed, trim_before = trimmed or bool(trim_before), 0
+            self._timed_at = out.now
             self._suggest(slot, value, out)
         return trimmed
+
+    def _is_time_due(self, out: Outbox) -> bool:
+        every = self._host.settings.time_every
+        return out.wall - self._host.wall >= every and out.now - self._timed_at >= every
 
     def _suggest(self, slot: int, value: Value, out: Outbox) -> None:
         ballot = self._host.proposer.ballot

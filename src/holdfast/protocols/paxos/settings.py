@@ -45,6 +45,7 @@ class PaxosSettings(msgspec.Struct, frozen=True):
     recover_after: int = 5 * MILLISECOND  # without a decision in a fast round, before the leader looks into it
     fast_pause: int = 1_000 * MILLISECOND  # without fast rounds after they did not pay off; the double each time …
     fast_pause_max: int = 30_000 * MILLISECOND  # … up to this
+    time_every: int = 1_000 * MILLISECOND  # says the leader what time it is, in fast rounds: what clients say has none
     direct_max: int = 1_024  # proposals of clients that wait for a slot here
     repeat_after: int = 100 * MILLISECOND
     dial_every: int = 200 * MILLISECOND
