@@ -8,8 +8,18 @@ import pytest
 from holdfast.errors import NotAMember
 from holdfast.protocols.paxos.ballots import next_ballot
 from holdfast.protocols.paxos.formation import Standing
-from holdfast.protocols.paxos.membership import Cancel, Change, ChangeProtocol, Leave
-from holdfast.protocols.paxos.messages import Accept, AskDecided, Canvass, CanvassAnswer, Entry, Learn, Prepare, Vote
+from holdfast.protocols.paxos.membership import Cancel, Change, ChangeProtocol, Leave, Remove
+from holdfast.protocols.paxos.messages import (
+    Accept,
+    AskDecided,
+    Canvass,
+    CanvassAnswer,
+    Entry,
+    HeartbeatSeen,
+    Learn,
+    Prepare,
+    Vote,
+)
 from holdfast.protocols.paxos.settings import Protocol
 from tests.paxos.bench import Bench, messages
 from tests.paxos.group import Group
@@ -64,6 +74,45 @@ def test_a_replica_that_is_behind_by_more_than_the_log_learns_by_a_snapshot_befo
     group.add("r3")
     assert group.run(10_000, lambda: is_done(group, {"r0", "r1", "r2", "r3"}))
     assert group.run(5_000, group.serves_again())
+
+
+def test_a_learner_votes_though_more_is_decided_between_two_heartbeats_than_it_may_lack() -> None:
+    """What a leader hears is always of some time ago: under much load, nobody would ever be near enough."""
+    group = serving(options={"caught_up_slots": -1_000})  # as if so many had been decided since it answered
+    group.add("r3")
+    assert group.run(5_000, lambda: is_done(group, {"r0", "r1", "r2", "r3"}))
+    assert group.run(5_000, group.serves_again())
+
+
+def test_a_learner_that_lags_more_and_more_does_not_vote() -> None:
+    bench = Bench()
+    bench.meet()
+    bench.lead()
+    changing, liveness, settings = bench.replica.changing, bench.replica.liveness, bench.replica.settings
+    for step in range(2, 50):
+        liveness.held["r9"] = step
+        now, executed = step * settings.heartbeat, step * settings.caught_up_slots
+        assert not changing._is_caught_up("r9", executed, now)
+
+
+def test_nobody_is_removed_while_too_few_of_the_others_hold_what_came_of_commands() -> None:
+    """Events are no part of a snapshot. Who took one fetches them: until then those who go may be the last ones that
+    have them, and one that fails would be one too many."""
+    bench = Bench()
+    bench.meet()
+    ballot = bench.lead()
+    assert bench.replica.change(Leave("r2"), bench.out) == ""
+    bench.fire("beat")
+    bench.say("r1", Learn(ballot, [1]))
+    assert bench.replica.roster.membership.under_way == "r2 is on its way out"
+    for number in range(3):
+        bench.fire("beat", 50)
+        sent = bench.say("r1", HeartbeatSeen(ballot, 1, number, held=0))
+        assert messages(sent, Accept) == []
+    sent = bench.say("r1", HeartbeatSeen(ballot, 1, 4, held=1))
+    assert {msgspec.msgpack.decode(accept.values[0], type=Entry).change for accept in messages(sent, Accept)} == {
+        Remove("r2")
+    }
 
 
 def test_a_learner_that_never_comes_changes_nothing_and_is_given_up() -> None:

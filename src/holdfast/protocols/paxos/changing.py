@@ -6,6 +6,8 @@ what the others have, and one that is to go is removed. Nothing is done that wou
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from holdfast.kernel.outbox import Outbox
@@ -15,6 +17,8 @@ from holdfast.protocols.paxos.membership import AddLearner, Cancel, Change, Prom
 from holdfast.protocols.paxos.peers import Peers
 from holdfast.protocols.paxos.roster import Roster
 from holdfast.protocols.paxos.settings import PaxosSettings
+
+NEVER: Final = -(1 << 62)
 
 
 class Changing:
@@ -28,6 +32,8 @@ class Changing:
         self._peers = peers
         self._wanted: Change | None = None  # asked for, and not proposed yet
         self._wanted_until = 0
+        self._looked = self._earlier = 0  # how much was executed when we last looked, and the time before …
+        self._looked_at = NEVER  # … and when that was
 
     def ask(self, change: Change, out: Outbox) -> str:
         """An operator wants a change: what is against it, or nothing, and it is under way. The disk of a replica that
@@ -52,10 +58,10 @@ class Changing:
         if self._wanted is not None:
             return self._asked_for(out)
         for member in self._roster.membership.members:
-            if not member.votes and self._is_caught_up(member.name, executed):
-                return self._if_enough(Promote(member.name), out)
+            if not member.votes and self._is_caught_up(member.name, executed, out.now):
+                return self._if_enough(Promote(member.name), executed, out)
             if member.leaving and member.name != self._roster.name:
-                return self._if_enough(Remove(member.name), out)
+                return self._if_enough(Remove(member.name), executed, out)
         return None
 
     def _asked_for(self, out: Outbox) -> Change | None:
@@ -77,15 +83,24 @@ class Changing:
             return None
         return change
 
-    def _is_caught_up(self, learner: str, executed: int) -> bool:
-        held = self._liveness.held.get(learner, 0)
-        return held > 0 and executed - held <= self._settings.caught_up_slots
+    def _is_caught_up(self, name: str, executed: int, now: int) -> bool:
+        """Whether a replica holds all but the last few slots; or, where many are decided between two heartbeats, all
+        that was executed a moment ago."""
+        held = self._liveness.held.get(name, 0)
+        if now - self._looked_at >= 2 * self._settings.patience:  # nobody was waited for
+            self._earlier = self._looked = executed
+            self._looked_at = now
+        elif now - self._looked_at >= self._settings.patience:
+            self._earlier, self._looked, self._looked_at = self._looked, executed, now
+        return held > 0 and held >= min(executed - self._settings.caught_up_slots, self._earlier)
 
-    def _if_enough(self, change: Change, out: Outbox) -> Change | None:
-        """Not when too few of those who would vote then answer: the group would stand still."""
+    def _if_enough(self, change: Change, executed: int, out: Outbox) -> Change | None:
+        """Not when too few of those who would vote then answer: the group would stand still. Nor when too few of them
+        hold what came of commands: it is no part of a snapshot, and those who go may be the last that have it."""
         voters = changed(self._roster.membership, change).voters
-        there = {self._roster.name, *self._liveness.answers_lately(out.now)}
-        return change if sum(voter in there for voter in voters) >= quorum(len(voters)) else None
+        there = [name for name in self._liveness.answers_lately(out.now) if self._peers.hears(name)]
+        whole = {self._roster.name, *(name for name in there if self._is_caught_up(name, executed, out.now))}
+        return change if sum(voter in whole for voter in voters) >= quorum(len(voters)) else None
 
     @property
     def must_hand_over(self) -> bool:
