@@ -18,19 +18,25 @@ from holdfast.protocols.cursors.event_log import EventLog
 from holdfast.protocols.cursors.messages import AskEvents
 from holdfast.protocols.cursors.refill import Refill
 from holdfast.protocols.paxos.membership import Leave
+from holdfast.protocols.paxos.decided import AHEAD_MAX
 from holdfast.protocols.paxos.messages import (
     Accept,
     CanvassAnswer,
     Decided,
     Entry,
+    FastLearn,
     HeartbeatSeen,
     Learn,
     Prepare,
     Promise,
     Refused,
     SnapshotPart,
+    Suggest,
+    Vote,
+    Voted,
 )
 from tests.paxos.bench import Bench, messages
+from tests.paxos.fast_bench import BALLOT, A, B, FastBench, learn
 
 NO_ENTRY = msgspec.Raw(b"\xc0")
 NO_TEXT = msgspec.Raw(msgspec.msgpack.encode(Entry(1, [], 0, Leave("abc"))).replace(b"abc", b"a\xa2c"))
@@ -96,3 +102,41 @@ def test_whoever_is_not_listened_to_is_told_no_events_and_leaves_nothing_behind(
     assert dict(out.queues) == {}
     refill.on_ask_events("r1", AskEvents(1), out)
     assert [effect.to for effect in out.take_effects() if isinstance(effect, SendLog)] == ["r1"]
+
+
+FAR = 2**61
+
+
+def test_votes_in_slots_that_no_group_reaches_leave_nothing_behind() -> None:
+    bench = FastBench()
+    bench.follow()
+    slots = list(range(FAR, FAR + 50))
+    bench.say("r1", FastLearn(BALLOT, slots, [b"x" * 16] * len(slots)), Learn(BALLOT, slots))
+    bench.say("r1", Suggest(BALLOT, FAR, A))
+    assert bench.replica.acceptor.votes == {}
+    assert not bench.replica.fast.tally.is_used
+    assert bench.replica.decided._votes == {}
+
+
+def test_a_leader_proposes_nothing_where_no_group_comes_to() -> None:
+    bench = FastBench()
+    ballot = bench.lead()
+    bench.say("r1", Learn(ballot, [1]))
+    assert bench.takes_direct()
+    before = bench.replica.proposer.next_slot
+    for slot in (FAR, bench.replica.decided.executed + AHEAD_MAX):
+        for peer, value in (("r1", A), ("r2", B)):
+            bench.say(peer, Voted(ballot, slot, value), learn(ballot, slot, value))
+    bench.fire("recover", 1_000)
+    assert bench.replica.proposer.next_slot == before
+    assert max(bench.replica.coordinator._placed, default=0) < FAR
+
+
+def test_a_vote_that_no_leader_can_have_asked_for_is_not_picked() -> None:
+    """All slots up to it would have been filled with nothing."""
+    bench = Bench()
+    bench.meet()
+    ballot = bench.canvass()
+    sent = bench.say("r1", Promise(ballot, 1, [Vote(2, 64, A), Vote(FAR, 64, B)], 0))
+    assert bench.replica.is_leading
+    assert {accept.first for accept in messages(sent, Accept)} == {1, 2}

@@ -189,7 +189,7 @@ class Coordinator:
         if not host.counts(peer, voted.ballot) or not self.is_open or voted.ballot != host.proposer.ballot:
             return
         check_value(voted.value)
-        if voted.slot > host.decided.executed:
+        if host.decided.is_near(voted.slot):
             self._place(voted.slot, voted.value)
             self._fast.count(peer, voted.ballot, voted.slot, voted.value, out)
             host.execute(out)
@@ -200,7 +200,8 @@ class Coordinator:
             return
         for slot in filter(self._is_undecided, slots):
             self._seen.setdefault(slot, out.now)
-            if slot in self._asked or self._fast.tally.is_split(ballot, slot):
+            # Where others are so far ahead, it is decided already, and we are told.
+            if slot <= self._last_to_act() and (slot in self._asked or self._fast.tally.is_split(ballot, slot)):
                 self._act(slot, out)
         self._set_timer(out)
 
@@ -209,6 +210,9 @@ class Coordinator:
         host = self._host
         is_ours = slot >= self.fast_from and slot > host.decided.executed
         return is_ours and slot not in host.proposer.undecided and not host.decided.knows(slot)
+
+    def _last_to_act(self) -> int:
+        return self._host.decided.executed + 2 * self._host.settings.pipeline
 
     def _set_timer(self, out: Outbox) -> None:
         if not self._timer_set and any(map(self._is_undecided, self._seen)):
@@ -222,7 +226,7 @@ class Coordinator:
         settings, executed = self._host.settings, self._host.decided.executed
         self._seen = {slot: seen for slot, seen in self._seen.items() if slot > executed}
         # Slots below one that is used, and that nobody uses, have to be filled.
-        last = min(max(self._seen, default=0), executed + 2 * settings.pipeline)
+        last = min(max(self._seen, default=0), self._last_to_act())
         for slot in range(max(self.fast_from, executed + 1), last + 1):
             if self._is_undecided(slot):
                 seen = self._seen.setdefault(slot, out.now)

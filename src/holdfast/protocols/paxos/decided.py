@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from holdfast.kernel.node import require
 from holdfast.protocols.paxos.messages import Value
 from holdfast.protocols.paxos.roster import Roster
+
+AHEAD_MAX: Final = 100_000  # slots; votes of others that are further ahead are not counted: we have to catch up anyway
 
 
 class DecidedLog:
@@ -29,6 +33,10 @@ class DecidedLog:
         if slot > self.executed and slot not in self._values:
             self._votes.setdefault(slot, {}).setdefault(ballot, set()).add(voter)
             self._look(slot, ballot)
+
+    def is_near(self, slot: int) -> bool:
+        """Whether it is of use to know who votes there; else there would be no end to what others can make us keep."""
+        return self.executed < slot <= self.executed + AHEAD_MAX
 
     def _look(self, slot: int, ballot: int) -> None:
         voters = self._votes.get(slot, {}).get(ballot, ())

@@ -201,7 +201,7 @@ class FastRounds:
         self._take_found(out)
         if host.decided.knows(slot):
             out.send(peer, Decided(slot, host.decided.read(slot, 1)[:1]), after=NOW)
-        elif slot > host.decided.executed and host.roster.is_voter:
+        elif host.decided.is_near(slot) and host.roster.is_voter:
             self.vote(ballot, slot, suggest.value, out)
             self._answer(peer, ballot, slot, digest, out)
         host.execute(out)
@@ -222,9 +222,11 @@ class FastRounds:
             return
         if len(learn.slots) != len(learn.digests):
             raise ProtocolError("votes and slots are not equally many")
-        for slot, digest in zip(learn.slots, learn.digests, strict=True):
+        near = self._host.decided.is_near
+        votes = {slot: digest for slot, digest in zip(learn.slots, learn.digests, strict=True) if near(slot)}
+        for slot, digest in votes.items():
             self._count(learn.ballot, slot, peer, digest, out)
-        self.counted(learn.ballot, learn.slots, out)
+        self.counted(learn.ballot, list(votes), out)
         self._host.execute(out)
 
     def count(self, voter: str, ballot: int, slot: int, value: Value, out: Outbox) -> None:

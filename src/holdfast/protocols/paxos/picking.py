@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -19,6 +19,7 @@ from holdfast.protocols.paxos.ballots import fast_quorum, quorum
 from holdfast.protocols.paxos.messages import Value, Vote
 
 T = TypeVar("T", bound=Hashable)
+HOLE_MAX: Final = 2**16  # slots without a vote, before one with some: far more than any window has
 
 
 def pick(promises: Collection[Iterable[Vote]], first: int, members: int) -> dict[int, Value | None]:
@@ -32,7 +33,11 @@ def pick(promises: Collection[Iterable[Vote]], first: int, members: int) -> dict
                 last[vote.slot] = vote
         for slot, vote in last.items():
             told.setdefault(slot, []).append(vote)
-    end = max(told, default=first - 1)
+    end = first - 1
+    for slot in sorted(told):
+        if slot - end > HOLE_MAX:
+            break  # no leader goes so far beyond what is decided, and in that a majority has voted
+        end = slot
     return {
         slot: _pick_in_slot(told[slot], len(promises), members) if slot in told else None
         for slot in range(first, end + 1)

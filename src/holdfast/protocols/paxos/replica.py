@@ -307,7 +307,7 @@ class Replica:
 
     def on_learn(self, peer: str, learn: Learn, out: Outbox) -> None:
         if self.counts(peer, learn.ballot):
-            for slot in learn.slots:
+            for slot in filter(self.decided.is_near, learn.slots):
                 self.decided.vote(learn.ballot, slot, peer)
             self.execute(out)
 
