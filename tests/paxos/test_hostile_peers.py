@@ -17,8 +17,8 @@ from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.cursors.event_log import EventLog
 from holdfast.protocols.cursors.messages import AskEvents
 from holdfast.protocols.cursors.refill import Refill
-from holdfast.protocols.paxos.membership import Leave
 from holdfast.protocols.paxos.decided import AHEAD_MAX
+from holdfast.protocols.paxos.membership import Leave
 from holdfast.protocols.paxos.messages import (
     Accept,
     CanvassAnswer,
