@@ -6,21 +6,24 @@ import msgspec
 import pytest
 
 from holdfast.errors import NotAMember
+from holdfast.kernel.inputs import ConnectFailed, LinkUp, Received
+from holdfast.kernel.links import Role
 from holdfast.protocols.paxos.ballots import next_ballot
 from holdfast.protocols.paxos.formation import Standing
-from holdfast.protocols.paxos.membership import Cancel, Change, ChangeProtocol, Leave, Remove
+from holdfast.protocols.paxos.membership import AddLearner, Cancel, Change, ChangeProtocol, Leave, Remove, founders
 from holdfast.protocols.paxos.messages import (
     Accept,
     AskDecided,
     Canvass,
     CanvassAnswer,
     Entry,
+    Greeting,
     HeartbeatSeen,
     Learn,
     Prepare,
     Vote,
 )
-from holdfast.protocols.paxos.settings import Protocol
+from holdfast.protocols.paxos.settings import Member, Protocol
 from tests.paxos.bench import Bench, messages
 from tests.paxos.group import Group
 
@@ -277,7 +280,7 @@ def test_a_second_change_is_refused_while_one_is_under_way() -> None:
     bench.meet()
     bench.lead()
     assert bench.replica.change(Leave("r2"), bench.out) == ""
-    assert bench.replica.change(Leave("r1"), bench.out) == "leave r2 already"
+    assert bench.replica.change(Leave("r1"), bench.out) == "another change is under way: r2 is to leave"
     assert "does not lead" in Bench().replica.change(Leave("r1"), bench.out)
 
 
@@ -290,3 +293,46 @@ def test_a_replica_that_hears_of_other_voters_asks_for_what_it_lacks_and_wants_n
     sent = bench.fire("patience", 5_000) + bench.say("r2", CanvassAnswer(canvass.ballot, True))
     assert messages(sent, Canvass) == messages(sent, Prepare) == []
     assert bench.replica.acceptor.promised == 0
+
+
+def greeting_of_another_group(number: int) -> Greeting:
+    """Of a group of one, `s1`, with the same rules, that has changed so often."""
+    disks = {"s1": "disk-s"}
+    theirs = founders([Member("s1", "s1", "s1")], disks, Protocol.BATCH)
+    changed = msgspec.structs.replace(theirs, number=number, epoch=number)
+    return Greeting("disk-s", disks, False, True, {"members": "s1", "protocol": "batch"}, changed)
+
+
+def test_the_word_of_another_group_removes_nobody() -> None:
+    """However far that one has changed: its members are not ours."""
+    bench = Bench()
+    bench.meet()
+    bench.handle(LinkUp(9, "s1", 1, Role.BROKER, False))
+    bench.handle(Received(9, "s1", [greeting_of_another_group(number=7)]))
+    assert bench.replica.peers.formation.standing is Standing.FORMED
+    assert not bench.replica.peers.hears("s1")
+
+
+def test_a_replica_with_data_in_its_folder_is_not_added_and_it_is_said_why() -> None:
+    bench = Bench()
+    bench.meet()
+    bench.lead()
+    assert bench.replica.change(AddLearner("s1", "s1", "s1", ""), bench.out) == ""
+    bench.handle(LinkUp(9, "s1", 1, Role.BROKER, False))
+    bench.handle(Received(9, "s1", [greeting_of_another_group(number=0)]))
+    assert "s1 has the data of a group already: start it with an empty folder" in bench.replica.changing.problem
+    assert bench.replica.changing.under_way == ""
+    assert bench.replica.roster.names == ("r0", "r1", "r2")
+
+
+def test_it_is_said_why_a_replica_that_is_to_be_added_can_not_be_reached() -> None:
+    bench = Bench(invited_within=1_000_000)
+    bench.meet()
+    bench.lead()
+    bench.replica.change(AddLearner("r9", "r9", "r9", ""), bench.out)
+    assert bench.replica.facts()["change"] == "r9 at r9 is to be added"
+    bench.handle(ConnectFailed("r9", "r9", "nobody listens"))
+    assert bench.replica.facts()["change"] == "r9 at r9 is to be added, and does not answer so far: nobody listens"
+    assert "another change is under way: r9 at r9" in bench.replica.change(Leave("r1"), bench.out)
+    bench.fire("beat", after_ms=2)
+    assert bench.replica.changing.problem == "r9 at r9 is to be added: r9 did not answer: nobody listens"

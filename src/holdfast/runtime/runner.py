@@ -58,6 +58,9 @@ CONNECT_WITHIN_S = 3.0
 NOTE_LEVELS = {
     "leader": logging.INFO,
     "deposed": logging.INFO,
+    "added": logging.INFO,
+    "membership": logging.INFO,
+    "removed": logging.WARNING,
     "wiped-disk": logging.WARNING,
     "other-site-file": logging.WARNING,
 }

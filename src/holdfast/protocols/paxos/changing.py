@@ -13,7 +13,17 @@ import msgspec
 from holdfast.kernel.outbox import Outbox
 from holdfast.protocols.paxos.ballots import quorum
 from holdfast.protocols.paxos.liveness import Liveness
-from holdfast.protocols.paxos.membership import AddLearner, Cancel, Change, Promote, Remove, changed, objection
+from holdfast.protocols.paxos.membership import (
+    AddLearner,
+    Cancel,
+    Change,
+    ChangeProtocol,
+    Leave,
+    Promote,
+    Remove,
+    changed,
+    objection,
+)
 from holdfast.protocols.paxos.peers import Peers
 from holdfast.protocols.paxos.roster import Roster
 from holdfast.protocols.paxos.settings import PaxosSettings
@@ -42,7 +52,7 @@ class Changing:
             self.give_up("given up by an operator")
             return ""
         if self._wanted is not None:
-            return f"{self._describe(self._wanted)} already"
+            return f"another change is under way: {self._describe(self._wanted)}"
         told = msgspec.structs.replace(change, disk="?") if isinstance(change, AddLearner) else change
         problem = objection(self._roster.membership, told)
         if problem:
@@ -72,16 +82,23 @@ class Changing:
             formation = self._peers.formation
             disk = formation.candidates.get(change.name, "")
             change = msgspec.structs.replace(change, disk=disk)
-            if not disk:
+            if change.name in formation.occupied:
+                problem = f"{change.name} has the data of a group already: start it with an empty folder"
+            elif not disk:
                 if out.now < self._wanted_until:
                     return None
-                why = formation.disagreements.get(change.name)
-                problem = f"{change.name} has another site file: {why}" if why else f"{change.name} did not answer"
+                problem = self._why_unknown(change.name)
         problem = problem or objection(self._roster.membership, change)
         if problem:
             self.give_up(problem)
             return None
         return change
+
+    def _why_unknown(self, name: str) -> str:
+        """Why a replica that is to be added has not said which disk it has."""
+        if (why := self._peers.formation.disagreements.get(name)) is not None:
+            return f"{name} has another site file: {why}"
+        return f"{name} did not answer" + (f": {self._peers.not_reached}" if self._peers.not_reached else "")
 
     def _is_caught_up(self, name: str, executed: int, now: int) -> bool:
         """Whether a replica holds all but the last few slots; or, where many are decided between two heartbeats, all
@@ -124,11 +141,17 @@ class Changing:
     def under_way(self) -> str:
         """What is being done, in words."""
         if self._wanted is not None:
-            return self._describe(self._wanted)
+            unanswered = isinstance(self._wanted, AddLearner) and self._peers.not_reached
+            so_far = f", and does not answer so far: {unanswered}" if unanswered else ""
+            return self._describe(self._wanted) + so_far
         return self._roster.membership.under_way
 
     def _describe(self, change: Change) -> str:
         if isinstance(change, AddLearner):
             instead = f" for {change.replaces}" if change.replaces else ""
             return f"{change.name} at {change.peer_address} is to be added{instead}"
+        if isinstance(change, Leave):
+            return f"{change.name} is to leave"
+        if isinstance(change, ChangeProtocol):
+            return f"the protocol is to be {change.protocol.value}"
         return f"{type(change).__name__.lower()} {getattr(change, 'name', '')}".strip()

@@ -57,6 +57,7 @@ class Formation:
         self.disks: dict[str, str] = {}
         self.disagreements: dict[str, str] = {}  # members that come with other terms: what is different
         self.candidates: dict[str, str] = {}  # strangers with an empty disk: which
+        self.occupied: dict[str, None] = {}  # strangers whose disk has the data of a group
         self.is_joining = False  # was added, and has no snapshot yet
         self._name = roster.name
         self._roster = roster
@@ -136,6 +137,10 @@ class Formation:
             return False
         self.disagreements.pop(peer, None)
         self._greeted[peer] = greeting.disk
+        if greeting.formed and peer not in self._roster.names:
+            self.occupied[peer] = None
+        if self._is_of_another_group(greeting):
+            return self.accepts(peer)
         if greeting.membership is not None:
             self._hear_of_group(peer, greeting, greeting.membership, out)
         elif peer not in self._roster.names:
@@ -147,6 +152,10 @@ class Formation:
         if founding and all(name in self._greeted for name in self._members):
             self._write_down({name: self._greeted[name] for name in self._members}, out)
         return self.accepts(peer)
+
+    def _is_of_another_group(self, greeting: Greeting) -> bool:
+        """What founded it is another set of disks. It may know a later membership than ours, which is none of ours."""
+        return self._confirmed and greeting.confirmed and greeting.formed != self.disks
 
     def _agrees(self, peer: str, greeting: Greeting) -> bool:
         ours, theirs = self._terms, greeting.terms
@@ -238,6 +247,7 @@ class Formation:
     def forget(self, peer: str) -> None:
         """The link to a peer is gone."""
         self.candidates.pop(peer, None)
+        self.occupied.pop(peer, None)
         self._ahead.pop(peer, None)
         if self.standing is Standing.FORMED:
             self._greeted.pop(peer, None)  # it may come back with another disk

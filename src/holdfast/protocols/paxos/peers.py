@@ -19,6 +19,7 @@ from holdfast.protocols.paxos.settings import PaxosSettings
 
 REPLICAS: Final = frozenset({Role.BROKER})
 STRANGERS_MAX: Final = 16  # links to replicas that are no members, or not yet
+REASON_CHARACTERS_MAX: Final = 200  # of what the other side says, for operators
 PATIENT: Final = 5  # times as long a replica waits that is to be dialled by the other, in a group that has changed
 
 
@@ -41,6 +42,7 @@ class Peers:
         self._connected: dict[str, bool] = {}  # peers with a link → whether they listen to us
         self._links: dict[str, int] = {}
         self._invited: dict[str, str] = {}  # strangers that are dialled: where
+        self.not_reached = ""  # why the last attempt to dial one of those came to nothing
         self._told_differs: dict[str, str] = {}  # what was noted of peers with another site file
         self._greet_due = False  # the timer is set
 
@@ -108,6 +110,8 @@ class Peers:
             out.disconnect(up.link, f"{up.peer} is no member of this group, and others wait to be one")
             return
         self._connected[up.peer], self._links[up.peer] = False, up.link
+        if up.peer in self._invited:
+            self.not_reached = ""
         self.heard.pop(up.peer, None)
         self._greet(out)
 
@@ -122,6 +126,8 @@ class Peers:
         self._dial_later(down.peer, out)
 
     def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
+        if failed.peer in self._invited:
+            self.not_reached = failed.reason[:REASON_CHARACTERS_MAX]
         if failed.peer in self.roster.names or failed.peer in self._invited:
             self._dial_later(failed.peer, out)
 
@@ -140,7 +146,7 @@ class Peers:
     # ------------------------------------------------------------------------------------------------------ changes
     def invite(self, peer: str, address: str, out: Outbox) -> None:
         """Dials a replica that is to be added."""
-        self._invited = {peer: address}
+        self._invited, self.not_reached = {peer: address}, ""
         if peer not in self._connected:
             out.connect(peer, address)
 

@@ -44,6 +44,7 @@ def facts(replica: Replica) -> dict[str, str]:
         "role": _role(replica),
         "leader": replica.liveness.leader,
         "protocol": membership.protocol.value,
+        "leader_address": replica.roster.client_address(replica.liveness.leader),
     }
     told["members"] = ", ".join(member.name + ("" if member.votes else " (learner)") for member in membership.members)
     told["change"] = replica.changing.under_way
