@@ -88,7 +88,7 @@ def test_status_and_group_show_who_leads_and_move_it(tmp_path: Path) -> None:
         group.stop(other)
         alone = cli("group", "leader", str(group.site))
         assert alone.returncode == 1
-        assert alone.stderr.startswith("nobody leads\n")
+        assert alone.stderr.startswith("no leader was found\n")
         logged = "".join((tmp_path / f"{name}.log").read_text() for name in group.names)
         assert f"{leader}: leader: replica='{leader}'" in logged
         assert f"{leader}: deposed: replica='{leader}'" in logged
@@ -156,6 +156,11 @@ def test_data_of_another_kind_of_broker_are_refused_and_none_of_them_is_shown(tm
             f"holdfast: {tmp_path / 'r1'}: the data are those of a replica of a group; "
             "a broker on its own needs a folder of its own\n"
         )
+        other_limits = tmp_path / "limits.toml"
+        other_limits.write_text(group.site.read_text() + "[limits]\nsessions = 7\n")
+        refused = cli("broker", str(other_limits), "--id", "r1")
+        assert refused.returncode == STORAGE_FAILED
+        assert "sessions is 100000, here 7" in refused.stderr
 
 
 def test_what_the_group_wrote_down_counts_and_not_the_order_of_a_later_site_file(tmp_path: Path) -> None:

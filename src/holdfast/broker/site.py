@@ -153,6 +153,11 @@ def is_address(text: str) -> bool:
     return found is not None and 0 < int(found[2]) < 65_536
 
 
+def is_name(text: str) -> bool:
+    """Whether a broker may be called so."""
+    return NAME.fullmatch(text) is not None
+
+
 class _Reader:
     """Finds what is wrong and where it stands."""
 
@@ -184,7 +189,7 @@ class _Reader:
                 self.refuse(f"{key!r} is {value!r}, and has to be {kind}", key, occurrence)
 
     def check_name(self, key: str, value: str, occurrence: int = 0) -> None:
-        if not NAME.fullmatch(value):
+        if not is_name(value):
             problem = f"{value!r} is no name: letters, digits, '_', '.' and '-', up to 64, a letter or digit first"
             self.refuse(problem, key, occurrence)
 

@@ -62,8 +62,12 @@ def run(arguments: argparse.Namespace) -> int:
         print(kept, flush=True)
         if site.application is not None:
             print(f"it hosts the application {site.application.name}")
-        if site.is_group and len(site.brokers) > 1:
-            others = ", ".join(other.id for other in site.brokers if other.id != entry.id)
+        if entry.spare:
+            print(
+                "the site file has it as a spare: it takes part once `holdfast group add` or `replace` has taken it in"
+            )
+        elif site.is_group and len(site.brokers) > 1:
+            others = ", ".join(other.id for other in site.brokers if other.id != entry.id and not other.spare)
             print(f"it is a replica of a group, with {others}; clients need one of them, or all their addresses")
 
     try:

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 
 from holdfast.cli import group_changes
 from holdfast.cli.group_leader import find_leader, nobody
@@ -27,7 +26,9 @@ examples:
   holdfast group replace site.toml --id r2 --by r4
   holdfast group remove site.toml --id r2
   holdfast group protocol site.toml --to fast
+  holdfast group cancel site.toml             give up an add, replace or remove that is not done
 
+A change that has begun goes on when this command is interrupted, or when its time is up.
 exit code 1 if nobody leads, or if what was asked for does not come about
 """
 LOOK_EVERY_S = 0.05
@@ -63,13 +64,16 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 async def _with_desks(addresses: Sequence[str], arguments: argparse.Namespace) -> int:
-    async with AsyncExitStack() as stack:
-        desks = [await stack.enter_async_context(BrokerDesk(address)) for address in addresses]
+    desks = [BrokerDesk(address) for address in addresses]  # to which the leader's is added, if it is another one
+    try:
         code: int = await arguments.show(desks, arguments)
         return code
+    finally:
+        for desk in desks:
+            await desk.close()
 
 
-async def _leader(desks: Sequence[BrokerDesk], arguments: argparse.Namespace) -> int:
+async def _leader(desks: list[BrokerDesk], arguments: argparse.Namespace) -> int:
     leader, problems = await find_leader(desks)
     if leader is None:
         return nobody(problems)
@@ -77,18 +81,19 @@ async def _leader(desks: Sequence[BrokerDesk], arguments: argparse.Namespace) ->
     return OK
 
 
-async def _members(desks: Sequence[BrokerDesk], arguments: argparse.Namespace) -> int:
+async def _members(desks: list[BrokerDesk], arguments: argparse.Namespace) -> int:
     leader, problems = await find_leader(desks)
     if leader is None:
         return nobody(problems)
     print(f"members: {leader.facts['members']}; {leader.name} leads; protocol: {leader.facts['protocol']}")
-    for name in ("change", "change_problem", "problem"):
+    told = {"change": "change", "change_problem": "the last change was given up", "problem": "problem"}
+    for name, title in told.items():
         if name in leader.facts:
-            print(f"{name.replace('_', ' ')}: {leader.facts[name]}")
+            print(f"{title}: {leader.facts[name]}")
     return OK
 
 
-async def _transfer(desks: Sequence[BrokerDesk], arguments: argparse.Namespace) -> int:
+async def _transfer(desks: list[BrokerDesk], arguments: argparse.Namespace) -> int:
     leader, problems = await find_leader(desks)
     if leader is None:
         return nobody(problems)

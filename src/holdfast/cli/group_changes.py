@@ -9,10 +9,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from holdfast.broker.site import Site, is_address
+from holdfast.broker.site import Site, is_address, is_name
 from holdfast.cli.group_leader import find_leader, nobody
 from holdfast.cli.main import CHECK_FAILED, OK, UsageError
 from holdfast.client.operator import BrokerDesk
@@ -20,7 +19,9 @@ from holdfast.protocols.operating.messages import GroupAction
 from holdfast.protocols.operating.operator import AskToChange, Unreachable
 
 WAIT_S = 60.0
+WAIT_S_MAX = 1e6
 LOOK_EVERY_S = 0.1
+GOES_ON = "what has begun goes on: `holdfast group members` shows it, `cancel` gives it up"
 
 
 def add_verbs(verbs: Any) -> list[argparse.ArgumentParser]:
@@ -76,24 +77,36 @@ def _wanted(arguments: argparse.Namespace) -> _Wanted:
 
 
 def _newcomer(arguments: argparse.Namespace, name: str, replaces: str) -> AskToChange:
+    if not is_name(name):
+        raise UsageError(f"{name!r} is no name: letters, digits, '_', '.' and '-', up to 64, a letter or digit first")
     site: Site | None = arguments.site
     entry = next((each for each in site.brokers if each.id == name), None) if site is not None else None
     address = arguments.address or ("" if entry is None else entry.address)
     peer_address = arguments.peer_address or ("" if entry is None else entry.peer_address)
-    for option, text in (("--address", address), ("--peer-address", peer_address)):
+    for text in (address, peer_address):
         if not text:
-            where = f"add it to {arguments.where} as a [[broker]] with spare = true" if site else "give it"
-            raise UsageError(f"where {name} is to be found is not known: {where}, or use {option}")
+            listed = f"add it to {arguments.where} as a [[broker]] with spare = true, or " if site else ""
+            raise UsageError(f"where {name} is to be found is not known: {listed}use --address and --peer-address")
         if not is_address(text):
             raise UsageError(f"{text!r} is no address: write host:port")
     return AskToChange(arguments.action, name, address, peer_address, replaces)
 
 
-async def carry_out(desks: Sequence[BrokerDesk], arguments: argparse.Namespace) -> int:
+async def carry_out(desks: list[BrokerDesk], arguments: argparse.Namespace) -> int:
     """Asks whoever leads, until it is done, refused, or the time is up."""
+    if not 0 < arguments.wait < WAIT_S_MAX:
+        raise UsageError(f"--wait is {arguments.wait:g} s, and has to be more than 0 and less than {WAIT_S_MAX:g}")
     wanted = _wanted(arguments)
+    try:
+        return await _carry_out(desks, wanted, arguments.wait)
+    except asyncio.CancelledError:
+        print(GOES_ON, file=sys.stderr)
+        raise
+
+
+async def _carry_out(desks: list[BrokerDesk], wanted: _Wanted, wait: float) -> int:
     clock = asyncio.get_running_loop().time
-    deadline, asked_of, said = clock() + arguments.wait, "", ""
+    deadline, asked_of, said = clock() + wait, "", ""
     while True:
         leader, problems = await find_leader(desks)
         if leader is not None:
@@ -109,13 +122,15 @@ async def carry_out(desks: Sequence[BrokerDesk], arguments: argparse.Namespace) 
                     asked_of = leader.name
             elif asked_of == leader.name and not under_way and "change_problem" in leader.facts:
                 return _refused(leader.facts["change_problem"])
-            if under_way and under_way != said:
+            if under_way and under_way != said and wanted.ask.action is not GroupAction.CANCEL:
                 said = under_way
                 print(said, flush=True)
         if clock() >= deadline:
             if leader is None:
                 return nobody(problems)
-            print(f"not done after {arguments.wait:g} s; look at `holdfast group members`", file=sys.stderr)
+            now = f": {under_way}" if under_way else ""
+            print(f"not done after {wait:g} s{now}", file=sys.stderr)
+            print(GOES_ON, file=sys.stderr)
             return CHECK_FAILED
         await asyncio.sleep(LOOK_EVERY_S)
 

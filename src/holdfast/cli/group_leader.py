@@ -20,12 +20,25 @@ class Leader(NamedTuple):
     facts: dict[str, str]
 
 
-async def find_leader(desks: Sequence[BrokerDesk]) -> tuple[Leader | None, list[str]]:
+async def find_leader(desks: list[BrokerDesk]) -> tuple[Leader | None, list[str]]:
     """The leader of the highest ballot among those who think that they lead; and what is to be said if there is none.
-    One that stood still for a while may think so too, in an older ballot."""
+    One that stood still for a while may think so too, in an older ballot. If those who are asked follow another one,
+    which a site file or a URL need not name, it is asked too, and is among `desks` from then on."""
+    leader, answers, problems = await _ask(desks)
+    if leader is None:
+        asked = {desk.address for desk in desks}
+        said = (answer.facts.get("leader_address", "") for answer in answers)
+        more = [BrokerDesk(address) for address in dict.fromkeys(said) if address and address not in asked]
+        leader, _, unfound = await _ask(more)
+        problems += unfound
+        desks += more
+    return leader, problems
+
+
+async def _ask(desks: Sequence[BrokerDesk]) -> tuple[Leader | None, list[Inspected], list[str]]:
     answers = await asyncio.gather(*(desk.inspect(0) for desk in desks))
     found: list[tuple[int, Leader]] = []
-    problems = []
+    members, problems = [], []
     for desk, answer in zip(desks, answers, strict=True):
         if isinstance(answer, Unreachable):
             problems.append(f"{desk.address}: {answer.reason}")
@@ -34,8 +47,9 @@ async def find_leader(desks: Sequence[BrokerDesk]) -> tuple[Leader | None, list[
         elif answer.measures["replica_is_leading"]:
             found.append((answer.measures["replica_ballot"], Leader(answer.broker, desk.address, desk, answer.facts)))
         else:
+            members.append(answer)
             problems.append(f"{desk.address}: {answer.broker} does not lead{_follows(answer)}")
-    return max(found, key=lambda each: each[0])[1] if found else None, problems
+    return max(found, key=lambda each: each[0])[1] if found else None, members, problems
 
 
 def _follows(answer: Inspected) -> str:
@@ -45,13 +59,15 @@ def _follows(answer: Inspected) -> str:
         "wiped": "it takes no part: its disk is another one",
         "spare": "it is a spare, and no member yet",
         "removed": "it is no member any more",
+        "learning": "it is being taken in, and does not vote yet",
+        "following": f"it hears {answer.measures['replica_peers']} of the others, and knows no leader",
     }
     role = answer.facts["role"]
     return f", it follows {leader}" if leader else f": {standing.get(role, f'it is {role}')}"
 
 
 def nobody(problems: Sequence[str]) -> int:
-    print("nobody leads", file=sys.stderr)
+    print("no leader was found", file=sys.stderr)
     for problem in problems:
         print(f"  {problem}", file=sys.stderr)
     return CHECK_FAILED

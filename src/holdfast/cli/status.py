@@ -29,7 +29,7 @@ examples:
   holdfast status site.toml --watch      all brokers of a site, again and again
   holdfast status --json                 one JSON object
 
-exit code 1 if a broker does not answer
+exit code 1 if a broker does not answer; of a group, if a member does not
 """
 RATES_OVER_S = 0.5
 LINKS_SHOWN = 10
@@ -92,7 +92,7 @@ async def _show(brokers: Sequence[tuple[str, str]], arguments: argparse.Namespac
                 sys.stdout.write((CLEAR if arguments.watch and is_terminal() else "") + _page(rows))
             sys.stdout.flush()
             if not arguments.watch:
-                return OK if all(row["state"] == "up" for row in rows) else CHECK_FAILED
+                return OK if all(row["state"] == "up" or _is_outside(row, rows) for row in rows) else CHECK_FAILED
             before = now
             await asyncio.sleep(arguments.every)
 
@@ -122,6 +122,22 @@ def _row(name: str, address: str, before: Answer, now: Answer, seconds: float) -
         row["state"] = "unexpected"
         row["reason"] = f"{now.broker} answers at {address}, not {name}"
     return row
+
+
+def _leader_of(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """One that stood still for a while may think that it leads too, in an older ballot."""
+    leading = [row for row in rows if row.get("measures", {}).get("replica_is_leading")]
+    return max(leading, key=lambda row: int(row["measures"]["replica_ballot"]), default=None)
+
+
+def _members(leader: dict[str, Any]) -> list[str]:
+    return [name.removesuffix(" (learner)") for name in leader["members"].split(", ")]
+
+
+def _is_outside(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> bool:
+    """Whether the group goes on without it: a spare, or one that was removed, need not run."""
+    leader = _leader_of(rows)
+    return leader is not None and row["broker"] != "" and row["broker"] not in _members(leader)
 
 
 def _page(rows: Sequence[dict[str, Any]]) -> str:
@@ -161,24 +177,20 @@ def _group(rows: Sequence[dict[str, Any]]) -> str:
         numbers = ["slots_executed", "slots_behind", "slots_undecided", "peers", "elections_total"]
         ballot = readable(measures["replica_ballot"])
         lines.append([row["broker"], row["role"], ballot, *(f"{measures[f'replica_{name}']:,}" for name in numbers)])
-    leading = [row for row in rows if row["measures"]["replica_is_leading"]]
-    unformed = [row for row in rows if row["role"] == "unknown"]
-    if not leading and len(unformed) == len(rows):
-        text = "the group is not formed yet: for its first start all replicas must hear each other at the same time"
-        verdict = paint(text, "red")
-    elif not leading:
-        verdict = paint("nobody leads: too few replicas can hear each other, or an election is under way", "red")
-    else:
-        leader = max(leading, key=lambda row: int(row["measures"]["replica_ballot"]))
-        more, at_best = (leader["measures"][f"replica_{name}"] for name in ("survives", "tolerates"))
-        text = f"{leader['broker']} leads; the group survives {more} more failure{'' if more == 1 else 's'}"
-        verdict = text if more == at_best else paint(f"{text}, of {at_best} if all were there", "yellow")
+    leader = _leader_of(rows)
+    verdict = _without_leader(rows) if leader is None else _with_leader(leader)
     if any(row["role"] == "wiped" for row in rows):
         wiped = ", ".join(row["broker"] for row in rows if row["role"] == "wiped")
         verdict += "\n" + paint(f"{wiped}: its disk is not the one that it voted with; it takes no part", "red")
-    for row in rows:
-        if "change" in row and row in leading:
-            verdict += f"\n{row['change']}"
+    if leader is not None:
+        waiting = ("spare", "removed", "wiped")
+        unaware = [row["broker"] for row in rows if row["role"] not in waiting and _is_outside(row, rows)]
+        if unaware:
+            verdict += "\n" + paint(
+                f"{', '.join(unaware)}: no member any more, and has not heard of it: stop it", "red"
+            )
+        if "change" in leader:
+            verdict += f"\n{leader['change']}"
     problems: dict[str, list[str]] = {}
     for row in rows:
         if "problem" in row:
@@ -186,6 +198,27 @@ def _group(rows: Sequence[dict[str, Any]]) -> str:
     for problem, brokers in problems.items():
         verdict += "\n" + paint(f"{', '.join(brokers)}: {problem}", "red")
     return f"\n{table(lines)}\n{verdict}\n"
+
+
+def _with_leader(leader: dict[str, Any]) -> str:
+    more, at_best = (leader["measures"][f"replica_{name}"] for name in ("survives", "tolerates"))
+    text = f"{leader['broker']} leads; the group survives {more} more failure{'' if more == 1 else 's'}"
+    verdict = text if more == at_best else paint(f"{text}, of {at_best} if all were there", "yellow")
+    if "rounds" in leader:
+        verdict += f"\nprotocol: {leader['protocol']}, in {leader['rounds']} rounds now"
+    return verdict
+
+
+def _without_leader(rows: Sequence[dict[str, Any]]) -> str:
+    roles = {row["role"] for row in rows}
+    if "unknown" in roles and roles <= {"unknown", "spare"}:
+        return paint(
+            "the group is not formed yet: for its first start all replicas must hear each other at the same time", "red"
+        )
+    followed = next((row for row in rows if row.get("leader")), None)
+    if followed is not None:
+        return f"{followed['broker']} follows {followed['leader']}, which is not among those who answered"
+    return paint("nobody leads: too few replicas can hear each other, or an election is under way", "red")
 
 
 def _log(row: dict[str, Any]) -> str:
