@@ -357,7 +357,7 @@ class Watch:
         proposer.promise = watched  # type: ignore[method-assign, assignment]
 
     def _elected(self, name: str, ballot: int, promises: dict[str, Promise]) -> None:
-        hold(epoch_of(ballot) in self.voters, "a leader of an epoch that never began", name, ballot)
+        hold(epoch_of(ballot) in self.voters, "a leader has voters that no change has made", name, ballot)
         voters = self.voters[epoch_of(ballot)]
         hold(all(peer in voters for peer in promises), "a promise of one that does not vote is counted", name, ballot)
         hold(2 * len(promises) > len(voters), "a leader has no majority of promises", name, ballot)
