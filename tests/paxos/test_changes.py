@@ -325,6 +325,25 @@ def test_a_replica_with_data_in_its_folder_is_not_added_and_it_is_said_why() -> 
     assert bench.replica.roster.names == ("r0", "r1", "r2")
 
 
+def test_a_replica_with_other_rules_is_refused_at_once_and_may_come_with_the_right_ones_later() -> None:
+    bench = Bench()
+    bench.meet()
+    bench.lead()
+    newcomer = AddLearner("s1", "s1", "s1", "")
+    bench.handle(LinkUp(9, "s1", 1, Role.BROKER, False))
+    terms = {"members": "r0, r1, r2", "protocol": "batch"}
+    for _ in range(2):
+        assert bench.replica.change(newcomer, bench.out) == ""
+        bench.fire("repeat")
+        assert bench.replica.changing.problem == ""  # what it said before does not count
+        bench.handle(Received(9, "s1", [Greeting("disk-s", {}, False, False, {**terms, "sessions": "6"})]))
+        assert bench.replica.changing.problem.endswith("s1 has another site file: sessions is 6, here not said")
+    assert bench.replica.change(newcomer, bench.out) == ""
+    bench.handle(Received(9, "s1", [Greeting("disk-s", {}, False, False, terms)]))
+    assert bench.replica.changing.problem == ""
+    assert "s1" in bench.replica.peers.formation.candidates
+
+
 def test_it_is_said_why_a_replica_that_is_to_be_added_can_not_be_reached() -> None:
     bench = Bench(invited_within=1_000_000)
     bench.meet()

@@ -84,21 +84,18 @@ class Changing:
             change = msgspec.structs.replace(change, disk=disk)
             if change.name in formation.occupied:
                 problem = f"{change.name} has the data of a group already: start it with an empty folder"
+            elif (why := formation.disagreements.get(change.name)) is not None:
+                problem = f"{change.name} has another site file: {why}"
             elif not disk:
                 if out.now < self._wanted_until:
                     return None
-                problem = self._why_unknown(change.name)
+                problem = f"{change.name} did not answer"
+                problem += f": {self._peers.not_reached}" if self._peers.not_reached else ""
         problem = problem or objection(self._roster.membership, change)
         if problem:
             self.give_up(problem)
             return None
         return change
-
-    def _why_unknown(self, name: str) -> str:
-        """Why a replica that is to be added has not said which disk it has."""
-        if (why := self._peers.formation.disagreements.get(name)) is not None:
-            return f"{name} has another site file: {why}"
-        return f"{name} did not answer" + (f": {self._peers.not_reached}" if self._peers.not_reached else "")
 
     def _is_caught_up(self, name: str, executed: int, now: int) -> bool:
         """Whether a replica holds all but the last few slots; or, where many are decided between two heartbeats, all

@@ -147,6 +147,7 @@ class Peers:
     def invite(self, peer: str, address: str, out: Outbox) -> None:
         """Dials a replica that is to be added."""
         self._invited, self.not_reached = {peer: address}, ""
+        self.formation.disagreements.pop(peer, None)  # it may have been started with another file since
         if peer not in self._connected:
             out.connect(peer, address)
 
