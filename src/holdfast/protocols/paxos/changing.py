@@ -66,7 +66,7 @@ class Changing:
     def due(self, executed: int, out: Outbox) -> Change | None:
         """What is to be proposed now, as soon as everything before it is decided."""
         if self._wanted is not None:
-            return self._asked_for(out)
+            return self._asked_for(self._wanted, out)
         for member in self._roster.membership.members:
             if not member.votes and self._is_caught_up(member.name, executed, out.now):
                 return self._if_enough(Promote(member.name), executed, out)
@@ -74,9 +74,8 @@ class Changing:
                 return self._if_enough(Remove(member.name), executed, out)
         return None
 
-    def _asked_for(self, out: Outbox) -> Change | None:
-        change = self._wanted
-        assert change is not None
+    def _asked_for(self, change: Change, out: Outbox) -> Change | None:
+        """What an operator asked for, once it can be proposed."""
         problem = ""
         if isinstance(change, AddLearner):
             formation = self._peers.formation

@@ -165,8 +165,8 @@ class Formation:
         if ours != theirs:
             self.disagreements[peer] = _difference(ours, theirs)
             return False
-        if self._confirmed and greeting.membership is not None and greeting.formed != self.disks:
-            # What it says of members is not about us.
+        if self.disks and greeting.membership is not None and greeting.formed != self.disks:
+            # What its log says of our name is not about us, however much later it is.
             self.disagreements[peer] = "it belongs to another group, formed with other disks"
             return False
         return True
@@ -180,10 +180,6 @@ class Formation:
 
     def _hear_of_group(self, peer: str, greeting: Greeting, theirs: Membership, out: Outbox) -> None:
         """The peer's group is formed. It may have changed since we were last there."""
-        if self.disks and greeting.formed != self.disks:
-            # What another group's log says of our name is not about us, however much later it is.
-            self.disagreements[peer] = "it is of another group, which began with other disks"
-            return
         own = theirs.find(self._name)
         new, disk = not self.disks, self._greeted.get(self._name)
         if self.standing is Standing.FORMED:
