@@ -76,7 +76,7 @@ def _counts_everyone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _not_caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A learner comes to vote before it has anything, and its first word is that it was wiped."""
-    monkeypatch.setattr(Changing, "_is_caught_up", lambda self, learner, executed: True)
+    monkeypatch.setattr(Changing, "_is_caught_up", lambda self, name, executed, now: True)
 
 
 def _any_epoch(monkeypatch: pytest.MonkeyPatch) -> None:

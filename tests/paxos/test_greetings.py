@@ -108,3 +108,12 @@ def test_a_peer_that_comes_back_is_not_listened_to_before_it_says_which_disk_it_
     assert not bench.replica.peers.hears("r2")
     bench.handle(Received(9, "r2", [bench.greeting(hears=True, confirmed=True)]))
     assert bench.replica.peers.hears("r2")
+
+
+def test_a_link_that_is_gone_later_than_another_took_its_place_takes_nothing_with_it() -> None:
+    """The peer's greetings were not looked at any more, as long as its new link lasted."""
+    bench = formed()
+    bench.handle(LinkUp(9, "r2", 2, Role.BROKER, False))
+    bench.handle(LinkDown(2, "r2", "superseded by a newer link"))
+    bench.handle(Received(9, "r2", [bench.greeting(hears=True, confirmed=True)]))
+    assert bench.replica.peers.hears("r2")

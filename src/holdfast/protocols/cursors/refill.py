@@ -64,7 +64,7 @@ class Refill:
         self._wanted = wanted
         self._asked = 0  # the position that was asked for last
         self._tries = 0
-        self._linked: set[str] = set()
+        self._linked: dict[str, int] = {}  # peer → link
 
     @property
     def missing(self) -> int:
@@ -76,10 +76,11 @@ class Refill:
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
         if up.role is Role.BROKER:
-            self._linked.add(up.peer)
+            self._linked[up.peer] = up.link
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
-        self._linked.discard(down.peer)
+        if self._linked.get(down.peer) == down.link:
+            del self._linked[down.peer]
 
     def fetch(self, out: Outbox) -> None:
         """Asks for what is missing, now and until it is there."""

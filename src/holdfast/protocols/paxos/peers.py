@@ -116,8 +116,8 @@ class Peers:
         self._greet(out)
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
-        if down.peer not in self._connected:
-            return
+        if self._links.get(down.peer) != down.link:
+            return  # a newer link has taken its place
         del self._connected[down.peer], self._links[down.peer]
         self.heard.pop(down.peer, None)
         self.formation.forget(down.peer)
