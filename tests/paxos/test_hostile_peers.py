@@ -18,7 +18,7 @@ from holdfast.protocols.cursors.event_log import EventLog
 from holdfast.protocols.cursors.messages import AskEvents
 from holdfast.protocols.cursors.refill import Refill
 from holdfast.protocols.paxos.decided import AHEAD_MAX
-from holdfast.protocols.paxos.membership import Leave
+from holdfast.protocols.paxos.membership import GroupMember, Leave, Membership
 from holdfast.protocols.paxos.messages import (
     Accept,
     CanvassAnswer,
@@ -35,11 +35,13 @@ from holdfast.protocols.paxos.messages import (
     Vote,
     Voted,
 )
+from holdfast.protocols.paxos.settings import Protocol
+from holdfast.protocols.paxos.transfer import make_state, pack
 from tests.paxos.bench import Bench, messages
 from tests.paxos.fast_bench import BALLOT, A, B, FastBench, learn
 
 NO_ENTRY = msgspec.Raw(b"\xc0")
-NO_TEXT = msgspec.Raw(msgspec.msgpack.encode(Entry(1, [], 0, Leave("abc"))).replace(b"abc", b"a\xa2c"))
+NO_TEXT = msgspec.Raw(msgspec.msgpack.encode(Entry(0, [], 0, Leave("name"))).replace(b"name", b"n\xff\xfee"))
 
 
 @pytest.mark.parametrize(
@@ -67,14 +69,14 @@ def test_numbers_that_no_group_reaches_are_no_message(absurd: Message) -> None:
         MESSAGES.decoders[kind](body)
 
 
-@pytest.mark.parametrize("value", [NO_ENTRY, NO_TEXT])
-def test_a_value_that_can_not_be_read_is_not_voted_for(value: msgspec.Raw) -> None:
+@pytest.mark.parametrize("absurd", [NO_ENTRY, NO_TEXT])
+def test_a_value_that_can_not_be_read_is_not_voted_for(absurd: msgspec.Raw) -> None:
     """Decided, it would stop every replica, again at every start."""
     bench = Bench()
     bench.meet()
     bench.say("r1", Prepare(65, 1))
     before = list(bench.streams["acceptor"])
-    assert messages(bench.say("r1", Accept(65, 1, [value])), Learn) == []
+    assert messages(bench.say("r1", Accept(65, 1, [absurd])), Learn) == []
     assert bench.streams["acceptor"] == before
     assert bench.replica.acceptor.votes == {}
 
@@ -140,3 +142,14 @@ def test_a_vote_that_no_leader_can_have_asked_for_is_not_picked() -> None:
     sent = bench.say("r1", Promise(ballot, 1, [Vote(2, 64, A), Vote(FAR, 64, B)], 0))
     assert bench.replica.is_leading
     assert {accept.first for accept in messages(sent, Accept)} == {1, 2}
+
+
+def test_a_snapshot_whose_text_is_none_is_thrown_away() -> None:
+    """It is read before its hash is known, and stopped the replica."""
+    bench = Bench()
+    bench.meet()
+    state = make_state(5, 0, b"state", Membership((GroupMember("name", 0, "p", "c"),), protocol=Protocol.BATCH))
+    data = pack(state).replace(b"name", b"n\xff\xfee")
+    bench.say("r1", SnapshotPart(5, len(data), state.digest, 0, data))
+    assert bench.replica.decided.executed == 0
+    assert bench.replica.snapshots.latest is None

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from holdfast.codec.registry import UNREADABLE
+from holdfast.codec import UNREADABLE
 from holdfast.errors import ProtocolError
 from holdfast.kernel.messages import NOMINAL_WEIGHT, Message, Record
 from holdfast.protocols.paxos.ballots import Round, round_of

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
+from holdfast.codec import UNREADABLE
 from holdfast.errors import ProtocolError
 from holdfast.kernel.application import Application
 from holdfast.kernel.inputs import Durable, Started, TimerKey
@@ -448,7 +449,7 @@ class Replica:
             self.snapshots.executed(len(value))
             try:
                 entry = _entry(value)
-            except msgspec.DecodeError:
+            except UNREADABLE:
                 broken("what is decided can be read", slot=slot)
             self.wall = entry.wall or self.wall
             for raw in entry.commands:

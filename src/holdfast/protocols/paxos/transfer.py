@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.codec.registry import UNREADABLE
+from holdfast.codec import UNREADABLE
 from holdfast.protocols.paxos.membership import Membership, flaw
 from holdfast.protocols.paxos.messages import ReplicaState, SnapshotPart
 
