@@ -131,16 +131,14 @@ class Formation:
 
     def greet(self, peer: str, greeting: Greeting, out: Outbox) -> bool:
         """Whether the peer is to be listened to, now that it has said which disk it has, and by what it goes."""
+        if greeting.formed and peer not in self._roster.names:
+            self.occupied[peer] = None
         if not self._agrees(peer, greeting):
             self._greeted.pop(peer, None)
             self._ahead.pop(peer, None)
             return False
         self.disagreements.pop(peer, None)
         self._greeted[peer] = greeting.disk
-        if greeting.formed and peer not in self._roster.names:
-            self.occupied[peer] = None
-        if self._is_of_another_group(greeting):
-            return self.accepts(peer)
         if greeting.membership is not None:
             self._hear_of_group(peer, greeting, greeting.membership, out)
         elif peer not in self._roster.names:
@@ -152,10 +150,6 @@ class Formation:
         if founding and all(name in self._greeted for name in self._members):
             self._write_down({name: self._greeted[name] for name in self._members}, out)
         return self.accepts(peer)
-
-    def _is_of_another_group(self, greeting: Greeting) -> bool:
-        """What founded it is another set of disks. It may know a later membership than ours, which is none of ours."""
-        return self._confirmed and greeting.confirmed and greeting.formed != self.disks
 
     def _agrees(self, peer: str, greeting: Greeting) -> bool:
         ours, theirs = self._terms, greeting.terms
