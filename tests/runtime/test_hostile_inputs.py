@@ -20,6 +20,7 @@ from holdfast.protocols.sessions.messages import (
     SESSION_MESSAGES,
     Accepted,
     Advertise,
+    AskApplication,
     CloseSession,
     Deliver,
     OpenSession,
@@ -44,7 +45,7 @@ from tests.runtime.hostile import Bystanders, RawPeer, Watch, events, frame, hel
 
 PUBLISH, SUBSCRIBE, OPEN_SESSION, PROGRESS = (MESSAGES.kinds[t] for t in (Publish, Subscribe, OpenSession, Progress))
 FROM_CLIENTS = {
-    OpenSession, Subscribe, Unsubscribe, Publish, Progress, CloseSession, Ping, Advertise, Unadvertise,
+    OpenSession, Subscribe, Unsubscribe, Publish, Progress, CloseSession, Ping, Advertise, Unadvertise, AskApplication,
 }  # fmt: skip
 MIB = 1024 * 1024
 
@@ -308,7 +309,7 @@ def test_10_what_only_brokers_say_is_a_breach(watch: Watch, kind: int) -> None:
     attempts(watch.broker.port, opened() + message(example), Reason.BREACH, problem)
 
 
-@pytest.mark.parametrize("kind", [0, 10, 15, 31, 100, 240, 241, 242, 243, 255])
+@pytest.mark.parametrize("kind", [0, 13, 15, 37, 100, 240, 241, 242, 243, 255])
 def test_10_a_number_that_no_message_has_is_refused_also_those_of_the_handshake(watch: Watch, kind: int) -> None:
     attempts(
         watch.broker.port,

@@ -258,5 +258,5 @@ MUTANTS = [
     GroupMutant("takes a repeated publish for a new one", _group(core=TakesRepetitionsForNew), 8),
     GroupMutant("knows no session again", _group(core=GrantsAnewToEveryone), 4),
     GroupMutant("lets clients in before it has caught up", _group(ServesBeforeItCaughtUp), 18),
-    GroupMutant("opens sessions where it does not lead", _group(host=OpensSessionsWithoutLeading), 18),
+    GroupMutant("opens sessions where it does not lead", _group(host=OpensSessionsWithoutLeading), 32),
 ]

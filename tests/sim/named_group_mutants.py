@@ -170,7 +170,7 @@ MUTANTS = [
     NamedGroupMutant("fills a hole with nothing", 1, refills_with_nothing),
     NamedGroupMutant("never asks for the events that it lacks", 1, never_refills),
     NamedGroupMutant("drops what waits behind a hole", 6, drops_what_waits_behind_a_hole),
-    NamedGroupMutant("tells the end of the log as it knows it", 38, tells_its_own_end),
+    NamedGroupMutant("tells the end of the log as it knows it", 152, tells_its_own_end),
     NamedGroupMutant("confirms an acknowledgement that is only proposed", 2, confirms_what_is_only_proposed),
     NamedGroupMutant("acknowledges at the leader alone", 1, acknowledges_by_itself),
     NamedGroupMutant("takes what was sent since for unsent", 1, counts_what_was_sent_when_it_was_asked),
