@@ -33,6 +33,11 @@ def test_plaintext_on_public_addresses_is_accepted_in_so_many_words() -> None:
     assert site_from_toml(GOOD + '[security]\nplaintext = "I accept"\n', "site.toml").plaintext
 
 
+def test_operators_of_other_machines_are_accepted_in_so_many_words() -> None:
+    assert not site_from_toml(GOOD + '[security]\nplaintext = "I accept"\n', "site.toml").remote_operators
+    assert site_from_toml(GOOD + '[security]\nremote_operators = "I accept"\n', "site.toml").remote_operators
+
+
 def test_what_is_left_out_has_a_default() -> None:
     site = site_from_toml('[[broker]]\nid = "b1"\n', "site.toml")
     assert site == Site(name="site", brokers=(BrokerEntry(id="b1"),))

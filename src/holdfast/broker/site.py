@@ -21,6 +21,7 @@
     [application.settings]
     [security]
     plaintext = "I accept"            # without TLS, addresses other than loopback are refused unless this is said
+    remote_operators = "I accept"     # and so are operators of other machines: they can change a group
 
 `site_from_toml` takes the text and gives a `Site`, or SiteError, which names the line and what is allowed there. It
 opens no file and resolves no name.
@@ -96,6 +97,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     brokers: tuple[BrokerEntry, ...]
     limits: CoreLimits = CoreLimits()
     plaintext: bool = False  # public addresses without TLS are accepted
+    remote_operators: bool = False  # whoever reaches a broker may be an operator
     retention: RetentionSettings = RetentionSettings()
     application: ApplicationEntry | None = None
     hosting: HostingLimits = HostingLimits()
@@ -142,7 +144,8 @@ def site_from_toml(text: str, where: str) -> Site:
         limits=limits,
         hosting=hosting,
         application=reader.application(document.get("application")),
-        plaintext=reader.plaintext(document.get("security", {})),
+        plaintext=reader.accepts("plaintext", document.get("security", {})),
+        remote_operators=reader.accepts("remote_operators", document.get("security", {})),
         retention=reader.retention(document.get("retention", {})),
     )
 
@@ -300,9 +303,10 @@ class _Reader:
             stage_age=table.get("stage_s", defaults.stage_age // SECOND) * SECOND,
         )
 
-    def plaintext(self, table: dict[str, Any]) -> bool:
-        self.allow(table, "security", {"plaintext": str})
-        said = table.get("plaintext")
+    def accepts(self, what: str, table: dict[str, Any]) -> bool:
+        """Whether the file says, in so many words, that something risky is wanted."""
+        self.allow(table, "security", dict.fromkeys(("plaintext", "remote_operators"), str))
+        said = table.get(what)
         if said not in (None, PLAINTEXT_ACCEPTED):
-            self.refuse(f"'plaintext' is {said!r}; leave it out, or write \"{PLAINTEXT_ACCEPTED}\"", "plaintext")
+            self.refuse(f'{what!r} is {said!r}; leave it out, or write "{PLAINTEXT_ACCEPTED}"', what)
         return said is not None

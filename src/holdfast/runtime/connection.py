@@ -79,9 +79,11 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Whether the other side is on this machine."""
-        name = None if self._transport is None else self._transport.get_extra_info("peername")
-        return name is not None and is_loopback(str(name[0]))
+        """Whether the other side is on this machine: it comes over loopback, or from the address that it came to."""
+        if self._transport is None:
+            return False
+        theirs, ours = (self._transport.get_extra_info(name) for name in ("peername", "sockname"))
+        return theirs is not None and (is_loopback(str(theirs[0])) or (ours is not None and theirs[0] == ours[0]))
 
     @property
     def has_socket(self) -> bool:

@@ -88,8 +88,10 @@ class NodeRunner:
         storage: Storage | None = None,
         limits: WireLimits | None = None,
         incarnation: int = 0,
+        remote_operators: bool = False,
     ) -> None:
         self.name = name
+        self._remote_operators = remote_operators
         self.role = role
         self.failure: str = ""  # why the node stopped, if it did by itself
         self.storage_failed = False  # and it did because of its disk
@@ -383,8 +385,9 @@ class NodeRunner:
         if len(self._by_link) >= self._limits.connections:
             problem = f"the broker has all the connections that it takes: connections, {self._limits.connections}"
             return self._refuse(connection, Reason.LIMIT, problem)
-        if peer.role is Role.OPERATOR and not connection.is_local:
-            return self._refuse(connection, Reason.ROLE, "operators are served over loopback only")
+        if peer.role is Role.OPERATOR and not connection.is_local and not self._remote_operators:
+            problem = "operators of other machines are served only if the site file says [security] remote_operators"
+            return self._refuse(connection, Reason.ROLE, problem)
         self._greeting.pop(connection, None)
         older = self._by_peer.get(name)
         if older is not None:

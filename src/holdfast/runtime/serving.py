@@ -129,7 +129,9 @@ async def _start(
             raise
 
     storage = SegmentStorage(entry.data) if entry.durable else None
-    runner = NodeRunner(entry.id, Role.BROKER, make, storage=storage, limits=limits)
+    runner = NodeRunner(
+        entry.id, Role.BROKER, make, storage=storage, limits=limits, remote_operators=site.remote_operators
+    )
     try:
         runner.start()
         port = await runner.listen((Role.CLIENT, Role.OPERATOR), *split_address(entry.address))
