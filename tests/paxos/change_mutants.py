@@ -114,7 +114,7 @@ MUTANTS = [
     Mutant("a change is not on the disk before votes of its epoch", 0, _no_snapshot),
     Mutant("a learner votes", 0, _votes_while_learning),
     Mutant("the majority of the beginning counts", 2, _old_majority),
-    Mutant("learners are counted", 20, _counts_everyone),
+    Mutant("learners are counted", 13, _counts_everyone),
     Mutant("a learner votes before it has anything", 0, _not_caught_up),
     Mutant("leaders of all epochs are followed", 0, _any_epoch),
     Mutant("two changes at a time", 0, _two_at_a_time),

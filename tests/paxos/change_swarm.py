@@ -71,10 +71,11 @@ def change(group: Group, rng: Random) -> None:
 
 
 def lose_a_disk(group: Group, rng: Random) -> None:
-    """For good; never so many that no majority of the voters is left, now or after the change that is under way."""
+    """For good; never so many that no majority of the voters is left, now or after a change that an operator has asked
+    for and that the leader may propose before it misses the one that is lost."""
     membership = group.watch.membership
     formed = all(group.watch.disks[name].formed for name in membership.voters)
-    if formed and not group.watch.wiped and len(membership.voters) > 2 and not membership.under_way:
+    if formed and not group.watch.wiped and len(membership.voters) > 3 and not membership.under_way:
         name = rng.choice(membership.voters)
         group.wipe(name)
         group.start_later(group.hosts[name], rng.randint(20, 500))

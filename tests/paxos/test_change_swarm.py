@@ -7,7 +7,7 @@ import pytest
 from tests.paxos.change_mutants import MUTANTS, Mutant
 from tests.paxos.change_swarm import play, problem, problems
 
-SEEDS, BLOCK = 600, 50
+SEEDS, BLOCK = 400, 50
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))

@@ -10,7 +10,16 @@ from holdfast.kernel.inputs import ConnectFailed, LinkUp, Received
 from holdfast.kernel.links import Role
 from holdfast.protocols.paxos.ballots import next_ballot
 from holdfast.protocols.paxos.formation import Standing
-from holdfast.protocols.paxos.membership import AddLearner, Cancel, Change, ChangeProtocol, Leave, Remove, founders
+from holdfast.protocols.paxos.membership import (
+    AddLearner,
+    Cancel,
+    Change,
+    ChangeProtocol,
+    Leave,
+    Remove,
+    changed,
+    founders,
+)
 from holdfast.protocols.paxos.messages import (
     Accept,
     AskDecided,
@@ -21,6 +30,7 @@ from holdfast.protocols.paxos.messages import (
     HeartbeatSeen,
     Learn,
     Prepare,
+    Promise,
     Vote,
 )
 from holdfast.protocols.paxos.settings import Member, Protocol
@@ -166,6 +176,26 @@ def test_a_leader_that_is_to_go_lets_another_one_lead_first() -> None:
     assert group.leader() != leader
     assert group.replicas[leader].peers.formation.standing is Standing.REMOVED
     assert group.run(5_000, group.serves_again())
+
+
+def test_one_that_is_removed_votes_on_until_the_others_know() -> None:
+    """Of two, one is removed, and is the first to learn it; its vote is needed for the other one to learn it too."""
+    bench = Bench(members=2)
+    bench.meet()
+    leave, remove = (Entry(5, [], 0, change) for change in (Leave("r0"), Remove("r0")))
+    values = [msgspec.Raw(msgspec.msgpack.encode(entry)) for entry in (leave, remove)]
+    bench.say("r1", Accept(65, 1, values), Learn(65, [1, 2]))
+    assert bench.replica.decided.executed == 1
+    assert bench.replica.roster.is_voter
+    [promise] = messages(bench.say("r1", Prepare(129, 2)), Promise)
+    assert [(vote.slot, vote.value) for vote in promise.votes] == [(2, values[1])]
+    told = bench.greeting(confirmed=True)
+    assert told.membership is not None
+    gone = changed(changed(told.membership, Leave("r0")), Remove("r0"))
+    bench.say("r1", msgspec.structs.replace(told, membership=gone))
+    assert bench.replica.peers.formation.standing is Standing.REMOVED
+    with pytest.raises(NotAMember, match="r0 is no member of the group, which is r1"):
+        Bench(members=2, streams=bench.streams)
 
 
 def test_a_removed_replica_does_not_start_again_when_its_disk_knows_it() -> None:

@@ -9,7 +9,7 @@ import pytest
 from holdfast.protocols.paxos.settings import Protocol
 from tests.paxos.fast_swarm import draw_fast, play_changing, play_fast, play_in_peace, problems
 
-SEEDS = 1_000
+SEEDS = 600
 BLOCK = 50
 PEACEFUL_SEEDS = 100
 CHANGING_SEEDS = 100

@@ -12,6 +12,7 @@ from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import (
     Accepted,
+    AlternatesChanged,
     DirectChanged,
     OpenDirect,
     Overflow,
@@ -252,7 +253,7 @@ def test_a_session_is_told_where_else_to_publish_when_that_changes_and_only_then
     bench.sequencer.takes_direct = False
     assert ticks() == [(P, DirectChanged(()))]
     bench.sequencer.takes_direct, bench.sequencer.direct_addresses = True, ("b4:1",)
-    assert ticks() == [(P, DirectChanged(("b4:1",)))]
+    assert ticks() == [(P, DirectChanged(("b4:1",))), (P, AlternatesChanged(("b4:1",)))]
     bench.know("s")
     epoch = bench.core.sessions[S].epoch
     bench.sequencer.decide(commands.Subscribe(S, epoch, 1, "n > 0", Overflow.BLOCK, 5), bench.out)

@@ -22,7 +22,7 @@ from holdfast.sim.scenario import Application, Scenario
 from holdfast.trace.schema import Control, Fault, Published, Row
 from tests.sessions.counting import Counting
 
-SEEDS = 120
+SEEDS = 80
 MUTANT_SEEDS = 40
 APPLICATION = Application(factory="tests.sessions.counting:Counting", topics=("count", "tenth"))
 SINGLE = Shape(application=APPLICATION, name="hosting-broker")

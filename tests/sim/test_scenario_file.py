@@ -210,7 +210,10 @@ def test_a_scenario_of_a_group_is_read_written_and_run() -> None:
     ("changes", "problem"),
     [
         ({"system": "tree"}, "a group is described, and the system is 'tree'"),
-        ({"brokers": [*GROUP["brokers"], {"id": "b4", "durable": True}]}, "a group of 4 brokers"),
+        (
+            {"brokers": [*GROUP["brokers"], *({"id": f"b{n}", "durable": True} for n in (4, 5, 6))]},
+            "a group of 6 brokers",
+        ),
         ({"brokers": [*GROUP["brokers"][:2], {"id": "b3"}]}, "broker 'b3' is of a group, and has no disk"),
         (
             {"brokers": [*GROUP["brokers"][:2], {"id": "b3", "durable": True, "snapshot_every": 3}]},
@@ -221,7 +224,7 @@ def test_a_scenario_of_a_group_is_read_written_and_run() -> None:
             "backlog_events of 'b3' and of 'b1' differ",
         ),
         ({"clients": DOCUMENT["clients"]}, "client 'c1' does not know b2, b3"),
-        ({"group": {"protocol": "fast"}}, "'fast'"),
+        ({"group": {"protocol": "slow"}}, "'slow'"),
         ({"group": {"pipeline": 0}}, "pipeline"),
         (
             {

@@ -71,6 +71,10 @@ class DecidedLog:
         self.executed += 1
         return self.executed, value
 
+    def put_back(self) -> None:
+        """What was taken last is not to be executed now."""
+        self.executed -= 1
+
     def knows(self, slot: int) -> bool:
         """Whether the slot's value is decided, and not forgotten."""
         return slot in self._values

@@ -67,6 +67,7 @@ class Formation:
         self._ahead: dict[str, Membership] = {}  # of those who say that we are a member, and know a later membership
         self._agreed: set[str] = set()  # who has written down the same disks
         self._confirmed = False
+        self._gone_to: tuple[str, ...] = ()  # who went on without us, if we were told so
 
     # ---------------------------------------------------------------------------------------------------------- disk
     def recover(self, records: Iterable[Record]) -> None:
@@ -84,6 +85,7 @@ class Formation:
                 self._roster.set(membership)
                 own = membership.find(self._name)
                 self.is_joining = own is not None and not own.votes
+                self._gone_to = membership.names if own is None else ()
 
     def _pin(self, terms: Mapping[str, str]) -> None:
         """The log says who is a member, and by which protocol; what comes of commands must stay as it was."""
@@ -94,8 +96,8 @@ class Formation:
 
     def check(self) -> None:
         """Everything is read: whether we are a member of what we are about to be a member of."""
-        if self._confirmed and self._roster.find(self._name) is None:
-            raise NotAMember(self._name, self._roster.names)
+        if self._gone_to or (self._confirmed and self._roster.find(self._name) is None):
+            raise NotAMember(self._name, self._gone_to or self._roster.names)
 
     def start(self, disk: str) -> None:
         """Our own disk is known."""
@@ -179,19 +181,24 @@ class Formation:
         if self.standing is Standing.FORMED:
             if theirs.number > self._roster.membership.number:
                 if own is None:
-                    self._enter(Standing.REMOVED)
+                    self._be_gone(theirs, out)
                 elif own.disk == disk and (them := theirs.find(peer)) is not None and them.disk == greeting.disk:
                     self._ahead[peer] = theirs
         elif self.standing is Standing.UNKNOWN:
             if own is None:
                 if not new:
-                    self._enter(Standing.REMOVED)
+                    self._be_gone(theirs, out)
             elif own.disk != disk or (new and own.votes):
                 self._enter(Standing.WIPED)  # or we had written it down too, and it is gone
             elif new:
                 self._join(greeting, theirs, out)
             else:
                 self._hear(peer, greeting, out)
+
+    def _be_gone(self, theirs: Membership, out: Outbox) -> None:
+        """The others know that we are no member: nobody needs our vote any more, and it is not to be given again."""
+        self._enter(Standing.REMOVED)
+        out.append(STREAM, Formed(self.disks, True, self._members, self._terms, theirs))
 
     def _join(self, greeting: Greeting, theirs: Membership, out: Outbox) -> None:
         """The group has added us."""

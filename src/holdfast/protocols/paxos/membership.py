@@ -47,6 +47,10 @@ class Membership(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def voters(self) -> tuple[str, ...]:
         return tuple(member.name for member in self.members if member.votes)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(member.name for member in self.members)
+
     def find(self, name: str) -> GroupMember | None:
         return next((member for member in self.members if member.name == name), None)
 

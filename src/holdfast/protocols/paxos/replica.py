@@ -35,7 +35,7 @@ from holdfast.protocols.paxos.elections import Elections
 from holdfast.protocols.paxos.fast import FastRounds
 from holdfast.protocols.paxos.holding import Holding
 from holdfast.protocols.paxos.liveness import Liveness
-from holdfast.protocols.paxos.membership import Change, Membership, changed
+from holdfast.protocols.paxos.membership import Change, Membership, Remove, changed, objection
 from holdfast.protocols.paxos.messages import (
     Accept,
     CanvassAnswer,
@@ -444,13 +444,16 @@ class Replica:
     def execute(self, out: Outbox) -> None:
         while (taken := self.decided.take_next()) is not None:
             slot, value = taken
-            self.proposer.decided(slot)
-            self.coordinator.executed(slot, self.fast.executed(slot, value))
-            self.snapshots.executed(len(value))
             try:
                 entry = _entry(value)
             except UNREADABLE:
                 broken("what is decided can be read", slot=slot)
+            if entry.change is not None and self._removes_us(entry.change):
+                self.decided.put_back()
+                break
+            self.proposer.decided(slot)
+            self.coordinator.executed(slot, self.fast.executed(slot, value))
+            self.snapshots.executed(len(value))
             self.wall = entry.wall or self.wall
             for raw in entry.commands:
                 self.commands += 1
@@ -487,6 +490,12 @@ class Replica:
             self._snapshot(out)
             out.report("membership", replica=self.settings.name, number=now.number, change=str(change))
             self._follow_change(before, out)
+
+    def _removes_us(self, change: Change) -> bool:
+        """We may be the only one yet that knows that it is decided, and the others may need our vote to learn it: they
+        tell us that we are gone, once they know."""
+        ours = isinstance(change, Remove) and change.name == self.settings.name
+        return ours and not objection(self.roster.membership, change)
 
     def _follow_change(self, before: Membership, out: Outbox) -> None:
         """The membership is another one, and a snapshot that says so is on its way to the disk."""

@@ -20,7 +20,7 @@ class Roster:
         self.membership = membership
         self.epoch = membership.epoch
         self.voters = membership.voters
-        self.names = tuple(member.name for member in membership.members)
+        self.names = membership.names
         self.quorum = quorum(len(self.voters))
         self.fast_quorum = fast_quorum(len(self.voters))
         self.is_voter = self.name in self.voters
