@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from signal import SIGTERM
 
+import holdfast
 from examples.recount import Entry, Evidence, ReplicaState, equal_states, gather, judge
 from examples.who_watches import APPLICATION, Boxes
 from experiments.replication.group import LOOK_EVERY_S, ReplicaGroup
@@ -52,7 +53,10 @@ async def scene(group: ReplicaGroup) -> tuple[Evidence, dict[str, ReplicaState],
     for name in group.names:
         assert group.stop(name, SIGTERM) == 0
     await group.start_beside()
-    await group.leader()
+    async with holdfast.connect(group.url) as bus:
+        await (
+            bus.head()
+        )  # whoever answers has executed all that was decided; before that all are equal at their snapshots
     return evidence, await equal_states(group), read
 
 

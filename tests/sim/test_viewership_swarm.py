@@ -30,7 +30,7 @@ from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import Application, Publish, Scenario, ScenarioEvent
 from holdfast.trace.schema import Control, Row
 
-SEEDS = 100
+SEEDS = 200
 MUTANT_SEEDS = 40
 EVERY_MS = 100
 CHANNELS = ("A", "B", "C", "D", "E", "F")  # few, so that many have equally many viewers
