@@ -8,7 +8,9 @@ import pytest
 from holdfast.errors import NotAMember
 from holdfast.kernel.inputs import ConnectFailed, LinkUp, Received
 from holdfast.kernel.links import Role
+from holdfast.kernel.outbox import RecordingOutbox
 from holdfast.protocols.paxos.ballots import next_ballot
+from holdfast.protocols.paxos.changing import Changing
 from holdfast.protocols.paxos.formation import Standing
 from holdfast.protocols.paxos.membership import (
     AddLearner,
@@ -149,10 +151,23 @@ def test_a_learner_that_dies_can_be_given_up_and_another_one_added() -> None:
     group.hosts["r3"].stop(power_cut=True)
     group.run(1_000)
     assert group.watch.membership.voters == ("r0", "r1", "r2")
+    leader = group.replicas[group.leader()]
+    leader.liveness.executed["r3"] = 2**40  # the furthest of all, and may not lead
+    assert leader.elections.transfer("", RecordingOutbox())[0] in {"r0", "r1", "r2"}
     group.change(Cancel())
     assert group.run(5_000, lambda: is_done(group, {"r0", "r1", "r2"}))
     assert group.take_in("r4")
     assert group.run(5_000, group.serves_again_but("r3"))
+
+
+def test_a_learner_that_is_given_up_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Changing, "_is_caught_up", lambda *_: False)
+    group = serving()
+    group.add("r3")
+    assert group.run(5_000, lambda: group.replicas["r3"].facts()["role"] == "learning")
+    group.run(500)
+    group.change(Cancel())
+    assert group.run(5_000, lambda: group.replicas["r3"].facts()["role"] == "removed")
 
 
 def test_nobody_is_removed_if_too_few_would_be_left_that_answer() -> None:

@@ -162,9 +162,8 @@ class Elections:
     def transfer(self, to: str, out: Outbox) -> tuple[str, str]:
         """Asks another replica to lead, or the one that is furthest: which, and what is against it, if something is."""
         if not to and self._replica.is_leading:
-            to = max(
-                self._replica.peers.heard, key=lambda peer: self._replica.liveness.executed.get(peer, 0), default=""
-            )
+            voters = [peer for peer in self._replica.peers.heard if peer in self._replica.roster.voters]
+            to = max(voters, key=lambda peer: self._replica.liveness.executed.get(peer, 0), default="")
         problem = report.objection(self._replica, to)
         if not problem:
             out.send(to, TakeOver(self._replica.proposer.ballot), after=NOW)

@@ -113,11 +113,6 @@ class Formation:
         require(known, "a replica's standing changes by the table", at=self.standing, to=standing)
         self.standing = standing
 
-    def remove(self) -> None:
-        """The group has gone on without us. We may have been told so before we executed it."""
-        if self.standing is not Standing.REMOVED:
-            self._enter(Standing.REMOVED)
-
     # ----------------------------------------------------------------------------------------------------- greetings
     def greeting(self, hears: bool) -> Greeting:
         # Without the names of former members: they only become more, and who joins has them in its snapshot.

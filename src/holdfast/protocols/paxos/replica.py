@@ -35,7 +35,7 @@ from holdfast.protocols.paxos.elections import Elections
 from holdfast.protocols.paxos.fast import FastRounds
 from holdfast.protocols.paxos.holding import Holding
 from holdfast.protocols.paxos.liveness import Liveness
-from holdfast.protocols.paxos.membership import Change, Membership, Remove, changed, objection
+from holdfast.protocols.paxos.membership import Change, Membership, changed
 from holdfast.protocols.paxos.messages import (
     Accept,
     CanvassAnswer,
@@ -75,11 +75,8 @@ class Replica:
     fast_type: ClassVar[type[FastRounds]] = FastRounds
     coordinator_type: ClassVar[type[Coordinator]] = Coordinator
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
-        (
-            Prepare, Promise, Refused, Accept, Learn,
-        ),
-        REPLICAS,
-    )  # fmt: skip
+        (Prepare, Promise, Refused, Accept, Learn), REPLICAS
+    )
 
     def __init__(
         self,
@@ -494,8 +491,7 @@ class Replica:
     def _removes_us(self, change: Change) -> bool:
         """We may be the only one yet that knows that it is decided, and the others may need our vote to learn it: they
         tell us that we are gone, once they know."""
-        ours = isinstance(change, Remove) and change.name == self.settings.name
-        return ours and not objection(self.roster.membership, change)
+        return changed(self.roster.membership, change).find(self.settings.name) is None
 
     def _follow_change(self, before: Membership, out: Outbox) -> None:
         """The membership is another one, and a snapshot that says so is on its way to the disk."""
@@ -506,10 +502,7 @@ class Replica:
         self.decided.forget_votes()
         self.fast.tally.forget_votes()
         self.elections.give_up_canvassing()
-        if self.settings.name not in self.roster.names:
-            self.peers.formation.remove()
-            self._removed(out)
-        elif self.is_leading and self.roster.is_voter:
+        if self.is_leading and self.roster.is_voter:
             self.prepare(out)  # the ballots before are those of other voters
             self.elections.beat(out)
         elif self.proposer.phase is not Phase.FOLLOWING:
@@ -569,11 +562,11 @@ class Replica:
     def install(self, state: ReplicaState, out: Outbox) -> None:
         """Another replica's state takes the place of ours. Votes are kept until the group decides to forget them: they
         may be needed for what this replica lacks."""
+        before = self.roster.membership
+        if state.membership is not None and state.membership.find(self.settings.name) is None:
+            return  # of a time before we were added, or after we were removed
         if self.is_leading:
             self.step_down(out)  # with a state of another it may lack what is no part of it
-        before = self.roster.membership
-        if state.membership is not None and state.membership.number < before.number:
-            return  # of a time before we were added
         self._restore(state)
         self.snapshots.keep(state, out)
         if self.roster.membership.number != before.number:
