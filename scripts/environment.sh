@@ -1,7 +1,8 @@
 # Sourced by ./test and ./demo after they have changed into the repository. Makes .venv with the pinned versions of
 # constraints.txt, or reuses it while nothing that it was made from has changed, and sets PYTHON to its interpreter.
-# Afterwards, .venv/holdfast-stamp holds two sums: that of what a fresh environment depends on, and that of what the
-# installation of Holdfast itself depends on. The stamp is written last, so a half-finished installation has none.
+# WITH_SPARK=1 adds Spark, which is large; an environment that has it serves those that don't ask for it, too.
+# Afterwards, .venv/holdfast-stamp holds two sums, that of what a fresh environment depends on, and that of what the
+# installation of Holdfast itself depends on, and the extras. It is written last: a half-finished installation has none.
 
 environment_fail() {
     printf 'holdfast: %s\n' "$*" >&2
@@ -26,7 +27,7 @@ PYTHON
 }
 
 environment_prepare() {
-    local base=${HOLDFAST_PYTHON:-python3} stamp=.venv/holdfast-stamp wanted
+    local base=${HOLDFAST_PYTHON:-python3} stamp=.venv/holdfast-stamp extras=dev has= wanted
 
     command -v "$base" >/dev/null ||
         environment_fail "'$base' was not found. Install Python 3.11 or newer, or name one with HOLDFAST_PYTHON."
@@ -38,24 +39,26 @@ environment_prepare() {
 
     # Inside an activated environment, python3 is that environment's; ours is made from the Python below it.
     base=$("$base" -c 'import sys; print(sys._base_executable)')
-    wanted=$(environment_sums "$base")
+    if [[ -f $stamp ]]; then has=$(tail -n 1 "$stamp"); fi
+    if [[ -n ${WITH_SPARK:-} || $has == dev,spark ]]; then extras=dev,spark; fi
+    wanted=$(environment_sums "$base" && echo "$extras")
     if [[ -x .venv/bin/python && -f $stamp && $(<"$stamp") == "$wanted" ]]; then
         return
     fi
 
     if [[ ! -x .venv/bin/python || ! -f $stamp || $(head -n 1 "$stamp") != "$(head -n 1 <<<"$wanted")" ]]; then
-        echo "holdfast: making .venv (once; later runs reuse it)" >&2
+        echo "holdfast: making .venv${WITH_SPARK:+ with Spark} (once; later runs reuse it)" >&2
         rm -f "$stamp"
         "$base" -m venv --clear .venv
         environment_pip install pip
     else
-        echo "holdfast: bringing .venv up to date" >&2
+        echo "holdfast: bringing .venv up to date${WITH_SPARK:+, with Spark}" >&2
         rm -f "$stamp"
     fi
     # A kernel left over from an earlier build would hide that the new one could not be built.
     rm -f src/holdfast/matching/_kernel*.so
     # The first constraint pins what is installed, the second what builds it.
-    environment_pip install --editable '.[dev]' --build-constraint constraints.txt
+    environment_pip install --editable ".[$extras]" --build-constraint constraints.txt
     printf '%s\n' "$wanted" >"$stamp.new"
     mv "$stamp.new" "$stamp"
 }

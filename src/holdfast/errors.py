@@ -43,6 +43,10 @@
     │   ├── RecordsGone         records that retention has removed
     │   ├── RecordsLost         records that a repair could not save
     │   └── RecordRefused       a record or a stream beyond a limit                (a ValueError)
+    ├── SparkError
+    │   ├── NoJava              there is no Java that Spark could run on
+    │   ├── OptionError         an option of the connector that is missing or can't be used   (a ValueError)
+    │   └── PipelineError       a pipeline that can't be run as asked                         (a ValueError)
     ├── ReplicaFailed       a replica that stopped by itself
     ├── UrlError            text that names no broker                              (a ValueError)
     └── ProtocolError       a peer said what the protocol does not allow
@@ -494,6 +498,30 @@ class SubscriptionEnded(BusError):  # noqa: N818
 
     def __str__(self) -> str:
         return self.problem
+
+
+class SparkError(HoldfastError):
+    """Something about Spark."""
+
+
+class NoJava(SparkError):  # noqa: N818
+    """There is no Java that Spark could run on."""
+
+
+class OptionError(SparkError, ValueError):
+    """An option of the connector, or of a function that sets them, is missing or can't be used."""
+
+    def __init__(self, problem: str, option: str = "") -> None:
+        super().__init__(problem, option)
+        self.problem = problem
+        self.option = option
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+class PipelineError(SparkError, ValueError):
+    """A pipeline can't be run as asked: its tables are missing, or of something else."""
 
 
 class ReplicaFailed(HoldfastError):  # noqa: N818

@@ -19,7 +19,8 @@ ROWS = [
     {"broker", "wire", "trace"},
     {"storage"},
     {"sim", "runtime", "testing"},
-    {"client", "qos", "spark"},
+    {"client", "qos"},
+    {"spark"},
     {"apps"},
     {"cli"},
 ]
