@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import blocking
+from tests.runtime.broker_process import BrokerProcess
+
 collect_ignore_glob: list[str] = []
 try:
     import pyspark  # noqa: F401
@@ -42,3 +45,16 @@ def end(session: "SparkSession") -> None:
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait(30)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A broker with a log on disk, in a process of its own."""
+    with BrokerProcess(tmp_path, entry=f'data = "{tmp_path / "data"}"\n') as running:
+        yield running
+
+
+def publish(url: str, count: int) -> None:
+    """Events with volumes from 0 on."""
+    with blocking.connect(url) as bus:
+        bus.publish_many(({"symbol": f"S{i % 10}", "price": i * 0.5, "volume": i}, "stock") for i in range(count))

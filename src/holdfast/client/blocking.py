@@ -10,6 +10,7 @@ import asyncio
 import concurrent.futures
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
+from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
@@ -23,6 +24,7 @@ from holdfast.errors import BusClosed
 from holdfast.model.position import Position
 from holdfast.model.received import ReceivedEvent
 from holdfast.model.values import Value
+from holdfast.protocols.cursors.requests import EncodedEvents
 
 _T = TypeVar("_T")
 
@@ -35,11 +37,14 @@ class _Loop:
         self._thread = threading.Thread(target=self._loop.run_forever, name="holdfast", daemon=True)
         self._thread.start()
 
-    def run(self, work: Coroutine[Any, Any, _T], timeout_s: float | None = None) -> _T:
+    def start(self, work: Coroutine[Any, Any, _T]) -> concurrent.futures.Future[_T]:
         if not self._thread.is_alive():
             work.close()
             raise BusClosed("the bus is closed")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def run(self, work: Coroutine[Any, Any, _T], timeout_s: float | None = None) -> _T:
+        future = self.start(work)
         try:
             return future.result(timeout_s)
         except concurrent.futures.TimeoutError:
@@ -176,6 +181,20 @@ class BlockingBus:
         """The first position that can be read."""
         return self._run(self._bus.tail())
 
+    def bounds(self) -> tuple[Position, Position]:
+        """Tail and head, of one moment."""
+        return self._run(self._bus.bounds())
+
+    def position_at(self, time: datetime) -> Position:
+        """Of the first event that was accepted then or later."""
+        return self._run(self._bus.position_at(time))
+
+    def head_later(self, at_least: int) -> concurrent.futures.Future[Position]:
+        """The head, when the log has come that far: for who has something else to do meanwhile."""
+        if self._loop is None:
+            raise BusClosed("the bus is not open: use it with 'with'")
+        return self._loop.start(self._bus.head(at_least=at_least))
+
     def read(
         self, filter: str = "", start: Start | None = None, end: Start | None = None, *, at_least: int = 0
     ) -> Iterator[ReceivedEvent]:
@@ -189,6 +208,14 @@ class BlockingBus:
         """The same, in lists, never an empty one."""
         batches = self._bus.read(filter, start, end, at_least=at_least).batches()
         while batch := self._run(_next_or_nothing(batches)):
+            yield batch
+
+    def read_encoded(
+        self, filter: str = "", start: Start | None = None, end: Start | None = None, *, at_least: int = 0
+    ) -> Iterator[EncodedEvents]:
+        """The same, as `LogRange.encoded` gives them."""
+        batches = self._bus.read(filter, start, end, at_least=at_least).encoded()
+        while (batch := self._run(_next_or_none(batches))) is not None:
             yield batch
 
     def forget(self, name: str) -> bool:
@@ -206,6 +233,10 @@ class BlockingBus:
 
 async def _next_or_nothing(batches: AsyncIterator[list[ReceivedEvent]]) -> list[ReceivedEvent]:
     return await anext(batches, [])
+
+
+async def _next_or_none(batches: AsyncIterator[EncodedEvents]) -> EncodedEvents | None:
+    return await anext(batches, None)
 
 
 class BlockingAdvertisement:
@@ -259,6 +290,15 @@ class BlockingNamedSubscription:
     def ack(self, event: ReceivedEvent) -> None:
         """Acknowledges the event and all before it; returns when the broker has that safe."""
         self._bus._run(self._subscription.ack(event))
+
+    def ack_up_to(self, position: Position) -> None:
+        """Acknowledges everything up to a position."""
+        self._bus._run(self._subscription.ack_up_to(position))
+
+    @property
+    def acknowledged(self) -> int:
+        """Up to where it was acknowledged when it was made."""
+        return self._subscription.acknowledged
 
     def next(self, timeout_s: float | None = None) -> ReceivedEvent:
         """The next event; TimeoutError if none comes in time."""

@@ -12,6 +12,7 @@ import enum
 import logging
 import secrets
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
+from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeAlias, overload
 
@@ -265,8 +266,17 @@ class Bus:
 
     async def tail(self) -> Position:
         """The first position that can be read; one more than the head if there is none."""
+        return (await self.bounds())[0]
+
+    async def bounds(self) -> tuple[Position, Position]:
+        """Tail and head, of one moment."""
         bounds = await self._log.bounds()
-        return Position(bounds.log_id, bounds.tail)
+        return Position(bounds.log_id, bounds.tail), Position(bounds.log_id, bounds.head)
+
+    async def position_at(self, time: datetime) -> Position:
+        """Of the first event that was accepted then or later; one more than the head if there is none yet."""
+        log_id = (await self._log.bounds()).log_id
+        return Position(log_id, await self._log.number_of(time))
 
     def read(
         self,
@@ -304,7 +314,8 @@ class Bus:
     async def _number(self, position: int | Position) -> int:
         return position if isinstance(position, int) else await self._log.number_of(position)
 
-    async def _make_cursor(self, subscription: NamedSubscription, from_: Start | None) -> int:
+    async def _make_cursor(self, subscription: NamedSubscription, from_: Start | None) -> tuple[int, int]:
+        """The cursor's number, and up to where it is acknowledged."""
         start = await self._log.start_of(from_)
         request = self._next_request()
         self._making[request] = subscription
@@ -316,7 +327,7 @@ class Bus:
         finally:
             self._making.pop(request, None)
         if isinstance(result, log_requests.CursorMade):
-            return result.cursor
+            return result.cursor, result.acknowledged
         raise refused(result, subscription.filter)
 
     async def _end_cursor(self, number: int) -> None:
@@ -332,8 +343,8 @@ class Bus:
         if self._runner is not None and self.state is not State.CLOSED:
             self._runner.request(0, log_requests.AcknowledgeUpTo(number, position))
 
-    async def _acknowledge(self, number: int, position: Position) -> None:
-        await self._log.ask(log_requests.AcknowledgeUpTo(number, position.number))
+    async def _acknowledge(self, number: int, position: int) -> None:
+        await self._log.ask(log_requests.AcknowledgeUpTo(number, position))
 
     # -------------------------------------------------------------------------------------------------- application
     async def ask(self, request: bytes, timeout_s: float | None = None) -> bytes:

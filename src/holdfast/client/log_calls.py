@@ -76,6 +76,19 @@ class LogRange:
 
     async def batches(self) -> AsyncIterator[list[ReceivedEvent]]:
         """Lists of events, never an empty one."""
+        async for read in self._reads(encoded=False):
+            if read.events:
+                yield read.events
+
+    async def encoded(self) -> AsyncIterator[requests.EncodedEvents]:
+        """The same events as their publishers encoded them (`holdfast.model.event`), with their positions; for who
+        has many to decode in a way of his own."""
+        async for read in self._reads(encoded=True):
+            if read.events:
+                yield read
+
+    async def _reads(self, encoded: bool) -> AsyncIterator[Any]:
+        """The answers of the broker, one after the other. While one is looked at, the next is on its way."""
         calls = self._calls
         bounds = await calls.bounds(at_least=self._at_least)
         start = bounds.tail if self._start is None else await calls.number_of(self._start, bounds)
@@ -84,17 +97,28 @@ class LogRange:
             end -= 1  # the last one before that time
         if end > bounds.head:
             raise PositionAhead(f"the log ends at position {bounds.head}, before {end}")
-        while start <= end:
-            read: requests.EventsRead = await calls.ask(
-                requests.ReadEvents(self._filter, start, end, 0, READS_UNDER_WAY_BYTES), self._filter
-            )
-            self.scanned += read.scanned
-            if read.events:
-                yield read.events
-            if read.through < start:
-                # What was told to be there is not on the disk yet; the answer comes when it is.
-                await calls.bounds(at_least=start)
-            start = max(start, read.through + 1)
+        coming = asyncio.ensure_future(self._read(start, end, encoded)) if start <= end else None
+        try:
+            while coming is not None:
+                read = await coming
+                self.scanned += read.scanned
+                start = read.through + 1
+                coming = asyncio.ensure_future(self._read(start, end, encoded)) if start <= end else None
+                yield read
+        finally:
+            if coming is not None:
+                coming.cancel()
+                await asyncio.gather(coming, return_exceptions=True)
+
+    async def _read(self, start: int, end: int, encoded: bool) -> Any:
+        """At least one position's worth."""
+        while True:
+            command = requests.ReadEvents(self._filter, start, end, 0, READS_UNDER_WAY_BYTES, encoded)
+            read = await self._calls.ask(command, self._filter)
+            if read.through >= start:
+                return read
+            # What was told to be there is not on the disk yet; the answer comes when it is.
+            await self._calls.bounds(at_least=start)
 
 
 class LogCalls:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast.client.feed import EventFeed
 from holdfast.client.log_calls import Start
 from holdfast.errors import BusClosed, HoldfastError
+from holdfast.model.position import Position
 from holdfast.model.received import ReceivedEvent
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class NamedSubscription:
         self._from = from_
         self._bus = bus
         self._number = 0
+        self.acknowledged = 0  # up to here, when it was made
         self._feed = EventFeed()
         self._taken = 0  # by the application, and not reported to the node yet
         self._last = 0  # position of the last event handed out
@@ -39,7 +41,7 @@ class NamedSubscription:
         self._ack_due = False
 
     async def __aenter__(self) -> NamedSubscription:
-        self._number = await self._bus._make_cursor(self, self._from)
+        self._number, self.acknowledged = await self._bus._make_cursor(self, self._from)
         return self
 
     async def __aexit__(
@@ -60,7 +62,11 @@ class NamedSubscription:
         """Acknowledges the event and all before it; returns when the broker has that safe."""
         if event.position is None:
             raise ValueError("the event has no position: it did not come from a named subscription")
-        await self._bus._acknowledge(self._number, event.position)
+        await self._bus._acknowledge(self._number, event.position.number)
+
+    async def ack_up_to(self, position: Position) -> None:
+        """Acknowledges everything up to a position; for who reads the events by `bus.read`."""
+        await self._bus._acknowledge(self._number, await self._bus._number(position))
 
     async def __aiter__(self) -> AsyncIterator[ReceivedEvent]:
         feed, quarter = self._feed, max(1, self.window // 4)

@@ -35,6 +35,7 @@ class LogAsker:
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
         self._asked: dict[int, Message] = {}  # request → what was asked and not answered
+        self._encoded: set[int] = set()  # of these, those whose events are wanted as they are
 
     @property
     def is_waiting(self) -> bool:
@@ -48,6 +49,8 @@ class LogAsker:
                 self._ask(request, said.AskLog(request, since, at_least), out)
             case requests.ReadEvents() as read:
                 message = said.ReadRange(request, read.filter, read.start, read.end, read.at_least, read.bytes_max)
+                if read.encoded:
+                    self._encoded.add(request)
                 self._ask(request, message, out)
             case requests.ForgetCursor(name=name):
                 self._ask(request, said.ForgetName(request, name), out)
@@ -99,6 +102,7 @@ class LogAsker:
         if kind is not None and not isinstance(asked, kind):
             raise ProtocolError(f"request {request} was {type(asked).__name__}, and is answered as if it were not")
         del self._asked[request]
+        self._encoded.discard(request)
         self._conversation.progressed(out)
         out.complete(request, result)
 
@@ -110,6 +114,10 @@ class LogAsker:
         if len(read.positions) != len(read.events):
             raise ProtocolError("RangeRead has positions and events in different counts")
         if read.request not in self._asked:
+            return
+        if read.request in self._encoded:
+            encoded = requests.EncodedEvents(read.through, read.log_id, read.positions, read.events, read.scanned)
+            self._answer(peer, read.request, encoded, out, said.ReadRange)
             return
         try:
             events = received_events(read.events, read.positions, read.log_id)
@@ -144,3 +152,4 @@ class LogAsker:
         for request in self._asked:
             out.complete(request, requests.RefusedByLog(None, reason))
         self._asked = {}
+        self._encoded = set()

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.model.event import EventBytes
 from holdfast.model.received import ReceivedEvent
 from holdfast.protocols.cursors.messages import NEW
 from holdfast.protocols.sessions.messages import Refusal
@@ -58,13 +59,15 @@ class AskBounds(_Value, frozen=True):
 
 
 class ReadEvents(_Value, frozen=True):
-    """Answered with `EventsRead`, which may end before `end`, or `RefusedByLog`."""
+    """Answered with `EventsRead`, or `EncodedEvents` if they are wanted so, which may end before `end`; or with
+    `RefusedByLog`."""
 
     filter: str
     start: int
     end: int
     at_least: int = 0
     bytes_max: int = 256 * 1024
+    encoded: bool = False
 
 
 class ForgetCursor(_Value, frozen=True):
@@ -135,6 +138,16 @@ class EventsRead(_Value, frozen=True):
 
     through: int
     events: list[ReceivedEvent]
+    scanned: int
+
+
+class EncodedEvents(_Value, frozen=True):
+    """The same, with the bytes of the events as they are in the log: nobody has looked whether they are sound."""
+
+    through: int
+    log_id: str
+    positions: list[int]
+    events: list[EventBytes]
     scanned: int
 
 

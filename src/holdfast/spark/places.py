@@ -1,0 +1,20 @@
+"""Where a reader begins, as the number of a position."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from holdfast.client.blocking import BlockingBus
+from holdfast.spark.options import EARLIEST, NEW, From
+
+
+def number_of(bus: BlockingBus, place: From) -> int:
+    """The number of the first position to read, for the broker that the bus is connected to."""
+    if place == EARLIEST:
+        return bus.tail().number
+    if place == NEW:
+        return bus.head().number + 1
+    if isinstance(place, datetime):
+        return bus.position_at(place).number
+    assert isinstance(place, int)
+    return place
