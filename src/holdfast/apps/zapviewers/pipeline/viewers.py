@@ -1,0 +1,129 @@
+"""Viewers of channels: over time, at a moment, and now (D4-H2).
+
+Over time, `at` counts, and intervals that are retained. `viewers_now` and `totals` take lines in the order of brokers,
+whatever their times, and give what `Audience` gives after the same lines (D4-G4, D4-H3).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from holdfast.apps.zapviewers.pipeline.intervals import LONGEST_S
+from holdfast.apps.zapviewers.pipeline.moments import MINUTE_S, at_moment, moment_of, seconds_of
+from holdfast.apps.zapviewers.pipeline.silver import POWER_OFF, SOUND, ZAP
+
+
+def viewer_steps(intervals: DataFrame) -> DataFrame:
+    """(channel, at, viewers): a row wherever the number of viewers of a channel changes, valid from `at` on.
+
+    Every interval adds one where it begins and takes one where it ends; the sum of that so far is the number. So the
+    work grows with the intervals, and not with boxes times channels or moments (D4-H2).
+    """
+    ends = F.array(
+        F.struct(F.col("began").alias("at"), F.lit(1).alias("change")),
+        F.struct(F.col("ended").alias("at"), F.lit(-1).alias("change")),
+    )
+    changes = (
+        intervals.where("retained")
+        .select("channel", F.inline(ends))
+        .where(F.col("at").isNotNull())
+        .groupBy("channel", "at")
+        .agg(F.sum("change").alias("change"))
+        .where(F.col("change") != 0)
+    )
+    viewers = F.sum("change").over(Window.partitionBy("channel").orderBy("at"))
+    return changes.select("channel", "at", viewers.alias("viewers"))
+
+
+def viewers_by_minute(steps: DataFrame) -> DataFrame:
+    """(minute, channel, viewers): how many watched when the minute began; no row where nobody did.
+
+    Up to the last step of all. Where nothing happens for LONGEST_S, the numbers stop: some clock leapt.
+    """
+    last = steps.agg(F.max(seconds_of(F.col("at"))).alias("last"))
+    following = F.lead(seconds_of(F.col("at"))).over(Window.partitionBy("channel").orderBy("at"))
+    first_minute = F.ceil(seconds_of(F.col("at")) / MINUTE_S)
+    spans = (
+        steps.select("channel", "viewers", first_minute.alias("first"), following.alias("following"))
+        .join(F.broadcast(last))
+        .select(
+            "channel",
+            "viewers",
+            "first",
+            F.least(
+                F.floor((F.coalesce("following", F.col("last") + 1) - 1) / MINUTE_S),
+                F.col("first") + LONGEST_S // MINUTE_S - 1,
+            ).alias("final"),
+        )
+        .where((F.col("viewers") > 0) & (F.col("first") <= F.col("final")))
+    )
+    return spans.select("channel", "viewers", F.explode(F.sequence("first", "final")).alias("minute")).select(
+        moment_of(F.col("minute") * MINUTE_S).alias("minute"), "channel", "viewers"
+    )
+
+
+def top_at(steps: DataFrame, instant: datetime, n: int) -> DataFrame:
+    """(rank, channel, viewers): the n channels that most watched at an instant, equals by name."""
+    then = (
+        steps.where(F.col("at") <= at_moment(instant))
+        .groupBy("channel")
+        .agg(F.max_by("viewers", "at").alias("viewers"))
+    )
+    return ranked(then, n)
+
+
+def ranked(viewers: DataFrame, n: int) -> DataFrame:
+    """(rank, channel, viewers) of the first n of (channel, viewers), equals by name; none that nobody watches."""
+    first = (
+        viewers.where(F.col("viewers") > 0)
+        .select("channel", F.col("viewers").cast("bigint"))
+        .orderBy(F.col("viewers").desc(), "channel")
+        .limit(n)
+    )
+    # Few rows by now: that all of them come to one task does no harm.
+    place = F.row_number().over(Window.partitionBy(F.lit(0)).orderBy(F.col("viewers").desc(), "channel"))
+    return first.select(place.alias("rank"), "channel", "viewers").orderBy("rank")
+
+
+def box_states(zap_events: DataFrame) -> DataFrame:
+    """(box, channel, watching): where every box is after the last line. `channel` is NULL if it is not known.
+
+    An aggregation, so that it also runs as a stream; and what is greatest by (position, line) does not care for the
+    order in which lines come, nor for lines that come again.
+    """
+    order = F.struct("position", "line")
+    power = F.when(F.col("kind") != SOUND, order)
+    channel = F.max_by("to_channel", F.when(F.col("kind") == ZAP, order))
+    watching = F.coalesce(F.max_by(F.col("kind") != POWER_OFF, power), F.lit(True))
+    return zap_events.groupBy("box").agg(channel.alias("channel"), watching.alias("watching"))
+
+
+def viewers_now(zap_events: DataFrame) -> DataFrame:
+    """(channel, viewers) after the last line, for every channel that was heard of: `Audience.num_viewers` (D4-G4)."""
+    named = zap_events.where(F.col("kind") == ZAP).select(
+        F.explode(F.array("to_channel", "from_channel")).alias("channel"), F.lit(0).alias("viewer")
+    )
+    return count_viewers(box_states(zap_events).select("channel", F.col("watching").cast("int").alias("viewer")), named)
+
+
+def count_viewers(boxes: DataFrame, channels: DataFrame) -> DataFrame:
+    """(channel, viewers) from (channel, viewer), where `viewer` is 1 or 0: of boxes, and of channels without any."""
+    return (
+        boxes.where(F.col("channel").isNotNull())
+        .unionByName(channels)
+        .groupBy("channel")
+        .agg(F.sum("viewer").cast("bigint").alias("viewers"))
+        .select("channel", "viewers")
+    )
+
+
+def totals(parsed: DataFrame) -> DataFrame:
+    """(lines, malformed, boxes, watching), one row: as a broker counts them, from `silver.parsed`."""
+    counted = parsed.agg(F.count("*").alias("lines"), F.count("reason").alias("malformed"))
+    boxes = box_states(parsed.where(F.col("reason").isNull())).agg(
+        F.count("*").alias("boxes"), F.count_if("watching").alias("watching")
+    )
+    return counted.join(F.broadcast(boxes)).select("lines", "malformed", "boxes", "watching")
