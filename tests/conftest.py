@@ -23,12 +23,19 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 
+# Tests that run only with the option of their marker's name, and why they are skipped without it.
+OPTIONAL = {
+    "long": "a campaign; --long runs it",
+    "browser": "needs Chromium; --browser runs it",
+}
+
 SESSION = pytest.StashKey[str]()
 LEFT_BEHIND = pytest.StashKey[list[LeftoverProcess]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the campaigns too, with new random examples")
+    parser.addoption("--browser", action="store_true", help="look at pages in a real browser too, which is Chromium")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,11 +44,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--long"):
-        return
-    for item in items:
-        if item.get_closest_marker("long"):
-            item.add_marker(pytest.mark.skip(reason="a campaign; --long runs it"))
+    for marker, reason in OPTIONAL.items():
+        if config.getoption(f"--{marker}"):
+            continue
+        for item in items:
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")
