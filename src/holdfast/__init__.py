@@ -4,7 +4,8 @@ This module is the public interface, and nothing else.
 """
 
 from holdfast.client import Bus, NamedSubscription, State, Subscription, blocking, connect
-from holdfast.client.log_calls import CommitResult, LogRange, StageReceipt
+from holdfast.client.log_calls import CommitResult, LogRange
+from holdfast.client.stages import StageReceipt
 from holdfast.errors import (
     ApplicationFailed,
     BusClosed,

@@ -11,7 +11,7 @@ from holdfast.protocols.cursors import messages as said
 from holdfast.protocols.cursors import requests
 from holdfast.protocols.sessions.messages import Refusal, SessionOpened
 from holdfast.protocols.sessions.requests import Close, NewEvent
-from tests.sessions.bench import ClientBench, event, sent, shown
+from tests.sessions.bench import ClientBench, batch, event, sent, shown
 
 PART = requests.StagePart("q", 1, 2, "s", 1, 9, 5, [NewEvent({"n": 1}), NewEvent({"n": 2})])
 ASKED: list[tuple[Any, Message, Message, Any]] = [
@@ -38,6 +38,12 @@ ASKED: list[tuple[Any, Message, Message, Any]] = [
         said.CommitStages(1, "q", 1, ("s",)),
         said.StagesCommitted(1, 3, 4, True),
         requests.PartsCommitted(3, 4, True),
+    ),
+    (
+        requests.StageEncoded("q", 1, 2, "s", 3, batch(1, 2)),
+        said.StageEvents(1, "q", 1, 2, "s", 3, batch(1, 2)),
+        said.Staged(1, 2),
+        requests.PartStaged(2),
     ),
 ]
 

@@ -16,9 +16,10 @@ from typing import Any, TypeVar, overload
 
 from holdfast.client.advertisement import Advertisement
 from holdfast.client.bus import Bus, OnState
-from holdfast.client.log_calls import CommitResult, StageReceipt, Start
+from holdfast.client.log_calls import CommitResult, Start
 from holdfast.client.named import NamedSubscription
 from holdfast.client.publications import Publication
+from holdfast.client.stages import BlockingStage, StageReceipt
 from holdfast.client.subscription import Subscription
 from holdfast.errors import BusClosed
 from holdfast.model.position import Position
@@ -226,9 +227,16 @@ class BlockingBus:
         """Hands events to the broker that nobody sees before they are committed."""
         return self._run(self._bus.stage(query, epoch, task, events))
 
-    def commit(self, query: str, epoch: int, stages: Iterable[StageReceipt | str]) -> CommitResult:
-        """Publishes staged events all at once, and once."""
-        return self._run(self._bus.commit(query, epoch, stages))
+    def open_stage(self, query: str, epoch: int, task: int, timeout_s: float | None = None) -> BlockingStage:
+        """A stage that grows part by part, as `Bus.open_stage` gives it; TimeoutError if a call takes longer."""
+        return BlockingStage(self, self._bus.open_stage(query, epoch, task), timeout_s)
+
+    def commit(
+        self, query: str, epoch: int, stages: Iterable[StageReceipt | str], timeout_s: float | None = None
+    ) -> CommitResult:
+        """Publishes staged events all at once, and once; TimeoutError if it takes longer: it may be done all the
+        same."""
+        return self._run(self._bus.commit(query, epoch, stages), timeout_s)
 
 
 async def _next_or_nothing(batches: AsyncIterator[list[ReceivedEvent]]) -> list[ReceivedEvent]:

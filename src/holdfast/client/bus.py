@@ -19,10 +19,11 @@ from typing import Any, TypeAlias, overload
 from holdfast.broker.assembly import make_client
 from holdfast.client.advertisement import Advertisement
 from holdfast.client.asking import ask_application
-from holdfast.client.log_calls import CommitResult, LogCalls, LogRange, StageReceipt, Start, refused
+from holdfast.client.log_calls import CommitResult, LogCalls, LogRange, Start, refused
 from holdfast.client.named import NamedSubscription
 from holdfast.client.publications import Publication, event_problem, from_publication, new_event
 from holdfast.client.publishing import Publishing
+from holdfast.client.stages import Stage, StageReceipt
 from holdfast.client.subscription import Subscription
 from holdfast.client.url import addresses_of
 from holdfast.errors import (
@@ -303,6 +304,11 @@ class Bus:
     async def stage(self, query: str, epoch: int, task: int, events: Iterable[Publication]) -> StageReceipt:
         """Hands events to the broker that nobody sees before they are committed. What is not committed expires."""
         return await self._log.stage(query, epoch, task, map(from_publication, events))
+
+    def open_stage(self, query: str, epoch: int, task: int) -> Stage:
+        """A stage that grows part by part, of events that its caller encodes: for those who have very many."""
+        self._check_open()
+        return self._log.open_stage(query, epoch, task)
 
     async def commit(self, query: str, epoch: int, stages: Iterable[StageReceipt | str]) -> CommitResult:
         """Publishes staged events all at once, at positions without gaps, and once: a repetition changes nothing.

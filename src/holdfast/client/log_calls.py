@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from holdfast.client.stages import PARTS_UNDER_WAY, Stage, StageReceipt
 from holdfast.errors import (
     BusClosed,
     EpochCommitted,
@@ -36,15 +37,7 @@ Start: TypeAlias = str | int | Position | datetime
 
 PART_EVENTS = 512  # that are staged with one message
 PART_CHARACTERS = 200_000  # about; a message has up to 1 MiB, and a character up to 4 bytes
-PARTS_UNDER_WAY = 8
 READS_UNDER_WAY_BYTES = 256 * 1024
-
-
-class StageReceipt(msgspec.Struct, frozen=True):
-    """What `stage` gives, for `commit`. Plain data: it may travel from a task to whoever commits."""
-
-    id: str
-    count: int
 
 
 class CommitResult(msgspec.Struct, frozen=True):
@@ -186,6 +179,9 @@ class LogCalls:
                     task_waiting.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
         return StageReceipt(id, count)
+
+    def open_stage(self, query: str, epoch: int, task: int) -> Stage:
+        return Stage(self.ask, query, epoch, task)
 
     async def commit(self, query: str, epoch: int, stages: Iterable[StageReceipt | str]) -> CommitResult:
         ids = tuple(stage if isinstance(stage, str) else stage.id for stage in stages)

@@ -8,11 +8,13 @@ from pyspark.sql.types import StructType
 from holdfast.spark.batch_reader import HoldfastBatchReader
 from holdfast.spark.options import source_options
 from holdfast.spark.schema import DEFAULT_SCHEMA, layout_of
+from holdfast.spark.sink_options import refuse_overwrite
 from holdfast.spark.stream_reader import HoldfastStreamReader
+from holdfast.spark.writer import HoldfastBatchWriter, HoldfastStreamWriter
 
 
 class HoldfastSource(DataSource):
-    """`spark.read.format("holdfast")` and `spark.readStream.format("holdfast")`; docs/spark.md has the options."""
+    """`format("holdfast")` of `spark.read`, `readStream`, `df.write`, `writeStream`; docs/spark.md has the options."""
 
     @classmethod
     def name(cls) -> str:
@@ -26,3 +28,11 @@ class HoldfastSource(DataSource):
 
     def streamReader(self, schema: StructType) -> HoldfastStreamReader:
         return HoldfastStreamReader(source_options(self.options, stream=True), layout_of(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> HoldfastBatchWriter:
+        refuse_overwrite(overwrite)
+        return HoldfastBatchWriter(self.options, schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> HoldfastStreamWriter:
+        refuse_overwrite(overwrite)
+        return HoldfastStreamWriter(self.options, schema)

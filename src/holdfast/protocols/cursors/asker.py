@@ -58,6 +58,12 @@ class LogAsker:
                 self._ask(request, said.CommitStages(request, commit.query, commit.epoch, commit.stages), out)
             case requests.StagePart() as part:
                 self._stage(request, part, out)
+            case requests.StageEncoded() as encoded:
+                self._stage_encoded(request, encoded, out)
+
+    def _stage_encoded(self, request: int, part: requests.StageEncoded, out: Outbox) -> None:
+        place = (part.query, part.epoch, part.task, part.stage, part.part)
+        self._ask(request, said.StageEvents(request, *place, part.events), out)
 
     def _stage(self, request: int, part: requests.StagePart, out: Outbox) -> None:
         events = []

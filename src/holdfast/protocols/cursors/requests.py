@@ -89,6 +89,17 @@ class StagePart(_Value, frozen=True):
     events: list[NewEvent]
 
 
+class StageEncoded(_Value, frozen=True):
+    """The same, of events that are encoded, as a msgpack array of them."""
+
+    query: str
+    epoch: int
+    task: int
+    stage: str
+    part: int
+    events: EventBytes
+
+
 class CommitParts(_Value, frozen=True):
     """Answered with `PartsCommitted` or `RefusedByLog`."""
 
@@ -98,7 +109,8 @@ class CommitParts(_Value, frozen=True):
 
 
 LOG_COMMANDS: Final = (
-    MakeCursor, EndCursor, ConsumeCursor, AcknowledgeUpTo, AskBounds, ReadEvents, ForgetCursor, StagePart, CommitParts,
+    MakeCursor, EndCursor, ConsumeCursor, AcknowledgeUpTo, AskBounds, ReadEvents, ForgetCursor, StagePart,
+    StageEncoded, CommitParts,
 )  # fmt: skip
 
 
