@@ -12,11 +12,10 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
+from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
@@ -36,10 +35,10 @@ class DyingWriter(HoldfastStreamWriter):
         self._when, self._epoch, self._victims = options.pop("die").split(":")
         super().__init__(options, schema)
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         if batchId == int(self._epoch) and self._when == "before":
             self._kill()
-        super().commit(list(messages), batchId)
+        super().commit(messages, batchId)
         if batchId == int(self._epoch) and self._when == "after":
             self._kill()
 
@@ -53,7 +52,7 @@ class DyingSource(HoldfastSource):
     def name(cls) -> str:
         return "dying"
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DyingWriter:  # noqa: N802
         return DyingWriter(dict(self.options), schema)
 
 
