@@ -11,6 +11,7 @@ from holdfast.kernel.node import InvariantBroken
 from holdfast.kernel.outbox import NOW, Append, Disconnect, Send, SetTimer, Snapshot
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.time import MILLISECOND, SECOND
+from holdfast.protocols.cursors.messages import CommitStages, StageEvents
 from holdfast.protocols.sessions.commands import Applied, CoreState
 from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import (
@@ -425,6 +426,34 @@ def test_a_large_state_is_not_written_again_before_the_journal_is_as_large() -> 
     for n in range(2, 80):
         bench.say("s", Publish(n, batch(n)))
     assert snapshots() - before == 1  # and not 78
+
+
+def test_a_snapshot_takes_the_place_of_a_journal_of_many_bytes_too() -> None:
+    bench = BrokerBench(durable=True)
+    bench.node.parts[0]._snapshot_after_bytes = 20_000
+    bench.open("p")
+
+    def snapshots() -> int:
+        return sum(isinstance(one, Snapshot) for one in bench.out.stored)
+
+    for n in range(1, 4):
+        bench.say("p", Publish(n, batch(n, payload=b"x" * 6_000)))
+        assert snapshots() == 0
+    bench.say("p", Publish(4, batch(4, payload=b"x" * 6_000)))
+    assert snapshots() == 1
+
+
+def test_what_is_staged_is_not_written_again_in_a_snapshot_if_it_is_most_of_the_journal() -> None:
+    bench = BrokerBench(durable=True)
+    bench.node.parts[0]._snapshot_after_bytes = 20_000
+    bench.open("p")
+    for part in range(1, 6):
+        bench.say("p", StageEvents(part, "q", 1, 0, "s", part, batch(part, payload=b"x" * 6_000)))
+    assert [one for one in bench.out.stored if isinstance(one, Snapshot)] == []
+    bench.say("p", CommitStages(6, "q", 1, ("s",)))
+    (state,) = [one for one in bench.out.stored if isinstance(one, Snapshot)]
+    assert isinstance(state.record, CoreState)
+    assert len(state.record.state) < 6_000
 
 
 def test_a_journal_with_a_gap_stops_the_node() -> None:

@@ -19,6 +19,7 @@ from holdfast.protocols.sessions.outputs import Logged, Output
 
 STREAM = "state"
 SNAPSHOT_EVERY = 4_096  # commands
+SNAPSHOT_BYTES = 64 * 1024 * 1024  # of commands; a restart has to read and apply them all
 CHECK_SHARE = 8  # invariants are looked at after every command with fewer sessions, and more rarely with more
 
 
@@ -61,6 +62,7 @@ class DirectSequencer:
         self._core = core
         self._journal = journal
         self._snapshot_every = snapshot_every
+        self._snapshot_after_bytes = SNAPSHOT_BYTES
         self._turn: list[Command] = []
         self._since_snapshot = 0  # commands
         self._journal_bytes = 0  # of those commands, about
@@ -133,9 +135,15 @@ class DirectSequencer:
         sizes = [len(getattr(command, "events", b"")) + len(getattr(command, "data", b"")) for command in commands]
         self._journal_bytes += NOMINAL_WEIGHT * len(commands) + sum(sizes)
 
+    @property
+    def _is_due(self) -> bool:
+        # What is staged is a part of the state, and gone soon: a large journal waits until it is.
+        large = self._journal_bytes >= max(self._snapshot_after_bytes, 4 * self._core.staging.bytes)
+        return self._since_snapshot >= self._snapshot_every or large
+
     def snapshot_if_due(self, out: Outbox) -> None:
         """Not before the journal is as large as the last snapshot: so both together cost at most twice the journal."""
-        if self._since_snapshot >= self._snapshot_every and self._journal_bytes >= self._snapshot_bytes:
+        if self._is_due and self._journal_bytes >= self._snapshot_bytes:
             state = self._core.get_state()
             self._since_snapshot = self._journal_bytes = 0
             self._snapshot_bytes = len(state)
