@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from holdfast.kernel.inputs import LinkDown
+from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Append, Disconnect, Truncate
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import EVENTS
@@ -40,7 +41,7 @@ from holdfast.protocols.cursors.messages import (
     StagesCommitted,
 )
 from holdfast.protocols.cursors.table import CursorTable
-from holdfast.protocols.sessions.messages import OpenSession, Publish, Refusal
+from holdfast.protocols.sessions.messages import OpenSession, Publish, Refusal, Subscribe
 from holdfast.sim.disk import Disk
 from tests.cursors.bench import LogBench, handed, told
 from tests.sessions.bench import BrokerBench, batch, shown
@@ -376,6 +377,26 @@ def test_stages_are_invisible_until_they_are_committed_once_at_positions_without
     again = told(bench.say("p", CommitStages(5, "q", 1, ("t", "s"))), "p")
     assert again == [StagesCommitted(5, 1, 3, already=True)]
     assert bench.core.events == 3
+
+
+@pytest.mark.parametrize("follower", [None, Subscribe(1, "n > 1"), OpenCursor(1, "risk", "n > 1")])
+def test_a_commit_writes_the_same_log_whoever_looks_at_the_events(follower: Message | None) -> None:
+    bench = opened("c")
+    if follower is not None:
+        bench.say("c", follower)
+    for part, numbers in enumerate([(1, 2), (), (3,)], start=1):
+        bench.say("p", StageEvents(part, "q", 1, 1, "s", part, batch(*numbers, publisher="p")))
+    rows = bench.say("p", CommitStages(4, "q", 1, ("s",)))
+    assert told(rows, "p") == [StagesCommitted(4, 1, 3)]
+    assert bench.logged() == {1: 1, 2: 2, 3: 3}
+    assert bench.core.log is not None
+    assert (bench.core.events, bench.core.log.head) == (3, 3)
+    assert bench.core.log.bytes == sum(len(batch(n, publisher="p")) - 1 for n in (1, 2, 3))
+    heard = [row for row in rows if isinstance(row, tuple) and row[0] == C]
+    assert bool(heard) == (follower is not None)
+    # Who comes later reads them all the same.
+    bench.open("d")
+    assert positions(bench.say("d", OpenCursor(1, "later", "n > 1", EARLIEST)), "d") == [2, 3]
 
 
 def test_a_commit_is_remembered_over_a_restart() -> None:

@@ -172,6 +172,11 @@ class CursorTable:
         outputs.append(Reply(command.client, command.epoch, answer))
 
     # ------------------------------------------------------------------------------------------------------- events
+    @property
+    def is_followed(self) -> bool:
+        """Whether someone has a cursor, and is to hear of events as they are accepted."""
+        return bool(self._owned)
+
     def feed(self, first: int, events: list[Event], slices: list[EventBytes], outputs: list[Output]) -> None:
         """Events were accepted, from position `first` on. Only cursors that someone has are told: others will read."""
         if not self._owned:

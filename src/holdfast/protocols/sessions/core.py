@@ -30,7 +30,7 @@ from holdfast.kernel.node import require
 from holdfast.kernel.time import MILLISECOND
 from holdfast.matching import FilterIndex
 from holdfast.model import Filter
-from holdfast.model.event import Event, EventBytes, decode_batch
+from holdfast.model.event import Event, EventBytes, decode_batch, slices_of
 from holdfast.model.values import Value
 from holdfast.protocols.cursors import messages as log_messages
 from holdfast.protocols.cursors.cursor import CursorState
@@ -416,11 +416,11 @@ class BrokerCore:
         outputs: list[Output],
     ) -> None:
         """Events are published: they get their positions, and go to all who want them now, at every replica alike
-        (D4-B6.3)."""
-        self.events += len(events)
+        (D4-B6.3). `events` may be left out if nobody looks at them."""
+        self.events += len(slices)
         first = 0
         if self.log is not None:
-            first = self.log.add(len(events), sum(map(len, slices)), wall)
+            first = self.log.add(len(slices), sum(map(len, slices)), wall)
             outputs.append(Logged(first, self.log.wall, slices))
             self.cursors.feed(first, events, slices, outputs)
         woken: dict[Subscription, tuple[list[EventBytes], list[int]]] = {}
@@ -532,12 +532,15 @@ class BrokerCore:
         if answer is not None:
             return answer
         first, shown = log.head + 1, list[Event]()
+        wanted = len(self.index) > 0 or self.cursors.is_followed or bool(self.hosting.topics)
         for part in self.staging.take_parts(command.stages):
-            events, slices = self.decode(part)
-            if events:
-                shown += events
+            # What nobody looks at now needs no decoding: it was found sound when it was staged, and goes to the log.
+            events, slices = self.decode(part) if wanted else ([], slices_of(part))
+            if slices:
                 matched = self.index.match_batch([(event.attributes, event.topic) for event in events])
                 self._accept(events, slices, matched, wall, outputs)
+            if self.hosting.topics:
+                shown += events
         first, last = (first, log.head) if log.head >= first else (0, 0)
         self.staging.commit(command.query, command.query_epoch, first, last, wall, self.limits.queries)
         self._show(shown, wall, outputs)  # behind all of them, which have positions without gaps
