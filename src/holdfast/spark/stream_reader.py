@@ -35,6 +35,7 @@ class HoldfastStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._layout = layout
         self._until: int | None = None  # with AvailableNow: the last position
         self._latest: dict[str, Any] | None = None
+        self._began: dict[str, Any] = {}  # where a query without a checkpoint began
         self._coming: tuple[int, Future[Position]] | None = None
         self._bus: BlockingBus | None = None
         self._named: BlockingNamedSubscription | None = None
@@ -48,9 +49,12 @@ class HoldfastStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         bus = self._open()
         if self._options.name is not None:
             named = self._name(self._options.start)
-            return _offset(bus.head().log, named.acknowledged + 1)
-        log = bus.head().log
-        return _offset(log, number_of(bus, self._options.start or NEW))
+            first = _offset(bus.head().log, named.acknowledged + 1)
+        else:
+            log = bus.head().log
+            first = _offset(log, number_of(bus, self._options.start or NEW))
+        self._began = {"began": first["next"]}
+        return first
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._until = self._open().head().number
@@ -65,7 +69,7 @@ class HoldfastStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         tail, head = bus.bounds()
         if begin > head.number and self._until is None:
             head = self._wait_for(begin, head)
-        self._latest = _offset(head.log, head.number + 1)
+        self._latest = _offset(head.log, head.number + 1) | self._began
         if start["log"] != head.log:
             problem = f"the checkpoint is of log {start['log'][:8]}, and the broker's is {head.log[:8]}"
             raise gone(PositionGone(problem, tail.number), begin)
@@ -92,6 +96,7 @@ class HoldfastStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return reached
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
+        """For a query's progress, whose first batch has no other word on where it began."""
         return self._latest
 
     # ------------------------------------------------------------------------------------------------------ reading
