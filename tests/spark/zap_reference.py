@@ -152,3 +152,22 @@ def changes(lines: Iterable[Line]) -> Counter[tuple[str, str]]:
     return Counter(
         (said.came_from.decode(), said.to.decode()) for _, said in good_lines(lines) if isinstance(said, Zap)
     )
+
+
+def watermark(pieces: Iterable[Sequence[tuple[int, bytes]]], delay_s: int) -> int:
+    """By the clocks of boxes, in seconds since 1970: a delay behind the greatest median of any piece."""
+    medians = []
+    for piece in pieces:
+        times = sorted(_since_1970(said) for _, said in good_lines(lines_of(piece)))
+        medians.append(times[(len(times) - 1) // 2])
+    return max(medians) - delay_s
+
+
+def late(before: Sequence[tuple[int, bytes]], piece: Sequence[tuple[int, bytes]], delay_s: int) -> int:
+    """How many lines of a piece are behind the watermark of the one before."""
+    mark = watermark([before], delay_s)
+    return sum(_since_1970(said) < mark for _, said in good_lines(lines_of(piece)))
+
+
+def _since_1970(said: Zap | Report) -> int:
+    return round((moment(said) - datetime(1970, 1, 1)).total_seconds())

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from holdfast.apps.zapviewers.pipeline.intervals import LONGEST_S
 from holdfast.apps.zapviewers.pipeline.moments import MINUTE_S, at_moment, moment_of, seconds_of
-from holdfast.apps.zapviewers.pipeline.silver import POWER_OFF, SOUND, ZAP
+from holdfast.apps.zapviewers.pipeline.silver import POWER_OFF, SOUND
 
 
 def viewer_steps(intervals: DataFrame) -> DataFrame:
@@ -96,26 +96,22 @@ def box_states(zap_events: DataFrame) -> DataFrame:
     """
     order = F.struct("position", "line")
     power = F.when(F.col("kind") != SOUND, order)
-    channel = F.max_by("to_channel", F.when(F.col("kind") == ZAP, order))
+    channel = F.max_by("to_channel", F.when(F.col("to_channel").isNotNull(), order))
     watching = F.coalesce(F.max_by(F.col("kind") != POWER_OFF, power), F.lit(True))
     return zap_events.groupBy("box").agg(channel.alias("channel"), watching.alias("watching"))
 
 
 def viewers_now(zap_events: DataFrame) -> DataFrame:
-    """(channel, viewers) after the last line, for every channel that was heard of: `Audience.num_viewers` (D4-G4)."""
-    named = zap_events.where(F.col("kind") == ZAP).select(
-        F.explode(F.array("to_channel", "from_channel")).alias("channel"), F.lit(0).alias("viewer")
-    )
-    return count_viewers(box_states(zap_events).select("channel", F.col("watching").cast("int").alias("viewer")), named)
+    """(channel, viewers) after the last line, as `Audience.num_viewers` says; nobody watches any other channel."""
+    return count_viewers(box_states(zap_events))
 
 
-def count_viewers(boxes: DataFrame, channels: DataFrame) -> DataFrame:
-    """(channel, viewers) from (channel, viewer), where `viewer` is 1 or 0: of boxes, and of channels without any."""
+def count_viewers(boxes: DataFrame) -> DataFrame:
+    """(channel, viewers) of boxes as `box_states` gives them."""
     return (
-        boxes.where(F.col("channel").isNotNull())
-        .unionByName(channels)
+        boxes.where(F.col("watching") & F.col("channel").isNotNull())
         .groupBy("channel")
-        .agg(F.sum("viewer").cast("bigint").alias("viewers"))
+        .agg(F.count("*").alias("viewers"))
         .select("channel", "viewers")
     )
 

@@ -1,0 +1,43 @@
+"""The pipeline in batch: every table from the events of a log, one stage after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from pyspark.sql import DataFrame, SparkSession
+
+from holdfast.apps.zapviewers.pipeline import gold
+from holdfast.apps.zapviewers.pipeline.bronze import raw_lines
+from holdfast.apps.zapviewers.pipeline.silver import quarantine, zap_events
+from holdfast.apps.zapviewers.pipeline.tables import Tables
+
+
+def run_batch(events: DataFrame, tables: Tables) -> None:
+    """All tables, in place of what was there. `events` has (position, published_at, payload)."""
+    tables.clear()
+    for _, run in stages(events, tables):
+        run()
+
+
+def stages(events: DataFrame, tables: Tables) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The stages by name, in their order; each reads what the ones before it have written."""
+    spark = events.sparkSession
+    yield "bronze", lambda: tables.write("bronze", raw_lines(events))
+    yield "silver", lambda: tables.write("silver", zap_events(tables.read(spark, "bronze")))
+    yield "quarantine", lambda: tables.write("quarantine", quarantine(tables.read(spark, "bronze")))
+    yield "intervals", lambda: tables.write("intervals", gold.intervals(tables.read(spark, "silver")))
+    yield "viewers_now", lambda: tables.write("viewers_now", gold.viewers_now(tables.read(spark, "silver")))
+    yield from gold_stages(spark, tables)
+
+
+def gold_stages(spark: SparkSession, tables: Tables) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The stages that are the same for tables that a stream has written."""
+
+    def by_minute() -> None:
+        steps = gold.viewer_steps(tables.read(spark, "intervals")).cache()
+        tables.write("viewers_by_minute", gold.viewers_by_minute(steps).coalesce(1))
+        steps.unpersist()
+
+    yield "viewers_by_minute", by_minute
+    yield "windows", lambda: tables.write("windows", gold.windows(tables.read(spark, "intervals")).coalesce(1))
+    yield "changes", lambda: tables.write("changes", gold.changes(tables.read(spark, "silver")).coalesce(1))
