@@ -124,6 +124,10 @@ class Acceptor:
         if self._unchecked <= len(self.votes) // 16:
             return
         self._unchecked = 0
+        promised = self.promised
         for slot, vote in self.votes.items():
-            require(vote.slot == slot, "a vote is found under its slot", slot=slot)
-            require(vote.ballot <= self.promised, "no vote is above the promise", slot=slot, ballot=vote.ballot)
+            # Without a call for each vote, which took a tenth of a swarm's time.
+            if vote.slot != slot:
+                broken("a vote is found under its slot", slot=slot)
+            if vote.ballot > promised:
+                broken("no vote is above the promise", slot=slot, ballot=vote.ballot)
