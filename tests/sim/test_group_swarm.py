@@ -145,5 +145,10 @@ def test_a_site_has_its_brokers_protocol_and_pipeline(count: int) -> None:
 def test_a_mistake_is_seen(mutant: GroupMutant) -> None:
     assert not run_scenario(draw_scenario(mutant.seed, SHAPE), mutant.factories).clean
     assert run_scenario(draw_scenario(mutant.seed, SHAPE)).clean, "the same seed, without the mistake"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.mistake)
+def test_a_campaign_goes_on_whatever_a_mistake_breaks(mutant: GroupMutant) -> None:
     more = run_campaign(SHAPE, range(1, MUTANT_SEEDS + 1), factories=mutant.factories, failures_max=MUTANT_SEEDS)
     assert more.runs == MUTANT_SEEDS
