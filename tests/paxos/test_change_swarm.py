@@ -7,7 +7,7 @@ import pytest
 from tests.paxos.change_mutants import MUTANTS, Mutant
 from tests.paxos.change_swarm import play, problem, problems
 
-SEEDS, BLOCK = 400, 50
+SEEDS, BLOCK = 200, 50  # test_campaign.py has more, for long runs
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))

@@ -9,7 +9,7 @@ import pytest
 from holdfast.protocols.paxos.settings import Protocol
 from tests.paxos.fast_swarm import draw_fast, play_changing, play_fast, play_in_peace, problems
 
-SEEDS = 600
+SEEDS = 300  # test_campaign.py has more, for long runs
 BLOCK = 50
 PEACEFUL_SEEDS = 100
 CHANGING_SEEDS = 100

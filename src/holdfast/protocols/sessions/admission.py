@@ -280,9 +280,11 @@ class Admission:
         ]
 
     def check_invariants(self) -> None:
-        under_way = [*self._under_way, *self._direct.values()]
-        require(sum(each.events for each in under_way) == self._under_way_events, "events under way are counted")
-        require(sum(each.size for each in under_way) == self._under_way_bytes, "bytes under way are counted")
+        events = size = 0
+        for each in (*self._under_way, *self._direct.values()):
+            events, size = events + each.events, size + each.size
+        require(events == self._under_way_events, "events under way are counted")
+        require(size == self._under_way_bytes, "bytes under way are counted")
         for client, held in self._held.items():
             require(held.waiting, "who is held has something that waits", client=client)
             total = sum(len(event) for waiting in held.waiting for event in waiting.events)
