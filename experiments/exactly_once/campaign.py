@@ -21,9 +21,9 @@ from experiments.replication.group import NO_PROTOCOL, ReplicaGroup
 from holdfast.client import blocking
 
 KINDS: Final = ("before-commit", "after-commit", "driver", "broker", "leader")
-CHUNK = 200  # events that are published together
+CHUNK = 50  # events that are published together
 PATIENCE_S = 180.0
-LOOK_EVERY_S = 0.1
+LOOK_EVERY_S = 0.5
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Publisher:
                     )
                     self.published += CHUNK
                     # A pace that a query on two shared cores follows.
-                    self._stop.wait(0.2)
+                    self._stop.wait(0.25)
         except BaseException as problem:
             self._problem = problem
 

@@ -24,7 +24,7 @@ from holdfast.spark.source import HoldfastSource
 from holdfast.spark.writer import HoldfastStreamWriter
 
 SCHEMA = "number BIGINT, label STRING"
-EVENTS_PER_BATCH = 400
+EVENTS_PER_BATCH = 2_000
 
 
 class DyingWriter(HoldfastStreamWriter):
