@@ -97,17 +97,11 @@ class EventEncoder:
         columns = self._columns
         names = tuple(columns.attributes)
         lists = [self._values(batch, name, kind, weights) for name, kind in columns.attributes.items()]
-        absent = any(batch.column(name).null_count for name in names)
-        found: list[dict[str, Any]]
-        if not names:
-            found = [{} for _ in range(batch.num_rows)]
-        elif absent:
-            found = [
-                {name: value for name, value in zip(names, row, strict=True) if value is not None}
-                for row in zip(*lists, strict=True)
-            ]
-        else:
-            found = [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
+        found: list[dict[str, Any]] = [{} for _ in range(batch.num_rows)]
+        if names:
+            found = [dict(zip(names, row)) for row in zip(*lists)]  # noqa: B905 - as long as each other, and many
+        for row in _rows_with_null([batch.column(name) for name in names]):
+            found[row] = {name: value for name, value in found[row].items() if value is not None}
         if columns.spread:
             self._spread(batch.column(ATTRIBUTES).to_pylist(), found, weights)
         elif len(names) > ATTRIBUTES_MAX:
@@ -217,6 +211,12 @@ def _plain(column: Any, absent: float) -> list[Any]:
     filled[pc.is_null(column).to_numpy(zero_copy_only=False)] = None
     values = filled.tolist()
     return values
+
+
+def _rows_with_null(columns: list[Any]) -> list[int]:
+    some = [pc.is_null(column).to_numpy(zero_copy_only=False) for column in columns if column.null_count]
+    rows: list[int] = np.flatnonzero(np.logical_or.reduce(some)).tolist() if some else []
+    return rows
 
 
 def _cuts(weights: np.ndarray[Any, Any]) -> Iterator[tuple[int, int]]:
