@@ -14,11 +14,22 @@ from holdfast.apps.zapviewers.lines import LINE_BYTES_MAX, STATUSES
 ZAP, SOUND, POWER_ON, POWER_OFF = "zap", "sound", "power on", "power off"
 
 # For Java. `\z` is the end of the text; `$` would also be the place before a line end, of which Java knows several.
-_DATE = r"\A(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
-_TIME = r"\A(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\z"
+_TIME = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-_ADDRESS = rf"\A(?:{_OCTET}\.){{3}}{_OCTET}\z"
-_CHANNEL = r'\A(?! )[^\x00-\x1f\x7f-\x9f,"]+(?<! )\z'
+_ADDRESS = rf"(?:{_OCTET}\.){{3}}{_OCTET}"
+_DATE = r"(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_CHANNEL = r'(?! )[^\x00-\x1f\x7f-\x9f,"]+(?<! )'
+
+# Lines that are plainly well-formed, which are nearly all: looked at once. Whatever else is well-formed is found by the
+# rules one by one: February 29, and U+FFFD, which Java also makes of bytes that are no UTF-8.
+_PLAIN_DAY = (
+    r"(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"  # of any year
+)
+_PLAIN_CHANNEL = r'(?! )[^\x00-\x1f\x7f-\x9f,"\ufffd]+(?<! )'
+_PLAIN_STATUS = "volume (?:100|[1-9]?[0-9])|mute|unmute|power on|power off"
+_PLAIN_LINE = (
+    rf"\A(?!0000)[0-9]{{4}}-{_PLAIN_DAY},{_TIME},{_ADDRESS},(?:{_PLAIN_CHANNEL},{_PLAIN_CHANNEL}|{_PLAIN_STATUS})\z"
+)
 
 
 def parsed(lines: DataFrame) -> DataFrame:
@@ -26,28 +37,29 @@ def parsed(lines: DataFrame) -> DataFrame:
 
     From (position, line, published_at, text), as `bronze.raw_lines` gives them.
     """
-    text = F.col("text").cast("string")
-    cut = lines.select(
+    checked = lines.select(
         F.col("position").cast("bigint"),
         F.col("line").cast("int"),
         F.col("published_at").cast("timestamp"),
         F.col("text").cast("binary"),
-        F.split(text, ",").alias("fields"),
+        _reason(F.col("text").cast("binary")).alias("reason"),
     )
-    checked = cut.select("position", "line", "published_at", "text", "fields", _reason().alias("reason"))
     good = F.col("reason").isNull()
+    fields = F.split(F.col("text").cast("string"), ",")
+    cut = checked.select("*", F.when(good, fields).alias("fields"))
     is_zap = F.size("fields") == 5
     status = F.get("fields", F.lit(3))
     kind = F.when(is_zap, ZAP).when(status.isin(POWER_ON, POWER_OFF), status).otherwise(SOUND)
-    return checked.select(
+    moment = F.concat(F.get("fields", F.lit(0)), F.lit(" "), F.get("fields", F.lit(1)))
+    return cut.select(
         "position",
         "line",
-        F.when(good, _moment()).alias("at"),
-        F.when(good, _field(2)).alias("box"),
+        moment.try_cast("timestamp_ntz").alias("at"),
+        F.get("fields", F.lit(2)).alias("box"),
         F.when(good, kind).alias("kind"),
-        F.when(good & is_zap, _field(3)).alias("to_channel"),
-        F.when(good & is_zap, _field(4)).alias("from_channel"),
-        F.when(good & ~is_zap, status).alias("status"),
+        F.when(is_zap, status).alias("to_channel"),
+        F.when(is_zap, F.get("fields", F.lit(4))).alias("from_channel"),
+        F.when(~is_zap, status).alias("status"),
         "published_at",
         "text",
         "reason",
@@ -68,27 +80,29 @@ def quarantine(lines: DataFrame) -> DataFrame:
     return parsed(lines).where(F.col("reason").isNotNull()).select("position", "line", "text", "reason", "published_at")
 
 
-def _reason() -> Column:
-    bytes_ = F.octet_length("text")
-    fields = F.size("fields")
+def _reason(text: Column) -> Column:
+    """Why a line is malformed, or NULL. The rules are asked one by one only where a line is not plainly well-formed."""
+    plain = (F.octet_length(text) <= LINE_BYTES_MAX) & text.cast("string").rlike(_PLAIN_LINE)
+    return F.when(~plain, _rules(text))
+
+
+def _rules(text: Column) -> Column:
+    fields = F.split(text.cast("string"), ",")
+    count = F.size(fields)
+    date, time, box, fourth, fifth = (F.get(fields, F.lit(number)) for number in range(5))
     # What is no UTF-8 can, behind a good date, time and address, only stand in what follows them.
-    channels = F.is_valid_utf8(F.col("text").cast("string")) & _field(3).rlike(_CHANNEL) & _field(4).rlike(_CHANNEL)
-    statuses = [status.decode() for status in STATUSES]
+    channels = F.is_valid_utf8(text.cast("string")) & _is(fourth, _CHANNEL) & _is(fifth, _CHANNEL)
     return (
-        F.when(bytes_ == 0, "empty")
-        .when(bytes_ > LINE_BYTES_MAX, "too long")
-        .when(~fields.isin(4, 5), "not 4 or 5 fields")
-        .when(~_field(0).rlike(_DATE) | _field(0).try_cast("date").isNull(), "no date")
-        .when(~_field(1).rlike(_TIME), "no time")
-        .when(~_field(2).rlike(_ADDRESS), "no address")
-        .when((fields == 4) & ~_field(3).isin(statuses), "no status")
-        .when((fields == 5) & ~channels, "no channel")
+        F.when(F.octet_length(text) == 0, "empty")
+        .when(F.octet_length(text) > LINE_BYTES_MAX, "too long")
+        .when(~count.isin(4, 5), "not 4 or 5 fields")
+        .when(~_is(date, _DATE) | date.try_cast("date").isNull(), "no date")
+        .when(~_is(time, _TIME), "no time")
+        .when(~_is(box, _ADDRESS), "no address")
+        .when((count == 4) & ~fourth.isin([status.decode() for status in STATUSES]), "no status")
+        .when((count == 5) & ~channels, "no channel")
     )
 
 
-def _field(number: int) -> Column:
-    return F.get("fields", F.lit(number))
-
-
-def _moment() -> Column:
-    return F.concat(_field(0), F.lit(" "), _field(1)).try_cast("timestamp_ntz")
+def _is(field: Column, pattern: str) -> Column:
+    return field.rlike(rf"\A{pattern}\z")
