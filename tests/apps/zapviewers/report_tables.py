@@ -43,7 +43,7 @@ FACTS = {
     "boxes": 3934,
     "watching": 937,
     "engine": "batch",
-    "made_at": "2026-11-15 23:20:11 UTC",
+    "when": "2026-11-15 23:20:11 UTC",
     "synthetic": True,
     "versions": {"holdfast": "0.1.0", "Spark": "4.3.0"},
 }

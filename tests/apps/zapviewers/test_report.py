@@ -159,7 +159,7 @@ def test_curves_have_the_heights_of_the_minutes(tmp_path: Path) -> None:
 
 def test_page_says_how_it_was_made_and_that_data_is_synthetic(tmp_path: Path) -> None:
     said = words(parsed(written(some_tables(tmp_path / "tables"))))
-    for text in ["The data is synthetic", FACTS["url"], FACTS["log"], "1 to 2,311", FACTS["made_at"], "Spark4.3.0"]:
+    for text in ["The data is synthetic", FACTS["url"], FACTS["log"], "1 to 2,311", FACTS["when"], "Spark4.3.0"]:
         assert str(text) in said
     recorded = write_tables(tmp_path / "recorded", {}, {**FACTS, "synthetic": False})
     assert "synthetic" not in words(parsed(written(recorded)))

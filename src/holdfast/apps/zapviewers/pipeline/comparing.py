@@ -1,91 +1,119 @@
-"""Do Spark and the brokers count the same? At one position of the log, number by number (D4-H3)."""
+"""Do Spark and the brokers count the same? (D4-H3)
+
+If the tables and the brokers have taken equally many lines, they are at the same place of the log, and are compared
+with each other. Else the lines are counted once more, from the log, by the brokers' own code but here: up to where
+the tables are, to be compared with those, and on to where the brokers are, to be compared with them.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-import msgspec
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
-
-from holdfast.apps.zapviewers.asking import ask_counts, ask_top, ask_viewers
-from holdfast.apps.zapviewers.pipeline.bronze import raw_lines
-from holdfast.apps.zapviewers.pipeline.silver import parsed
-from holdfast.apps.zapviewers.pipeline.viewers import totals, viewers_now
-from holdfast.apps.zapviewers.viewership import ASKED_CHANNELS_MAX
+import holdfast
+from holdfast.apps.zapviewers.asking import ask_counts, ask_top
+from holdfast.apps.zapviewers.audience import Audience
+from holdfast.apps.zapviewers.pipeline.facts import Facts, read_facts
+from holdfast.apps.zapviewers.pipeline.report.figures import viewers_now
+from holdfast.apps.zapviewers.viewership import ASKED_CHANNELS_MAX, ZAP
 from holdfast.client import Bus
 from holdfast.errors import PipelineError
 
-ATTEMPTS: Final = 20
-BETWEEN_ATTEMPTS_S: Final = 0.5
-SHOWN_MAX: Final = 5
-NUMBERS: Final = ("position", "lines", "malformed", "boxes", "watching")
+TRIES = 20
+COUNTED = ("lines", "malformed", "boxes", "watching")
 
 
-class Count(msgspec.Struct, frozen=True):
-    """Who watches what after the last event with lines up to `position`. Channels without viewers are left out."""
+@dataclass(frozen=True)
+class State:
+    """What somebody counted, up to some place of the log: of lines and boxes, and of the most watched channels."""
 
+    who: str
     position: int
-    lines: int
-    malformed: int
-    boxes: int
-    watching: int
-    viewers: dict[str, int]
-
-    def top(self, n: int) -> list[tuple[str, int]]:
-        """The n channels that most watch, equals by name."""
-        return sorted(self.viewers.items(), key=lambda entry: (-entry[1], entry[0]))[:n]
+    counts: Mapping[str, int]
+    viewers: Mapping[str, int]
 
 
-def differences(first: Count, second: Count) -> list[str]:
-    """In what two counts differ, a line each; nothing if they are equal."""
-    found = [
-        f"{name}: {getattr(first, name):,} and {getattr(second, name):,}"
-        for name in NUMBERS
-        if getattr(first, name) != getattr(second, name)
+@dataclass(frozen=True)
+class Comparison:
+    """Two states of the same place, and in what they differ: (what, one number, the other)."""
+
+    one: State
+    other: State
+    differences: list[tuple[str, int, int]]
+
+
+def compared(one: State, other: State) -> Comparison:
+    """Every number of both, against each other."""
+    differences = [
+        (name, one.counts[name], other.counts[name]) for name in COUNTED if one.counts[name] != other.counts[name]
     ]
-    for channel in sorted(first.viewers.keys() | second.viewers.keys()):
-        here, there = first.viewers.get(channel, 0), second.viewers.get(channel, 0)
+    for channel in sorted({*one.viewers, *other.viewers}):
+        here, there = one.viewers.get(channel, 0), other.viewers.get(channel, 0)
         if here != there:
-            found.append(f"viewers of {channel!r}: {here:,} and {there:,}")
-    return found if len(found) <= SHOWN_MAX else [*found[:SHOWN_MAX], f"and {len(found) - SHOWN_MAX} more"]
+            differences.append((f"viewers of {channel!r}", here, there))
+    return Comparison(one, other, differences)
 
 
-async def broker_count(bus: Bus, channels: Iterable[str] = ()) -> Count:
-    """What the brokers count now. `channels` are those to ask for one by one, where there are more than brokers list.
+async def compare(url: str, folder: Path) -> list[Comparison]:
+    """The tables of a folder against the brokers that a URL names, and where they differ."""
+    facts = read_facts(folder)
+    if facts is None or facts.last is None:
+        raise PipelineError(f"{folder}: no run has finished here; 'holdfast pipeline run zapviewers' makes tables")
+    tables = _of_tables(facts, folder)
+    async with holdfast.connect(url) as bus:
+        if (await bus.head()).log != facts.log:
+            raise PipelineError(f"{folder}: these are tables of another log, {facts.log}")
+        brokers = await _of_brokers(bus)
+        if tables.counts["lines"] == brokers.counts["lines"]:
+            return [compared(tables, brokers)]
+        return await _by_way_of_the_log(bus, facts, tables, brokers)
 
-    PipelineError if boxes go on reporting, so that no two answers are of one moment.
-    """
-    for _ in range(ATTEMPTS):
-        before = await ask_counts(bus)
+
+async def _by_way_of_the_log(bus: Bus, facts: Facts, tables: State, brokers: State) -> list[Comparison]:
+    if facts.first != 1:
+        raise PipelineError(
+            f"the log begins at position {facts.first:,}: the brokers have counted lines that it does not hold any more"
+        )
+    audience, comparisons = Audience(), []
+    after = 0
+    for state in sorted((tables, brokers), key=lambda state: state.position):
+        if state.position > after:
+            async for batch in bus.read(f"topic = '{ZAP}'", after + 1, state.position).batches():
+                for event in batch:
+                    audience.take(event.payload, 0)
+        after = state.position
+        comparisons.append(compared(state, _of_audience(audience, state.position)))
+    return comparisons
+
+
+def _of_tables(facts: Facts, folder: Path) -> State:
+    counts = {name: getattr(facts, name) for name in COUNTED}
+    return State("Spark", facts.last or 0, counts, _most(viewers_now(folder)))
+
+
+def _of_audience(audience: Audience, position: int) -> State:
+    counts = {name: getattr(audience, name) for name in COUNTED}
+    return State("the log", position, counts, dict(audience.compute_top_list(ASKED_CHANNELS_MAX)))
+
+
+async def _of_brokers(bus: Bus) -> State:
+    """What the brokers have counted; both answers are to be of one moment, though events may come meanwhile."""
+    counts: dict[str, Any] = await ask_counts(bus)
+    for _ in range(TRIES):
         top = await ask_top(bus, ASKED_CHANNELS_MAX)
-        viewers = {channel: int(number) for channel, number in top["top"]}
-        if top["channels"] > len(viewers):
-            others = {channel: await ask_viewers(bus, channel) for channel in sorted(set(channels) - viewers.keys())}
-            viewers |= {channel: number for channel, number in others.items() if number}
-        after = await ask_counts(bus)
-        if before["position"] == after["position"]:
-            return Count(**{name: int(after[name]) for name in NUMBERS}, viewers=viewers)
-        await asyncio.sleep(BETWEEN_ATTEMPTS_S)
-    raise PipelineError("boxes go on reporting; counts can be compared when they have stopped for a moment")
+        again = await ask_counts(bus)
+        if again["lines"] == counts["lines"] == top["lines"]:
+            viewers = dict(top["top"])
+            return State("the brokers", counts["position"], {name: counts[name] for name in COUNTED}, viewers)
+        counts = again
+    raise PipelineError("the brokers count on too fast to be compared with; try when fewer lines come")
 
 
-def batch_count(events: DataFrame) -> Count:
-    """What Spark counts in batch, from events with position, published_at and payload."""
-    lines = parsed(raw_lines(events)).persist()
-    try:
-        counted = totals(lines).first()
-        last = lines.agg(F.max("position")).first()
-        assert counted is not None
-        assert last is not None
-        viewers = viewers_of(viewers_now(lines.where(F.col("reason").isNull())))
-        return Count(last[0] or 0, counted.lines, counted.malformed, counted.boxes, counted.watching, viewers)
-    finally:
-        lines.unpersist()
-
-
-def viewers_of(rows: DataFrame) -> dict[str, int]:
-    """A table (channel, viewers), which has a row a channel, without those that nobody watches."""
-    return {row.channel: row.viewers for row in rows.where(F.col("viewers") > 0).collect()}
+def _most(viewers: Mapping[str, int]) -> dict[str, int]:
+    """So many channels as brokers tell of, in the same order."""
+    ranked = sorted(
+        ((channel, count) for channel, count in viewers.items() if count), key=lambda pair: (-pair[1], pair[0])
+    )
+    return dict(ranked[:ASKED_CHANNELS_MAX])

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from holdfast.apps.zapviewers.pipeline.facts import Facts, read_facts
 from holdfast.errors import PipelineError
 
 TOP = 10
@@ -34,22 +36,6 @@ DAY = timedelta(days=1)
 # Clocks may be centuries off, and such days have no neighbours that Python could count to.
 EARLIEST, LATEST = datetime(1900, 1, 1), datetime(2200, 1, 1)
 UNNAMED = "(no name)"
-
-
-class Facts(msgspec.Struct, frozen=True):
-    """How the tables were made, as `pipeline.json` tells. What is not told is None or empty."""
-
-    url: str = ""
-    log: str = ""
-    first: int | None = None
-    last: int | None = None
-    lines: int | None = None
-    boxes: int | None = None
-    watching: int | None = None
-    engine: str = ""
-    made_at: str = ""
-    synthetic: bool = False
-    versions: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -158,7 +144,7 @@ def read_figures(folder: Path) -> Figures:
     now = _ranked(tables.read("viewers_now", ["channel", "viewers"]), "viewers")
     reasons, sample = _quarantine(tables)
     return Figures(
-        facts=tables.facts(),
+        facts=read_facts(folder) or Facts(),
         missing=tables.missing,
         now=[Ranked(channel, viewers) for channel, viewers in now[:TOP] if viewers],
         viewing=viewing,
@@ -167,6 +153,11 @@ def read_figures(folder: Path) -> Figures:
         reasons=reasons,
         sample=sample,
     )
+
+
+def viewers_now(folder: Path) -> dict[str, int]:
+    """The viewers of every channel after the last line, from the tables below a folder."""
+    return dict(_ranked(_Tables(folder).read("viewers_now", ["channel", "viewers"]), "viewers"))
 
 
 class _Tables:
@@ -190,7 +181,7 @@ class _Tables:
             self.missing.append(name)
             return None
         try:
-            dataset = ds.dataset(self._folder / name, format="parquet")
+            dataset = ds.dataset(committed_files(self._folder / name), format="parquet")
             if not dataset.files:
                 return None
         except (pa.ArrowException, OSError) as problem:
@@ -211,14 +202,23 @@ class _Tables:
                 table = table.set_column(place, column, pc.fill_null(table[column], UNNAMED))
         return table if table.num_rows else None
 
-    def facts(self) -> Facts:
-        path = self._folder / "pipeline.json"
-        if not path.is_file():
-            return Facts()
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=Facts)
-        except msgspec.DecodeError as problem:
-            raise PipelineError(f"{path}: {problem}") from problem
+
+def committed_files(table: Path) -> Path | list[str]:
+    """What belongs to a table: its folder; or, if a stream of Spark's own writes it, the files that this has entered
+    in its list, and not those that a run which was killed has left."""
+    entered = table / "_spark_metadata"
+    if not entered.is_dir():
+        return table
+    batches = {int(path.name.partition(".")[0]): path for path in sorted(entered.glob("[0-9]*"))}
+    # Now and then one says again what those before it said.
+    start = max((number for number, path in batches.items() if path.suffix == ".compact"), default=0)
+    files = []
+    for number in sorted(batches):
+        if number >= start:
+            lines = batches[number].read_text().splitlines()[1:]
+            files += [msgspec.json.decode(line)["path"] for line in lines]
+    # By name only: the folder may have been moved.
+    return [str(table / unquote(file.rpartition("/")[2])) for file in files]
 
 
 def _viewing(table: Any | None) -> Viewing | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from holdfast.apps.zapviewers.pipeline.report.figures import Facts, Ranked, Refused, Shares
+from holdfast.apps.zapviewers.pipeline.facts import Facts
+from holdfast.apps.zapviewers.pipeline.report.figures import Ranked, Refused, Shares
 from holdfast.apps.zapviewers.pipeline.report.markup import Content, Element, element, name, shown
 from holdfast.apps.zapviewers.pipeline.report.plots import number
 
@@ -81,7 +82,7 @@ def facts_list(facts: Facts) -> Element:
         ("log id", facts.log),
         ("positions", span(facts)),
         ("engine", facts.engine),
-        ("tables made", facts.made_at),
+        ("tables made", facts.when),
         *((program, version) for program, version in facts.versions.items()),
     ]
     entries: list[Content] = []

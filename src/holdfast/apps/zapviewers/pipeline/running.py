@@ -1,0 +1,201 @@
+"""A run of the pipeline over a broker's log: which engine, from where to where, and what is written down about it.
+
+A folder belongs to one log and one engine, and to one run at a time. Before a run it is written down which; after it,
+how far it came.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from pyspark import __version__ as spark_version
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from holdfast import __version__, blocking
+from holdfast.apps.zapviewers.pipeline import declared, gold
+from holdfast.apps.zapviewers.pipeline.batch import run_batch
+from holdfast.apps.zapviewers.pipeline.facts import Facts, read_facts, write_facts
+from holdfast.apps.zapviewers.pipeline.streaming import start_stream, write_gold
+from holdfast.apps.zapviewers.pipeline.tables import CHECKPOINT, Tables
+from holdfast.apps.zapviewers.pipeline.viewers import box_states
+from holdfast.apps.zapviewers.viewership import ZAP
+from holdfast.errors import PipelineError
+from holdfast.spark import make_session
+from holdfast.spark.connected import connected
+
+BATCH, STREAMING, DECLARED = "batch", "streaming", "declared"
+ENGINES = (BATCH, STREAMING, DECLARED)
+EVENTS = "position BIGINT, published_at TIMESTAMP, payload BINARY"
+# Of a stream: half a million lines or so, which a laptop's memory holds.
+EVENTS_PER_BATCH = 2500
+NAME = "zapviewers"
+
+Tell = Callable[[str], None]
+
+
+def run(
+    url: str,
+    folder: Path,
+    engine: str,
+    *,
+    to: int | None = None,
+    memory: str = "2g",
+    synthetic: bool = False,
+    tell: Tell = lambda _: None,
+    spark: SparkSession | None = None,
+) -> Facts:
+    """Brings the tables below a folder up to the end of a log, or up to position `to`, and says how far they are.
+
+    In `spark`, or else in a session of its own; what is declared always runs in one of its own.
+    """
+    if to is not None and engine != BATCH:
+        raise PipelineError(
+            f"the engine {engine!r} takes all that the log holds, and goes on from there the next time: a last "
+            f"position is for the engine {BATCH!r}"
+        )
+    with blocking.connect(url) as bus:
+        tail, head = bus.bounds()
+    if to is not None and to > head.number:
+        raise PipelineError(f"the log ends at position {head.number:,}, before {to:,}")
+    if not head.number:
+        raise PipelineError("the log has no events yet: 'holdfast zap publish' makes some")
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder):
+        before = read_facts(folder)
+        _refuse_others(before, folder, engine, head.log)
+        known = Facts(
+            url=url,
+            log=head.log,
+            first=tail.number if before is None or engine == BATCH else before.first,
+            engine=engine,
+            synthetic=synthetic or (before is not None and before.synthetic),
+            versions={"holdfast": __version__, "Spark": spark_version, "Python": platform.python_version()},
+        )
+        if before is None:
+            write_facts(folder, known)
+        try:
+            if engine == DECLARED:
+                facts = _as_declared(known, folder, memory, tell)
+            else:
+                with _session(spark, memory) as session:
+                    if engine == BATCH:
+                        facts = _in_batch(known, folder, session, to or head.number)
+                    else:
+                        facts = _as_stream(known, folder, session, tell)
+        except PySparkException as problem:
+            raise PipelineError(f"Spark gave up: {_brief(problem)}") from problem
+        write_facts(folder, facts)
+    return facts
+
+
+def _in_batch(known: Facts, folder: Path, spark: SparkSession, to: int) -> Facts:
+    tables = Tables(folder)
+    source = spark.read.format("holdfast").schema(EVENTS).options(**_options(known.url), to=str(to))
+    run_batch(source.load(), tables)
+    _write_days(spark, tables)
+    return _counted(known, to, lambda name: tables.read(spark, name))
+
+
+def _as_stream(known: Facts, folder: Path, spark: SparkSession, tell: Tell) -> Facts:
+    tables = Tables(folder)
+    source = spark.readStream.format("holdfast").schema(EVENTS).options(**_options(known.url))
+    query = start_stream(source.option("max_events_per_batch", str(EVENTS_PER_BATCH)).load(), tables)
+    query.awaitTermination()
+    tell("the stream has taken all that the log holds")
+    write_gold(spark, tables)
+    _write_days(spark, tables)
+    return _counted(known, reached(tables.path(CHECKPOINT)), lambda name: tables.read(spark, name))
+
+
+def _as_declared(known: Facts, folder: Path, memory: str, tell: Tell) -> Facts:
+    with connected(NAME, memory=memory, settings=declared.settings_for(folder)) as spark:
+
+        def events() -> DataFrame:
+            return spark.readStream.format("holdfast").schema(EVENTS).options(**_options(known.url)).load()
+
+        for message in declared.run_declared(spark, events, folder):
+            if "COMPLETED" in message or "FAILED" in message:
+                tell(message)
+        last = reached(folder / declared.CHECKPOINTS / declared.BRONZE_CHECKPOINT)
+        return _counted(known, last, spark.read.table)
+
+
+def reached(checkpoint: Path) -> int:
+    """The last position that a query has taken, by its checkpoint: the last of its offsets that is committed."""
+    done = max((int(path.name) for path in (checkpoint / "commits").glob("*") if path.name.isdecimal()), default=None)
+    if done is None:
+        raise PipelineError(f"{checkpoint}: nothing was committed here")
+    offset = json.loads((checkpoint / "offsets" / str(done)).read_text().splitlines()[-1])
+    return int(offset["next"]) - 1
+
+
+def _options(url: str) -> dict[str, str]:
+    return {"url": url, "filter": f"topic = '{ZAP}'", "from": "earliest"}
+
+
+def _write_days(spark: SparkSession, tables: Tables) -> None:
+    days = gold.windows(tables.read(spark, "intervals"), declared.DAY_MINUTES)
+    days.coalesce(1).write.mode("overwrite").parquet(str(tables.path("days")))
+
+
+def _counted(known: Facts, last: int, table: Callable[[str], DataFrame]) -> Facts:
+    """The facts with the numbers that brokers count, too."""
+    lines = table("bronze").agg(F.count("*").alias("lines"))
+    malformed = table("quarantine").agg(F.count("*").alias("malformed"))
+    states = box_states(table("silver"))
+    boxes = states.agg(F.count("*").alias("boxes"), F.count_if("watching").alias("watching"))
+    row = lines.join(malformed).join(boxes).select("lines", "malformed", "boxes", "watching").first()
+    assert row is not None, "each of them is one row"
+    when = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return msgspec.structs.replace(known, last=last, when=when, **row.asDict())
+
+
+def _refuse_others(before: Facts | None, folder: Path, engine: str, log: str) -> None:
+    if before is None:
+        return
+    if before.engine != engine:
+        raise PipelineError(
+            f"{folder}: the engine {before.engine!r} makes these tables; give {engine!r} another folder"
+        )
+    if before.log != log:
+        raise PipelineError(f"{folder}: these are tables of log {before.log}, and the broker's log is {log}")
+
+
+@contextmanager
+def _session(given: SparkSession | None, memory: str) -> Iterator[SparkSession]:
+    if given is not None:
+        yield given
+        return
+    session = make_session(NAME, memory=memory)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Holds a lock on a folder, which ends with the process, however it ends."""
+    with open(folder / "lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PipelineError(f"{folder}: another run is at work on these tables") from None
+        yield
+
+
+def _brief(problem: Any) -> str:
+    """What matters of an error of Spark: ours, if it was ours, else the first line."""
+    lines = [line for line in str(problem).splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith("holdfast.errors.")]
+    return (ours or lines or [type(problem).__name__])[0]

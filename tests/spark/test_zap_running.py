@@ -1,0 +1,190 @@
+"""Runs of the pipeline over a real broker's log: every engine, run after run; and Spark counts as the brokers do."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from holdfast import blocking
+from holdfast.apps.zapviewers.audience import Audience
+from holdfast.apps.zapviewers.pipeline.facts import Facts, read_facts, write_facts
+from holdfast.apps.zapviewers.pipeline.report.figures import read_figures, viewers_now
+from holdfast.apps.zapviewers.pipeline.running import reached, run
+from holdfast.cli.main import main
+from holdfast.errors import PipelineError
+from tests.runtime.broker_process import BrokerProcess
+from tests.spark.zap_samples import mixed_payloads
+
+APPLICATION = '[application]\nfactory = "holdfast.apps.zapviewers.viewership:Viewership"\n'
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A broker that counts viewers itself, and keeps a log."""
+    with BrokerProcess(tmp_path, entry=f'data = "{tmp_path / "data"}"\n', rest=APPLICATION) as running:
+        yield running
+
+
+def publish(url: str, payloads: Sequence[bytes]) -> int:
+    """Publishes lines, and something that is none of the pipeline's business; gives where the log ends."""
+    with blocking.connect(url) as bus:
+        for payload in payloads:
+            bus.post({}, topic="zap", payload=payload)
+        bus.flush()
+        bus.publish({"symbol": "IBM"}, topic="stock", payload=b"no line")
+        return bus.head().number
+
+
+def counted(payloads: Sequence[bytes]) -> Audience:
+    audience = Audience()
+    for payload in payloads:
+        audience.take(payload)
+    return audience
+
+
+def assert_counts(folder: Path, facts: Facts, audience: Audience) -> None:
+    expected = (audience.lines, audience.malformed, audience.boxes, audience.watching)
+    assert (facts.lines, facts.malformed, facts.boxes, facts.watching) == expected
+    viewers = dict(zip(audience.names, audience.counts(), strict=True))
+    assert {name: count for name, count in viewers_now(folder).items() if count} == {
+        name: count for name, count in viewers.items() if count
+    }
+    assert read_facts(folder) == facts
+
+
+def halves() -> tuple[list[bytes], list[bytes]]:
+    payloads = [payload for _, payload in mixed_payloads()]
+    return payloads[: len(payloads) // 2], payloads[len(payloads) // 2 :]
+
+
+def test_batch_and_stream_count_as_the_brokers_do(
+    spark: SparkSession, broker: BrokerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = halves()
+    middle = publish(broker.url, first)
+    streamed, batched = tmp_path / "streamed", tmp_path / "batched"
+    facts = run(broker.url, streamed, "streaming", synthetic=True, spark=spark)
+    assert (facts.first, facts.last, facts.engine, facts.synthetic) == (1, middle, "streaming", True)
+    assert_counts(streamed, facts, counted(first))
+
+    # The stream goes on where it was; the batch stops where it is told to.
+    end = publish(broker.url, second)
+    facts = run(broker.url, streamed, "streaming", spark=spark)
+    assert (facts.first, facts.synthetic) == (1, True)
+    assert facts.last is not None
+    assert facts.last >= end
+    assert_counts(streamed, facts, counted([*first, *second]))
+    facts = run(broker.url, batched, "batch", to=middle, spark=spark)
+    assert facts.last == middle
+    assert_counts(batched, facts, counted(first))
+
+    # The brokers are where the stream is, and ahead of the batch.
+    compare = ["pipeline", "compare", broker.url, "--tables"]
+    capsys.readouterr()
+    assert main([*compare, str(streamed)]) == 0
+    assert capsys.readouterr().out.startswith(f"ok      position {known(streamed).last:,}: Spark and the brokers; ")
+    assert main([*compare, str(batched)]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line.partition(";")[0].partition(": ")[2] for line in told] == [
+        "Spark and the log",
+        "the brokers and the log",
+    ]
+
+    # A viewer more than there is, and a line less, are found.
+    for part in (batched / "viewers_now").glob("*.parquet"):
+        part.unlink()
+    wrong = {**counted_viewers(first), "Nord": 1 + counted_viewers(first)["Nord"]}
+    table = pa.table({"channel": list(wrong), "viewers": list(wrong.values())})
+    pq.write_table(table, batched / "viewers_now" / "part.parquet")
+    assert main([*compare, str(batched)]) == 1
+    assert f"viewers of 'Nord': Spark {wrong['Nord']:,}, the log {wrong['Nord'] - 1:,}" in capsys.readouterr().out
+
+    figures = read_figures(streamed)
+    assert figures.missing == []
+    assert figures.refused == counted([*first, *second]).malformed
+    assert figures.shares is not None
+    assert figures.shares.window.days == 1
+
+    # A stream that stood in another log stops, and says so in a line.
+    newest = max((streamed / "checkpoint" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+    *head, offset = newest.read_text().splitlines()
+    newest.write_text("\n".join([*head, json.dumps({**json.loads(offset), "log": "f" * 32})]))
+    newest.with_name(f".{newest.name}.crc").unlink()
+    with pytest.raises(PipelineError, match=r"^Spark gave up: .*the checkpoint is of log ffffffff") as raised:
+        run(broker.url, streamed, "streaming", spark=spark)
+    assert "\n" not in str(raised.value)
+
+
+def known(folder: Path) -> Facts:
+    facts = read_facts(folder)
+    assert facts is not None
+    return facts
+
+
+def counted_viewers(payloads: Sequence[bytes]) -> dict[str, int]:
+    audience = counted(payloads)
+    return dict(zip(audience.names, audience.counts(), strict=True))
+
+
+def test_declared_tables_go_on_run_after_run(broker: BrokerProcess, tmp_path: Path) -> None:
+    """In processes of their own: a session by way of Connect can't stand beside another one."""
+    first, second = halves()
+    folder = tmp_path / "tables"
+    publish(broker.url, first)
+    command = [sys.executable, "-m", "holdfast.cli", "pipeline", "run", "zapviewers", broker.url]
+    command += ["--tables", str(folder), "--engine", "declared"]
+    for payloads in (first, [*first, *second]):
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=600)
+        assert done.returncode == 0, done.stderr
+        facts = known(folder)
+        assert_counts(folder, facts, counted(payloads))
+        assert main(["pipeline", "compare", broker.url, "--tables", str(folder)]) == 0
+        if payloads is first:
+            publish(broker.url, second)
+    facts = known(folder)
+    # The second run took what was new, and nothing twice.
+    silver = pa.concat_tables(pq.read_table(path) for path in (folder / "silver").glob("*.parquet"))
+    keys = list(zip(silver["position"].to_pylist(), silver["line"].to_pylist(), strict=True))
+    assert len(keys) == len(set(keys)) == (facts.lines or 0) - (facts.malformed or 0)
+    assert read_figures(folder).refused == facts.malformed
+    assert not (tmp_path / "derby.log").exists()
+
+
+def test_runs_that_would_spoil_tables_are_refused(spark: SparkSession, broker: BrokerProcess, tmp_path: Path) -> None:
+    folder = tmp_path / "tables"
+    with pytest.raises(PipelineError, match="the log has no events yet"):
+        run(broker.url, folder, "batch", spark=spark)
+    end = publish(broker.url, [b"x"])
+    with pytest.raises(PipelineError, match="a last position is for the engine 'batch'"):
+        run(broker.url, folder, "streaming", to=1, spark=spark)
+    with pytest.raises(PipelineError, match=r"the log ends at position [0-9]+, before 1,000"):
+        run(broker.url, folder, "batch", to=1000, spark=spark)
+    folder.mkdir()
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(PipelineError, match="another run is at work"):
+            run(broker.url, folder, "batch", spark=spark)
+    write_facts(folder, Facts(log="another", engine="batch", last=end))
+    with pytest.raises(PipelineError, match="the engine 'batch' makes these tables; give 'streaming' another folder"):
+        run(broker.url, folder, "streaming", spark=spark)
+    with pytest.raises(PipelineError, match="these are tables of log another, and the broker's log is"):
+        run(broker.url, folder, "batch", spark=spark)
+
+
+def test_position_that_was_reached_is_the_last_committed_one(tmp_path: Path) -> None:
+    for name, number in [("offsets", 0), ("offsets", 1), ("offsets", 10), ("commits", 0), ("commits", 1)]:
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / str(number)).write_text(f'v1\n{{"conf": 1}}\n{{"log": "x", "next": {100 + number}}}')
+        (tmp_path / name / f".{number}.crc").touch()
+    assert reached(tmp_path) == 100
+    with pytest.raises(PipelineError, match="nothing was committed here"):
+        reached(tmp_path / "commits")
