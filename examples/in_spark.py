@@ -1,11 +1,11 @@
-"""What ./demo --spark runs: `who_watches`, and then Spark reads the same log, tells who watched what, and is compared with
-the brokers."""
+"""What ./demo --spark runs: `who_watches`; and then Spark reads the same log, and is compared with the brokers."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from examples.showing import BOLD, GREEN, RED, play, say
@@ -27,7 +27,7 @@ async def scene_in_spark(group: ReplicaGroup) -> int:
     tables = folder / "tables"
     say("Spark reads the same log: lines, typed events, intervals, viewers, as a declarative pipeline", BOLD)
     facts = await asyncio.to_thread(run, group.url, tables, DECLARED, synthetic=True)
-    say(f"  {facts.lines:,} lines of {facts.boxes:,} boxes, up to position {facts.last:,}; {facts.malformed:,} malformed")
+    say(f"  {facts.lines:,} lines of {facts.boxes:,} boxes, {facts.malformed:,} malformed, to position {facts.last:,}")
     comparisons = await compare(group.url, tables)
     for comparison in comparisons:
         show(comparison)
@@ -51,7 +51,7 @@ def show(comparison: Comparison) -> None:
         say(f"  {what}: {first:,} and {second:,}", RED)
 
 
-def ranked(viewers: dict[str, int]) -> list[tuple[str, int]]:
+def ranked(viewers: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(viewers.items(), key=lambda entry: (-entry[1], entry[0]))[:TOP]
 
 

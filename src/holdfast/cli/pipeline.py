@@ -36,8 +36,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine",
         choices=["batch", "streaming", "declared"],
-        default="batch",
-        help="batch makes all tables anew; streaming and declared go on where they were (default batch)",
+        default="declared",
+        help="declared and streaming go on where they were; batch makes all tables anew (default declared)",
     )
     parser.add_argument("--to", type=read_whole, metavar="POSITION", help="the last one to take; for batch alone")
     parser.add_argument("--memory", default="2g", metavar="SIZE", help="for Java (default 2g)")
