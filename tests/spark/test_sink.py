@@ -1,5 +1,6 @@
 """What is staged and committed without Spark, attempt by attempt: published exactly once, and nothing is left over."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from experiments.replication.group import ReplicaGroup
+from holdfast.client.blocking import connect
 from holdfast.errors import EventError, LimitReached, NotConnected, StageLost
 from holdfast.spark import writer as sink
 from holdfast.spark.sink_options import Kind, SinkColumns, SinkOptions
@@ -215,6 +218,22 @@ def test_a_broker_that_is_killed_while_rows_are_staged_loses_and_doubles_nothing
             query.commit(staged)
         assert numbers(found) == list(range(10_000))
         assert broker.staged_bytes() == 0
+
+
+def test_a_leader_that_is_killed_while_rows_are_staged_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    with ReplicaGroup(tmp_path) as group:
+        group.start()
+
+        def batches() -> Iterator[Any]:
+            for start in range(0, 10_000, 2_500):
+                yield batch(*range(start, start + 2_500))
+                if start == 2_500:
+                    group.stop(asyncio.run(group.leader()))
+
+        options = SinkOptions(group.url, wait_s=60)
+        commit_stages(options, [stage_rows(options, COLUMNS, "q", 0, 0, batches())])
+        with connect(group.url) as bus:
+            assert [event.attributes["n"] for event in bus.read(start=1)] == list(range(10_000))
 
 
 def test_a_broker_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
