@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from holdfast.spark.java import java_home
 
 LOCAL_HOST = "127.0.0.1"
+LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 def make_session(
@@ -26,14 +28,14 @@ def make_session(
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in {**_settings(master, memory), **(settings or {})}.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+    return builder.getOrCreate()
 
 
 def _settings(master: str, memory: str) -> dict[str, str]:
     settings = {
         "spark.driver.memory": memory,
+        # Before anything else is said: a log level that is set later comes too late for a dozen lines.
+        "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Event times of boxes carry no zone; all others are in UTC. Nothing may depend on where a driver stands.
