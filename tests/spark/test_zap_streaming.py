@@ -10,7 +10,6 @@ import pytest
 from pyarrow.dataset import dataset
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.apps.zapviewers.audience import Audience
 from holdfast.apps.zapviewers.pipeline import streaming
 from holdfast.apps.zapviewers.pipeline.bronze import raw_lines
 from holdfast.apps.zapviewers.pipeline.silver import parsed, zap_events
@@ -18,7 +17,7 @@ from holdfast.apps.zapviewers.pipeline.tables import SCHEMAS, Progress, Tables
 from holdfast.apps.zapviewers.pipeline.viewers import box_states, count_viewers
 from holdfast.errors import PipelineError
 from tests.spark import zap_reference as reference
-from tests.spark.zap_samples import EVENTS, events, mixed_payloads
+from tests.spark.zap_samples import EVENTS, after, events, mixed_payloads, viewers_of
 
 
 def write_files(spark: SparkSession, folder: Path, pieces: list[list[tuple[int, bytes]]]) -> None:
@@ -36,17 +35,6 @@ def rows_of(tables: Tables, name: str, piece: int | None = None) -> list[tuple[A
     columns = [column.split()[0] for column in SCHEMAS[name].split(", ")]
     found = dataset(tables.path(name, piece), partitioning=None).to_table(columns=columns)
     return [tuple(row.values()) for row in found.to_pylist()]
-
-
-def after(payloads: list[tuple[int, bytes]]) -> Audience:
-    audience = Audience()
-    for position, payload in payloads:
-        audience.take(payload, position)
-    return audience
-
-
-def audience_viewers(audience: Audience) -> dict[str, int]:
-    return {name: count for name in audience.names if (count := audience.num_viewers(name))}
 
 
 def test_a_stream_in_pieces_through_a_crash_equals_the_reference(spark: SparkSession, tmp_path: Path) -> None:
@@ -84,7 +72,7 @@ def test_a_stream_in_pieces_through_a_crash_equals_the_reference(spark: SparkSes
     assert {(come, to): zaps for come, to, zaps in rows_of(tables, "changes")} == reference.changes(lines)
 
     audience = after(payloads)
-    assert dict(rows_of(tables, "viewers_now")) == audience_viewers(audience)
+    assert dict(rows_of(tables, "viewers_now")) == viewers_of(audience)
     assert tables.progress_before(1 << 62) == Progress(
         batch=1,
         last=payloads[-1][0],
@@ -118,7 +106,7 @@ def test_lines_and_boxes_run_as_streams_of_their_own(spark: SparkSession, tmp_pa
     counts = spark.table("zap_lines").selectExpr("count(*)", "count(reason)").collect()
     assert [tuple(row) for row in counts] == [(audience.lines, audience.malformed)]
     now = {row.channel: row.viewers for row in count_viewers(spark.table("zap_boxes")).collect()}
-    assert now == audience_viewers(audience)
+    assert now == viewers_of(audience)
     spark.catalog.dropTempView("zap_lines")
     spark.catalog.dropTempView("zap_boxes")
 

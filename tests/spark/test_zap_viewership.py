@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -11,14 +12,13 @@ import pytest
 from pyarrow.dataset import dataset
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.apps.zapviewers.audience import Audience
 from holdfast.apps.zapviewers.pipeline import gold
 from holdfast.apps.zapviewers.pipeline.batch import run_batch
 from holdfast.apps.zapviewers.pipeline.bronze import raw_lines
 from holdfast.apps.zapviewers.pipeline.silver import parsed, zap_events
 from holdfast.apps.zapviewers.pipeline.tables import SCHEMAS, Tables
 from tests.spark import zap_reference as reference
-from tests.spark.zap_samples import events, mixed_payloads
+from tests.spark.zap_samples import after, events, mixed_payloads, viewers_of
 
 
 class Sample(NamedTuple):
@@ -57,8 +57,11 @@ def test_viewers_over_time_are_counted_as_if_one_by_one(sample: Sample) -> None:
     assert rows == reference.steps(sample.intervals)
     usual = sorted(at for _, at, _ in rows if at.year == 2026)
     first = usual[0].replace(second=0) + timedelta(minutes=2)  # by then, every channel had a step of that day
-    minutes = gold.viewers_by_minute(steps).where(f"minute between '{first}' and '{usual[-1]}'").collect()
-    assert {tuple(row) for row in minutes} == reference.by_minute(sample.intervals, first, usual[-1])
+    after_last = usual[-1] + timedelta(minutes=1)
+    expected = reference.by_minute(sample.intervals, first, after_last)
+    for found in (steps, gold.viewer_steps(sample.spark_intervals, every_s=60)):
+        minutes = gold.viewers_by_minute(found).where(f"minute between '{first}' and '{after_last}'").collect()
+        assert {tuple(row) for row in minutes} == expected
     instant = usual[len(usual) // 2]
     top = [(row.rank, row.channel, row.viewers) for row in gold.top_at(steps, instant, 3).collect()]
     viewers = reference.viewers_at(sample.intervals, instant)
@@ -82,12 +85,10 @@ def test_changes_are_counted_from_channel_to_channel(sample: Sample) -> None:
 
 
 def test_viewers_now_and_totals_are_the_brokers_own(sample: Sample) -> None:
-    audience = Audience()
-    for position, payload in sample.payloads:
-        audience.take(payload, position)
+    audience = after(sample.payloads)
     now = gold.viewers_now(sample.spark_events)
     viewers = {row.channel: row.viewers for row in now.collect()}
-    assert viewers == {name: count for name in audience.names if (count := audience.num_viewers(name))}
+    assert viewers == viewers_of(audience)
     assert [(row.channel, row.viewers) for row in gold.ranked(now, 5).collect()] == audience.compute_top_list(5)
     counts = gold.totals(parsed(sample.spark_lines)).collect()
     assert [tuple(row) for row in counts] == [(audience.lines, audience.malformed, audience.boxes, audience.watching)]
@@ -96,6 +97,9 @@ def test_viewers_now_and_totals_are_the_brokers_own(sample: Sample) -> None:
 def test_a_batch_writes_every_table(sample: Sample, spark: SparkSession, tmp_path: Path) -> None:
     tables = Tables(tmp_path)
     run_batch(events(spark, sample.payloads), tables)
+    now = dataset(tables.path("viewers_now")).to_table().to_pylist()
+    found = Counter(one.channel for one in sample.intervals if one.ended is None)
+    assert {row["channel"]: row["viewers"] for row in now} == found == viewers_of(after(sample.payloads))
     sizes = {name: dataset(tables.path(name)).count_rows() for name in SCHEMAS if name != "boxes"}
     assert sizes["bronze"] == len(sample.lines) == sizes["silver"] + sizes["quarantine"]
     assert sizes["intervals"] == len(sample.intervals)

@@ -10,6 +10,7 @@ from random import Random
 
 from pyspark.sql import DataFrame, SparkSession
 
+from holdfast.apps.zapviewers.audience import Audience
 from holdfast.apps.zapviewers.generator import ZapSettings, generate
 from holdfast.apps.zapviewers.publications import payloads
 
@@ -18,7 +19,8 @@ PUBLISHED = datetime(2026, 11, 15, 20, 15, 30, tzinfo=UTC)
 
 GOOD = b"2026-11-15,20:15:03,10.0.3.7,Kanal Nord,Vega 2"
 _DATES = [b"2026-11-15", b"0000-01-01", b"0001-01-01", b"9999-12-31", b"2024-02-29", b"2023-02-29", b"1900-02-29",
-          b"2000-02-29", b"1582-10-10", b"2026-13-01", b"2026-00-10", b"2026-04-31", b"2026-1-05", b" 2026-11-15",
+          b"2000-02-29", b"1582-10-10", b"2026-13-01", b"2026-00-10", b"2026-04-31", b"2026-04-30", b"2026-12-31",
+          b"2026-06-31", b"2026-02-30", b"2026-01-31", b"2026-01-32", b"2026-1-05", b" 2026-11-15",
           b"2026-11-15 ", b"+026-11-15", "\uff12026-11-15".encode(), b"2026-11-15T", b"2026/11/15", b""]  # fmt: skip
 _TIMES = [b"00:00:00", b"23:59:59", b"24:00:00", b"23:60:00", b"23:59:60", b"3:04:05", b"03:04:05 ", b"03:04:05.1",
           b"03:04", b"", b"03:04:05Z", "0\uff13:04:05".encode()]  # fmt: skip
@@ -145,3 +147,16 @@ def _wild_lines() -> list[bytes]:
 
 def events(spark: SparkSession, found: Iterable[tuple[int, bytes]]) -> DataFrame:
     return spark.createDataFrame([(position, "zap", PUBLISHED, payload) for position, payload in found], EVENTS)
+
+
+def after(found: Iterable[tuple[int, bytes]]) -> Audience:
+    """What a broker knows after these events."""
+    audience = Audience()
+    for position, payload in found:
+        audience.take(payload, position)
+    return audience
+
+
+def viewers_of(audience: Audience) -> dict[str, int]:
+    """Channels that somebody watches, and how many do."""
+    return {name: count for name in audience.names if (count := audience.num_viewers(name))}

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.apps.zapviewers.pipeline import gold
 from holdfast.apps.zapviewers.pipeline.bronze import raw_lines
+from holdfast.apps.zapviewers.pipeline.moments import MINUTE_S
 from holdfast.apps.zapviewers.pipeline.silver import quarantine, zap_events
 from holdfast.apps.zapviewers.pipeline.tables import Tables
 
@@ -26,7 +27,7 @@ def stages(events: DataFrame, tables: Tables) -> Iterator[tuple[str, Callable[[]
     yield "silver", lambda: tables.write("silver", zap_events(tables.read(spark, "bronze")))
     yield "quarantine", lambda: tables.write("quarantine", quarantine(tables.read(spark, "bronze")))
     yield "intervals", lambda: tables.write("intervals", gold.intervals(tables.read(spark, "silver")))
-    yield "viewers_now", lambda: tables.write("viewers_now", gold.viewers_now(tables.read(spark, "silver")))
+    yield "viewers_now", lambda: tables.write("viewers_now", gold.open_viewers(tables.read(spark, "intervals")))
     yield from gold_stages(spark, tables)
 
 
@@ -34,7 +35,7 @@ def gold_stages(spark: SparkSession, tables: Tables) -> Iterator[tuple[str, Call
     """The stages that are the same for tables that a stream has written."""
 
     def by_minute() -> None:
-        steps = gold.viewer_steps(tables.read(spark, "intervals")).cache()
+        steps = gold.viewer_steps(tables.read(spark, "intervals"), MINUTE_S).cache()
         tables.write("viewers_by_minute", gold.viewers_by_minute(steps).coalesce(1))
         steps.unpersist()
 

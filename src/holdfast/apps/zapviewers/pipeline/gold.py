@@ -2,6 +2,7 @@
 
 from holdfast.apps.zapviewers.pipeline.intervals import LONGEST_S, intervals
 from holdfast.apps.zapviewers.pipeline.viewers import (
+    open_viewers,
     ranked,
     top_at,
     totals,
@@ -15,6 +16,7 @@ __all__ = [
     "LONGEST_S",
     "changes",
     "intervals",
+    "open_viewers",
     "ranked",
     "top_at",
     "totals",

@@ -16,8 +16,10 @@ from holdfast.apps.zapviewers.pipeline.moments import MINUTE_S, at_moment, momen
 from holdfast.apps.zapviewers.pipeline.silver import POWER_OFF, SOUND
 
 
-def viewer_steps(intervals: DataFrame) -> DataFrame:
+def viewer_steps(intervals: DataFrame, every_s: int = 1) -> DataFrame:
     """(channel, at, viewers): a row wherever the number of viewers of a channel changes, valid from `at` on.
+
+    With `every_s`, steps lie at multiples of so many seconds, and say what is right there, not what was in between.
 
     Every interval adds one where it begins and takes one where it ends; the sum of that so far is the number. So the
     work grows with the intervals, and not with boxes times channels or moments (D4-H2).
@@ -30,20 +32,22 @@ def viewer_steps(intervals: DataFrame) -> DataFrame:
         intervals.where("retained")
         .select("channel", F.inline(ends))
         .where(F.col("at").isNotNull())
+        .select("channel", F.ceil(seconds_of(F.col("at")) / every_s).alias("at"), "change")
         .groupBy("channel", "at")
         .agg(F.sum("change").alias("change"))
         .where(F.col("change") != 0)
     )
     viewers = F.sum("change").over(Window.partitionBy("channel").orderBy("at"))
-    return changes.select("channel", "at", viewers.alias("viewers"))
+    return changes.select("channel", moment_of(F.col("at") * every_s).alias("at"), viewers.alias("viewers"))
 
 
 def viewers_by_minute(steps: DataFrame) -> DataFrame:
     """(minute, channel, viewers): how many watched when the minute began; no row where nobody did.
 
-    Up to the last step of all. Where nothing happens for LONGEST_S, the numbers stop: some clock leapt.
+    Steps of MINUTE_S do, and are far fewer. The last minute is the one that begins after the last step of all. Where
+    nothing happens for LONGEST_S, the numbers stop: some clock leapt.
     """
-    last = steps.agg(F.max(seconds_of(F.col("at"))).alias("last"))
+    last = steps.agg((F.ceil(F.max(seconds_of(F.col("at"))) / MINUTE_S) * MINUTE_S).alias("last"))
     following = F.lead(seconds_of(F.col("at"))).over(Window.partitionBy("channel").orderBy("at"))
     first_minute = F.ceil(seconds_of(F.col("at")) / MINUTE_S)
     spans = (
@@ -110,6 +114,16 @@ def count_viewers(boxes: DataFrame) -> DataFrame:
     """(channel, viewers) of boxes as `box_states` gives them."""
     return (
         boxes.where(F.col("watching") & F.col("channel").isNotNull())
+        .groupBy("channel")
+        .agg(F.count("*").alias("viewers"))
+        .select("channel", "viewers")
+    )
+
+
+def open_viewers(intervals: DataFrame) -> DataFrame:
+    """The same as `viewers_now`, where there are intervals already: who watches is who is in one that goes on."""
+    return (
+        intervals.where(F.col("ended").isNull())
         .groupBy("channel")
         .agg(F.count("*").alias("viewers"))
         .select("channel", "viewers")
