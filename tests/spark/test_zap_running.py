@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,56 +12,19 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from holdfast import blocking
-from holdfast.apps.zapviewers.audience import Audience
-from holdfast.apps.zapviewers.pipeline.facts import Facts, read_facts, write_facts
-from holdfast.apps.zapviewers.pipeline.report.figures import read_figures, viewers_now
+from holdfast.apps.zapviewers.pipeline.facts import Facts, write_facts
+from holdfast.apps.zapviewers.pipeline.report.figures import read_figures
 from holdfast.apps.zapviewers.pipeline.running import reached, run
 from holdfast.cli.main import main
 from holdfast.errors import PipelineError
 from tests.runtime.broker_process import BrokerProcess
-from tests.spark.zap_samples import mixed_payloads
-
-APPLICATION = '[application]\nfactory = "holdfast.apps.zapviewers.viewership:Viewership"\n'
+from tests.spark.zap_runs import assert_counts, counted, counting_broker, halves, known, publish
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A broker that counts viewers itself, and keeps a log."""
-    with BrokerProcess(tmp_path, entry=f'data = "{tmp_path / "data"}"\n', rest=APPLICATION) as running:
+    with counting_broker(tmp_path) as running:
         yield running
-
-
-def publish(url: str, payloads: Sequence[bytes]) -> int:
-    """Publishes lines, and something that is none of the pipeline's business; gives where the log ends."""
-    with blocking.connect(url) as bus:
-        for payload in payloads:
-            bus.post({}, topic="zap", payload=payload)
-        bus.flush()
-        bus.publish({"symbol": "IBM"}, topic="stock", payload=b"no line")
-        return bus.head().number
-
-
-def counted(payloads: Sequence[bytes]) -> Audience:
-    audience = Audience()
-    for payload in payloads:
-        audience.take(payload)
-    return audience
-
-
-def assert_counts(folder: Path, facts: Facts, audience: Audience) -> None:
-    expected = (audience.lines, audience.malformed, audience.boxes, audience.watching)
-    assert (facts.lines, facts.malformed, facts.boxes, facts.watching) == expected
-    viewers = dict(zip(audience.names, audience.counts(), strict=True))
-    assert {name: count for name, count in viewers_now(folder).items() if count} == {
-        name: count for name, count in viewers.items() if count
-    }
-    assert read_facts(folder) == facts
-
-
-def halves() -> tuple[list[bytes], list[bytes]]:
-    payloads = [payload for _, payload in mixed_payloads()]
-    return payloads[: len(payloads) // 2], payloads[len(payloads) // 2 :]
 
 
 def test_batch_and_stream_count_as_the_brokers_do(
@@ -124,39 +85,9 @@ def test_batch_and_stream_count_as_the_brokers_do(
     assert "\n" not in str(raised.value)
 
 
-def known(folder: Path) -> Facts:
-    facts = read_facts(folder)
-    assert facts is not None
-    return facts
-
-
 def counted_viewers(payloads: Sequence[bytes]) -> dict[str, int]:
     audience = counted(payloads)
     return dict(zip(audience.names, audience.counts(), strict=True))
-
-
-def test_declared_tables_go_on_run_after_run(broker: BrokerProcess, tmp_path: Path) -> None:
-    """In processes of their own: a session by way of Connect can't stand beside another one."""
-    first, second = halves()
-    folder = tmp_path / "tables"
-    publish(broker.url, first)
-    command = [sys.executable, "-m", "holdfast.cli", "pipeline", "run", "zapviewers", broker.url]
-    command += ["--tables", str(folder), "--engine", "declared"]
-    for payloads in (first, [*first, *second]):
-        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=600)
-        assert done.returncode == 0, done.stderr
-        facts = known(folder)
-        assert_counts(folder, facts, counted(payloads))
-        assert main(["pipeline", "compare", broker.url, "--tables", str(folder)]) == 0
-        if payloads is first:
-            publish(broker.url, second)
-    facts = known(folder)
-    # The second run took what was new, and nothing twice.
-    silver = pa.concat_tables(pq.read_table(path) for path in (folder / "silver").glob("*.parquet"))
-    keys = list(zip(silver["position"].to_pylist(), silver["line"].to_pylist(), strict=True))
-    assert len(keys) == len(set(keys)) == (facts.lines or 0) - (facts.malformed or 0)
-    assert read_figures(folder).refused == facts.malformed
-    assert not (tmp_path / "derby.log").exists()
 
 
 def test_runs_that_would_spoil_tables_are_refused(spark: SparkSession, broker: BrokerProcess, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import xml.etree.ElementTree as ET
 from datetime import datetime, timedelta
@@ -196,6 +197,28 @@ def test_windows_serve_where_there_are_no_days(tmp_path: Path) -> None:
     root = parsed(written(tables))
     assert rows_below(root, "Share and reach") == [["Velkin", "100.0%", "", "7", "0.5"]]
     assert "in its best 15 minutes" in words(root)
+
+
+def test_files_that_a_killed_stream_left_are_not_counted(tmp_path: Path) -> None:
+    tables = some_tables(tmp_path / "tables")
+    listed = tables / "quarantine" / "_spark_metadata"
+    listed.mkdir()
+
+    def entered(*names: str) -> str:
+        return "\n".join(
+            ["v1", *(json.dumps({"path": f"file:///elsewhere/{name}", "action": "add"}) for name in names)]
+        )
+
+    (listed / "0").write_text(entered("part-0.parquet"))
+    assert read_figures(tables).refused == 2  # of three
+    (listed / "1").write_text(entered("part-1.parquet"))
+    assert read_figures(tables).refused == 3
+    # After some time one file says all that those before it said.
+    (listed / "9.compact").write_text(entered("part-1.parquet"))
+    assert read_figures(tables).refused == 1
+    (listed / "10").write_text(entered("part-0.parquet"))
+    (listed / ".10.crc").touch()
+    assert read_figures(tables).refused == 3
 
 
 def test_clocks_that_are_off_do_not_stretch_the_day(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ as well as before, but no run goes on with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pyspark import pipelines
@@ -21,12 +22,15 @@ from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph, star
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.apps.zapviewers.pipeline import bronze, gold, silver
+from holdfast.errors import PipelineError
 
 DAY_MINUTES = 24 * 60
 CHECKPOINTS = "checkpoints"
 METASTORE = "metastore"
 # Where Spark puts how far the stream into bronze is, below the checkpoints.
 BRONZE_CHECKPOINT = "_checkpoints/spark_catalog/default/bronze/bronze/0"
+
+_FLOW = re.compile(r"Flow (?:\S+\.)?(?P<table>\w+) (?:is|has) (?P<state>[A-Z]+)\.")
 
 
 def settings_for(folder: Path) -> dict[str, str]:
@@ -42,30 +46,33 @@ def settings_for(folder: Path) -> dict[str, str]:
     }
 
 
-def declare(spark: SparkSession, events: Callable[[], DataFrame]) -> None:
-    """Declares all tables, for a graph that the caller has opened. `events` is a stream."""
+class Declared:
+    """The tables, as they are declared, and from which others each is made."""
 
-    def streaming_table(name: str, query: Callable[[], DataFrame]) -> None:
+    def __init__(self, spark: SparkSession, events: Callable[[], DataFrame]) -> None:
+        """Declares them all, for a graph that the caller has opened. `events` is a stream."""
+        self.sources: dict[str, set[str]] = {}
+        self._spark = spark
+        self._table("bronze", lambda: bronze.raw_lines(events()))
+        self._table("silver", lambda: silver.zap_events(self._stream("bronze")), "bronze")
+        self._table("quarantine", lambda: silver.quarantine(self._stream("bronze")), "bronze")
+        self._view("intervals", gold.intervals, "silver")
+        self._view("viewers_by_minute", lambda of: gold.viewers_by_minute(gold.viewer_steps(of)), "intervals")
+        self._view("windows", gold.windows, "intervals")
+        self._view("days", lambda of: gold.windows(of, DAY_MINUTES), "intervals")
+        self._view("changes", gold.changes, "silver")
+        self._view("viewers_now", gold.viewers_now, "silver")
+
+    def _table(self, name: str, query: Callable[[], DataFrame], *sources: str) -> None:
+        self.sources[name] = set(sources)
         pipelines.table(name=name)(query)
 
-    def view(name: str, query: Callable[[], DataFrame]) -> None:
-        pipelines.materialized_view(name=name)(query)
+    def _view(self, name: str, query: Callable[[DataFrame], DataFrame], source: str) -> None:
+        self.sources[name] = {source}
+        pipelines.materialized_view(name=name)(lambda: query(self._spark.read.table(source)))
 
-    def stream_of(name: str) -> DataFrame:
-        return spark.readStream.table(name)
-
-    def whole(name: str) -> DataFrame:
-        return spark.read.table(name)
-
-    streaming_table("bronze", lambda: bronze.raw_lines(events()))
-    streaming_table("silver", lambda: silver.zap_events(stream_of("bronze")))
-    streaming_table("quarantine", lambda: silver.quarantine(stream_of("bronze")))
-    view("intervals", lambda: gold.intervals(whole("silver")))
-    view("viewers_by_minute", lambda: gold.viewers_by_minute(gold.viewer_steps(whole("intervals"))))
-    view("windows", lambda: gold.windows(whole("intervals")))
-    view("days", lambda: gold.windows(whole("intervals"), DAY_MINUTES))
-    view("changes", lambda: gold.changes(whole("silver")))
-    view("viewers_now", lambda: gold.viewers_now(whole("silver")))
+    def _stream(self, name: str) -> DataFrame:
+        return self._spark.readStream.table(name)
 
 
 def run_declared(spark: SparkSession, events: Callable[[], DataFrame], folder: Path) -> Iterator[str]:
@@ -75,7 +82,7 @@ def run_declared(spark: SparkSession, events: Callable[[], DataFrame], folder: P
     """
     graph = create_dataflow_graph(spark, default_catalog=None, default_database=None, sql_conf={})
     with graph_element_registration_context(SparkConnectGraphElementRegistry(spark, graph)):
-        declare(spark, events)
+        tables = Declared(spark, events)
     results = start_run(
         spark,
         graph,
@@ -85,8 +92,29 @@ def run_declared(spark: SparkSession, events: Callable[[], DataFrame], folder: P
         dry=False,
         storage=(folder / CHECKPOINTS).resolve().as_uri(),
     )
-    for result in results:
-        # Other results are answers to commands, and some that this Spark's own command does not expect.
-        told = result.get("pipeline_event_result")
-        if told is not None:
-            yield told.event.message
+    # Other results are answers to commands, and some that this Spark's own command does not expect.
+    told = (result["pipeline_event_result"] for result in results if "pipeline_event_result" in result)
+    yield from in_order((event.event.message for event in told), tables.sources)
+
+
+def in_order(messages: Iterable[str], sources: Mapping[str, set[str]]) -> Iterator[str]:
+    """The messages of a run, if every table was made after those that it is made from; else PipelineError.
+
+    Spark finds out by itself what is made from what, and misses a table that a query has looked up too early. What is
+    made from it is then made from what the last run left, and nobody would know.
+    """
+    completed: set[str] = set()
+    for message in messages:
+        found = _FLOW.fullmatch(message)
+        if found is not None and found["state"] == "COMPLETED":
+            completed.add(found["table"])
+        elif found is not None and found["state"] == "STARTING":
+            too_late = sources.get(found["table"], set()) - completed
+            if too_late:
+                raise PipelineError(
+                    f"Spark makes {found['table']} before {', '.join(sorted(too_late))}, which it is made from: its "
+                    "query has an operation that Spark Connect looks up at once, such as withColumn; take select"
+                )
+        yield message
+    if completed != set(sources):
+        raise PipelineError(f"the run ended without {', '.join(sorted(set(sources) - completed))}")

@@ -37,10 +37,15 @@ def intervals(zap_events: DataFrame) -> DataFrame:
         F.when(F.col("kind") != POWER_OFF, F.last("to_channel", ignorenulls=True).over(own)).alias("channel"),
     )
     # NULL is "on none"; so is a box before its first line.
-    moved = states.withColumn("before", F.lag("channel").over(own)).where(~F.col("channel").eqNullSafe(F.col("before")))
+    # By `select`, and not by `withColumn`: that would look `zap_events` up at once, and no declared pipeline could see
+    # any more that these are made from another of its tables.
+    moved = states.select("*", F.lag("channel").over(own).alias("before")).where(
+        ~F.col("channel").eqNullSafe(F.col("before"))
+    )
     following = F.lead("at").over(own)
-    ended = moved.withColumn("ended", F.when(following.isNotNull(), F.greatest("at", following)))
-    return closed(ended.where(F.col("channel").isNotNull()).withColumnRenamed("at", "began"))
+    ended = F.when(following.isNotNull(), F.greatest("at", following))
+    stretches = moved.select("box", "channel", F.col("at").alias("began"), ended.alias("ended"), "position", "line")
+    return closed(stretches.where(F.col("channel").isNotNull()))
 
 
 def closed(stretches: DataFrame) -> DataFrame:
