@@ -46,6 +46,7 @@
     ├── SparkError
     │   ├── NoJava              there is no Java that Spark could run on
     │   ├── OptionError         an option of the connector that is missing or can't be used   (a ValueError)
+    │   ├── PackError           an archive for executors that can't be made
     │   └── PipelineError       a pipeline that can't be run as asked                         (a ValueError)
     ├── ReplicaFailed       a replica that stopped by itself
     ├── UrlError            text that names no broker                              (a ValueError)
@@ -518,6 +519,10 @@ class OptionError(SparkError, ValueError):
 
     def __str__(self) -> str:
         return self.problem
+
+
+class PackError(SparkError):
+    """An archive for executors can't be made from what is installed here."""
 
 
 class PipelineError(SparkError, ValueError):
