@@ -27,6 +27,7 @@ settings.register_profile(
 OPTIONAL = {
     "long": "a campaign; --long runs it",
     "browser": "needs Chromium; --browser runs it",
+    "cluster": "starts a Spark cluster; --cluster runs it",
 }
 
 SESSION = pytest.StashKey[str]()
@@ -36,6 +37,7 @@ LEFT_BEHIND = pytest.StashKey[list[LeftoverProcess]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the campaigns too, with new random examples")
     parser.addoption("--browser", action="store_true", help="look at pages in a real browser too, which is Chromium")
+    parser.addoption("--cluster", action="store_true", help="run Spark on a standalone cluster of this machine too")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,0 +1,135 @@
+"""What a user runs against a cluster, in a process of its own: reads, streams with the sink, makes the tables.
+
+    python -m tests.spark.cluster_driver MASTER URL FOLDER [ARCHIVE]
+
+Prints one JSON object about what was seen. An executor is killed by kill -9 in the middle of the stream.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from holdfast.apps.zapviewers.pipeline.batch import run_batch
+from holdfast.apps.zapviewers.pipeline.tables import Tables
+from holdfast.spark import make_session
+
+PARTITIONS = "2"
+KILLED_AT = 13_000  # in the second of the two ranges of the first micro-batch
+
+
+def session(master: str, archive: str | None, folder: Path) -> SparkSession:
+    return make_session(
+        "cluster-test",
+        master=master,
+        memory="512m",
+        archive=archive,
+        settings={
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.executor.memory": "512m",
+            "spark.sql.shuffle.partitions": "2",
+            # Small, so that an executor that is killed has handed on a part of what it was given.
+            "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+            "spark.local.dir": str(folder / "local"),
+            # No task is given out before both executors are there.
+            "spark.cores.max": "2",
+            "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+            "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+        },
+    )
+
+
+def batch(spark: SparkSession, url: str) -> DataFrame:
+    source = spark.read.format("holdfast").schema("position BIGINT, number BIGINT, _rejected STRING")
+    return source.options(url=url, filter="topic = 'in'", partitions=PARTITIONS).load()
+
+
+def where_it_runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For each task: its interpreter, where Holdfast was imported from, and whether its compiled kernel is used."""
+    import holdfast.matching
+
+    rows = sum(batch.num_rows for batch in batches)
+    found = [sys.executable, holdfast.__file__, holdfast.matching.ENGINE, rows]
+    yield pa.RecordBatch.from_arrays([pa.array([value]) for value in found], ["python", "file", "engine", "rows"])
+
+
+def killing_once(marker: str) -> Any:
+    """Hands on what it gets; the first to meet one number kills the executor that it works for."""
+
+    def hand_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if KILLED_AT in batch.column("number").to_pylist():
+                try:
+                    os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+                except FileExistsError:
+                    pass
+                else:
+                    daemon = Path(f"/proc/{os.getppid()}/stat").read_text()
+                    os.kill(int(daemon.rpartition(")")[2].split()[1]), signal.SIGKILL)
+            yield batch
+
+    return hand_on
+
+
+def stream(spark: SparkSession, url: str, folder: Path) -> list[int]:
+    """Numbers from topic `in` to topic `out`, through the death of an executor. The sizes of its micro-batches."""
+    source = spark.readStream.format("holdfast").schema("number BIGINT").option("from", "earliest")
+    options = {"filter": "topic = 'in'", "partitions": PARTITIONS, "max_events_per_batch": "14000"}
+    numbers = source.options(url=url, **options).load()
+    query = (
+        numbers.mapInArrow(killing_once(str(folder / "killed")), "number BIGINT")
+        .writeStream.format("holdfast")
+        .options(url=url, topic="out", checkpointLocation=str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return [progress.numInputRows for progress in query.recentProgress if progress.numInputRows]
+
+
+def tables(spark: SparkSession, url: str, folder: Path) -> None:
+    source = spark.read.format("holdfast").options(url=url, filter="topic = 'zap'", partitions=PARTITIONS)
+    run_batch(source.load().select("position", "published_at", "payload"), Tables(folder / "tables"))
+
+
+def tasks_of_executors(spark: SparkSession) -> dict[str, int]:
+    """Tasks that were completed, by executor, also those that are gone. The driver is not one of them."""
+    assert spark.sparkContext._jsc is not None
+    listed = spark.sparkContext._jsc.sc().statusStore().executorList(False)
+    executors = [listed.apply(place) for place in range(listed.size())]
+    return {found.id(): found.completedTasks() for found in executors if found.id() != "driver"}
+
+
+def main() -> None:
+    master, url, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+    spark = session(master, sys.argv[4] if len(sys.argv) > 4 else None, folder)
+    read = batch(spark, url)
+    counted = read.agg(F.count("number"), F.sum("number"), F.count("_rejected")).first()
+    assert counted is not None
+    places = read.mapInArrow(where_it_runs, "python STRING, file STRING, engine STRING, rows BIGINT").collect()
+    read_tasks = tasks_of_executors(spark)
+    micro_batches = stream(spark, url, folder)
+    tables(spark, url, folder)
+    seen = {
+        "counted": list(counted),
+        "places": [list(place) for place in places],
+        "read_tasks": read_tasks,
+        "micro_batches": micro_batches,
+        "tasks": tasks_of_executors(spark),
+    }
+    spark.stop()
+    print(json.dumps(seen))
+
+
+if __name__ == "__main__":
+    main()
