@@ -47,7 +47,7 @@ def _pieces(payload: Column) -> Column:
     """A payload, cut into an array of binary.
 
     Spark cuts texts by way of Java's strings, in which bytes that are no UTF-8 are lost: such payloads, which no honest
-    box sends, take the way by single bytes, which costs three times as much.
+    box sends, are decoded and encoded byte by byte.
     """
     text = payload.cast("string")
     plain = F.split(text, "\n")
