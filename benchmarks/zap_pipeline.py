@@ -46,7 +46,7 @@ MEMORY_GOAL_GB = 8
 STREAM_GOAL = 60_000  # zaps a second
 
 ZAPS_A_LINE = 0.82
-EVENTS_A_FILE = 5_000
+EVENTS_A_FILE = 2_500
 TOP = 10
 SUMMARY = "_log.json"  # Spark passes over what begins with an underscore
 EVENTS = pa.schema(
@@ -196,7 +196,7 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--memory", default="4g", help="of the JVM's heap")
     parser.add_argument("--partitions", type=int, default=16, help="of shuffles")
-    parser.add_argument("--files", type=int, default=1, help=f"of {EVENTS_A_FILE} events, in a micro-batch")
+    parser.add_argument("--files", type=int, default=2, help=f"of {EVENTS_A_FILE} events, in a micro-batch")
     parser.add_argument("--folder", type=Path, help="for the log and the tables, which then stay there")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

@@ -117,12 +117,19 @@ class Query:
     def wait(self) -> None:
         """Until it has died."""
         self.process.wait(PATIENCE_S)
+        self._close_pipes()
 
     def kill(self) -> None:
         """kill -9 for the driver and its JVM. Spark's Python workers are in a group of their own, and live on for a
         while."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
 
     def close(self) -> None:
         """Lets it finish what is there."""

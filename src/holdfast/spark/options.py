@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TypeAlias, TypeVar
@@ -34,7 +33,7 @@ class SourceOptions(msgspec.Struct, frozen=True):
     to: int | None = None
     max_events_per_batch: int | None = None
     name: str | None = None
-    partitions: int = 1
+    partitions: int | None = None  # as many as pay off
     wait_s: float = WAIT_S
 
 
@@ -58,7 +57,7 @@ def source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
         to=_option(texts, "to", _whole, None),
         max_events_per_batch=_option(texts, "max_events_per_batch", _whole, None),
         name=_option(texts, "name", _name, None),
-        partitions=_option(texts, "partitions", _partitions, os.cpu_count() or 1),
+        partitions=_option(texts, "partitions", _partitions, None),
         wait_s=wait_of(texts),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -34,12 +35,13 @@ class PositionRange(InputPartition):
     end: int
 
 
-def partitions_of(log_id: str, start: int, end: int, count: int) -> list[PositionRange]:
-    """A range in up to `count` parts of about the same size; none if it is empty."""
+def partitions_of(log_id: str, start: int, end: int, count: int | None) -> list[PositionRange]:
+    """A range in `count` parts of about the same size; if it is None, in one for each core, if they are worth it."""
     total = end - start + 1
     if total <= 0:
         return []
-    count = max(1, min(count, total // PARTITION_EVENTS_MIN))
+    wanted = max(1, min(os.cpu_count() or 1, total // PARTITION_EVENTS_MIN)) if count is None else count
+    count = min(wanted, total)
     edges = [start + total * place // count for place in range(count + 1)]
     return [PositionRange(log_id, begin, behind - 1) for begin, behind in pairwise(edges)]
 

@@ -27,25 +27,66 @@ def intervals(zap_events: DataFrame) -> DataFrame:
 
     `ended` and `seconds` are NULL while it goes on. One of RETENTION_S or less is zapping, and not retained.
     """
+    return intervals_of(stretches(zap_events.where(F.col("kind") != SOUND)))
+
+
+def stretches(zap_events: DataFrame) -> DataFrame:
+    """The lines that change where a box is (`moved`), and the last line of every box (`is_last`).
+
+    With `channel`, on which the box is from then on (NULL: on none), and when that ends (`ended`, if it does); `known`
+    and `watching`, the state as `viewers.box_states` gives it; and `began`, `position` and `line` of the line that
+    brought the box to where it is.
+
+    By `select`, and not by `withColumn`: that would look `zap_events` up at once, and no declared pipeline could see
+    any more that these are made from another of its tables.
+    """
     own = Window.partitionBy("box").orderBy("position", "line")
-    changes = zap_events.where(F.col("kind") != SOUND).select("position", "line", "at", "box", "kind", "to_channel")
-    states = changes.select(
+    switched = F.when(F.col("kind") != SOUND, F.col("kind") != POWER_OFF)
+    known = zap_events.select(
         "position",
         "line",
         "at",
         "box",
-        F.when(F.col("kind") != POWER_OFF, F.last("to_channel", ignorenulls=True).over(own)).alias("channel"),
+        F.last("to_channel", ignorenulls=True).over(own).alias("known"),
+        F.coalesce(F.last(switched, ignorenulls=True).over(own), F.lit(True)).alias("watching"),
     )
+    states = known.select("*", F.when(F.col("watching"), F.col("known")).alias("channel"))
     # NULL is "on none"; so is a box before its first line.
-    # By `select`, and not by `withColumn`: that would look `zap_events` up at once, and no declared pipeline could see
-    # any more that these are made from another of its tables.
-    moved = states.select("*", F.lag("channel").over(own).alias("before")).where(
-        ~F.col("channel").eqNullSafe(F.col("before"))
+    moved = ~F.col("channel").eqNullSafe(F.lag("channel").over(own))
+    is_last = F.lead("position").over(own).isNull()
+    turns = states.select("*", moved.alias("moved"), is_last.alias("is_last")).where("moved OR is_last")
+    # The row before one that did not move is one that did: nothing but the last line of a box is kept beside those.
+    following = F.lead(F.when(F.col("moved"), F.col("at"))).over(own)
+    return turns.select(
+        "box",
+        "channel",
+        "known",
+        "watching",
+        "moved",
+        "is_last",
+        F.when(following.isNotNull(), F.greatest("at", following)).alias("ended"),
+        *(
+            F.when(F.col("moved"), F.col(own_name)).otherwise(F.lag(own_name).over(own)).alias(name)
+            for own_name, name in (("at", "began"), ("position", "position"), ("line", "line"))
+        ),
     )
-    following = F.lead("at").over(own)
-    ended = F.when(following.isNotNull(), F.greatest("at", following))
-    stretches = moved.select("box", "channel", F.col("at").alias("began"), ended.alias("ended"), "position", "line")
-    return closed(stretches.where(F.col("channel").isNotNull()))
+
+
+def intervals_of(stretches: DataFrame) -> DataFrame:
+    """The intervals among them."""
+    return closed(stretches.where(F.col("moved") & F.col("channel").isNotNull()))
+
+
+def boxes_of(stretches: DataFrame) -> DataFrame:
+    """(box, channel, watching, began, position, line): every box at the end; the last three of the interval that goes
+    on, if there is one."""
+    in_one = F.col("channel").isNotNull()
+    return stretches.where("is_last").select(
+        "box",
+        F.col("known").alias("channel"),
+        "watching",
+        *(F.when(in_one, F.col(name)).alias(name) for name in ("began", "position", "line")),
+    )
 
 
 def closed(stretches: DataFrame) -> DataFrame:

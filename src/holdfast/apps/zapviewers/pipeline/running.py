@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -140,7 +141,9 @@ def reached(checkpoint: Path) -> int:
 
 
 def _options(url: str) -> dict[str, str]:
-    return {"url": url, "filter": f"topic = '{ZAP}'", "from": "earliest"}
+    # Events are few and large, with 200 lines each: a few of them are worth a task already.
+    tasks = str(os.cpu_count() or 1)
+    return {"url": url, "filter": f"topic = '{ZAP}'", "from": "earliest", "partitions": tasks}
 
 
 def _write_days(spark: SparkSession, tables: Tables) -> None:

@@ -3,7 +3,7 @@
 `bronze.raw_lines`, `silver.zap_events`, `silver.quarantine` and `viewers.box_states` run under `writeStream` as they
 are. Intervals need what came before. Spark's ways to keep a state for each key run Python for it; here the state is a
 table instead, one row a box, and a micro-batch is a step from one table to the next: the boxes as they were, written as
-lines that they might have said, and the new lines behind them, go through the `intervals` of the batch pipeline. What
+lines that they might have said, and the new lines behind them, go through the `stretches` of the batch pipeline. What
 is closed is written; what is open is the next state. So batch and stream can't differ, and all of it is SQL.
 
 **Exactly once.** Everything that a micro-batch writes lies in pieces that carry its number. If it is repeated, it
@@ -25,11 +25,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from holdfast.apps.zapviewers.pipeline import batch
 from holdfast.apps.zapviewers.pipeline.bronze import once, raw_lines
-from holdfast.apps.zapviewers.pipeline.intervals import closed, intervals
+from holdfast.apps.zapviewers.pipeline.intervals import boxes_of, closed, intervals_of, stretches
 from holdfast.apps.zapviewers.pipeline.moments import seconds_of
 from holdfast.apps.zapviewers.pipeline.silver import POWER_OFF, POWER_ON, parsed
 from holdfast.apps.zapviewers.pipeline.tables import CHECKPOINT, Progress, Tables
-from holdfast.apps.zapviewers.pipeline.viewers import box_states, count_viewers
+from holdfast.apps.zapviewers.pipeline.viewers import count_viewers
 from holdfast.errors import PipelineError
 
 DELAY_S = 60
@@ -72,9 +72,9 @@ def take(events: DataFrame, number: int, tables: Tables) -> Progress:
     said = lines.where(good).select(*_SAID)
     if before is not None:
         said = remembered(tables.read(spark, "boxes", before.batch)).unionByName(said)
-    found = intervals(said).persist()
-    tables.write("intervals", found.where(F.col("ended").isNotNull()), number)
-    tables.write("boxes", boxes_after(said, found), number)
+    found = stretches(said).persist()
+    tables.write("intervals", intervals_of(found).where(F.col("ended").isNotNull()), number)
+    tables.write("boxes", boxes_of(found), number)
     tables.write("viewers_now", count_viewers(tables.read(spark, "boxes", number)).coalesce(1))
     found.unpersist()
     lines.unpersist()
@@ -106,15 +106,6 @@ def remembered(boxes: DataFrame) -> DataFrame:
         "box",
         F.when(F.col("watching"), POWER_ON).otherwise(POWER_OFF).alias("kind"),
         F.col("channel").alias("to_channel"),
-    )
-
-
-def boxes_after(said: DataFrame, found: DataFrame) -> DataFrame:
-    """(box, channel, watching, began, position, line): every box after these lines; the last three of the interval
-    that goes on, if there is one."""
-    going_on = found.where(F.col("ended").isNull()).select("box", "began", "position", "line")
-    return (
-        box_states(said).join(going_on, "box", "left").select("box", "channel", "watching", "began", "position", "line")
     )
 
 
