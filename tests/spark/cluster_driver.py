@@ -19,8 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from holdfast.apps.zapviewers.pipeline.batch import run_batch
-from holdfast.apps.zapviewers.pipeline.tables import Tables
+from holdfast.apps.zapviewers.pipeline.running import BATCH, STREAMING, run
 from holdfast.spark import make_session
 
 PARTITIONS = "2"
@@ -97,11 +96,6 @@ def stream(spark: SparkSession, url: str, folder: Path) -> list[int]:
     return [progress.numInputRows for progress in query.recentProgress if progress.numInputRows]
 
 
-def tables(spark: SparkSession, url: str, folder: Path) -> None:
-    source = spark.read.format("holdfast").options(url=url, filter="topic = 'zap'", partitions=PARTITIONS)
-    run_batch(source.load().select("position", "published_at", "payload"), Tables(folder / "tables"))
-
-
 def tasks_of_executors(spark: SparkSession) -> dict[str, int]:
     """Tasks that were completed, by executor, also those that are gone. The driver is not one of them."""
     assert spark.sparkContext._jsc is not None
@@ -119,7 +113,8 @@ def main() -> None:
     places = read.mapInArrow(where_it_runs, "python STRING, file STRING, engine STRING, rows BIGINT").collect()
     read_tasks = tasks_of_executors(spark)
     micro_batches = stream(spark, url, folder)
-    tables(spark, url, folder)
+    for engine in (BATCH, STREAMING):
+        run(url, folder / engine, engine, spark=spark)
     seen = {
         "counted": list(counted),
         "places": [list(place) for place in places],

@@ -14,6 +14,8 @@ import pytest
 
 from holdfast import blocking
 from holdfast.apps.zapviewers.audience import Audience
+from holdfast.apps.zapviewers.pipeline.facts import read_facts
+from holdfast.apps.zapviewers.pipeline.running import BATCH, STREAMING
 from holdfast.spark.pack import write_archive
 from holdfast.spark.session import UNPACKED
 from tests.repository import ROOT
@@ -60,7 +62,7 @@ def drive(
         env=environment,
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=900,
         check=False,
     )
 
@@ -111,14 +113,18 @@ def test_a_stream_publishes_every_row_once_though_an_executor_dies(seen: Seen, b
     assert broker.staged_bytes() == 0
 
 
-def test_the_pipelines_tables_are_the_brokers_own_numbers(seen: Seen) -> None:
+@pytest.mark.parametrize("engine", [BATCH, STREAMING])
+def test_the_pipelines_tables_are_the_brokers_own_numbers(seen: Seen, engine: str) -> None:
     _, folder = seen
     audience = Audience()
     for position, payload in mixed_payloads():
         audience.take(payload, position)
-    rows = pq.read_table(folder / "tables" / "viewers_now").to_pylist()
+    facts = read_facts(folder / engine)
+    assert facts is not None
+    counted = (facts.lines, facts.malformed, facts.boxes, facts.watching)
+    assert counted == (audience.lines, audience.malformed, audience.boxes, audience.watching)
+    rows = pq.read_table(folder / engine / "viewers_now").to_pylist()
     viewers = {row["channel"]: row["viewers"] for row in rows}
     assert viewers == {name: count for name in audience.names if (count := audience.num_viewers(name))}
-    assert viewers
-    written = {name.name for name in (folder / "tables").iterdir()}
+    written = {path.name for path in (folder / engine).iterdir()}
     assert {"bronze", "silver", "quarantine", "intervals", "viewers_by_minute", "windows", "changes"} <= written
