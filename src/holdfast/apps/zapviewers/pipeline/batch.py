@@ -12,6 +12,8 @@ from holdfast.apps.zapviewers.pipeline.moments import MINUTE_S
 from holdfast.apps.zapviewers.pipeline.silver import quarantine, zap_events
 from holdfast.apps.zapviewers.pipeline.tables import Tables
 
+DAY_MINUTES = 24 * 60
+
 
 def run_batch(events: DataFrame, tables: Tables) -> None:
     """All tables, in place of what was there. `events` has (position, published_at, payload)."""
@@ -32,13 +34,20 @@ def stages(events: DataFrame, tables: Tables) -> Iterator[tuple[str, Callable[[]
 
 
 def gold_stages(spark: SparkSession, tables: Tables) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The stages that are the same for tables that a stream has written."""
+    """The stages that are the same for tables that a stream has written.
+
+    Their tables are small, and a file each: by `repartition`, since `coalesce` leaves the work before it to one task.
+    """
 
     def by_minute() -> None:
         steps = gold.viewer_steps(tables.read(spark, "intervals"), MINUTE_S).cache()
-        tables.write("viewers_by_minute", gold.viewers_by_minute(steps).coalesce(1))
+        tables.write("viewers_by_minute", gold.viewers_by_minute(steps).repartition(1))
         steps.unpersist()
 
     yield "viewers_by_minute", by_minute
-    yield "windows", lambda: tables.write("windows", gold.windows(tables.read(spark, "intervals")).coalesce(1))
-    yield "changes", lambda: tables.write("changes", gold.changes(tables.read(spark, "silver")).coalesce(1))
+    yield "windows", lambda: tables.write("windows", gold.windows(tables.read(spark, "intervals")).repartition(1))
+    yield (
+        "days",
+        lambda: tables.write("days", gold.windows(tables.read(spark, "intervals"), DAY_MINUTES).repartition(1)),
+    )
+    yield "changes", lambda: tables.write("changes", gold.changes(tables.read(spark, "silver")).repartition(1))

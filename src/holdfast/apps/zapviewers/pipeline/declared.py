@@ -22,9 +22,9 @@ from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph, star
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.apps.zapviewers.pipeline import bronze, gold, silver
+from holdfast.apps.zapviewers.pipeline.batch import DAY_MINUTES
 from holdfast.errors import PipelineError
 
-DAY_MINUTES = 24 * 60
 CHECKPOINTS = "checkpoints"
 METASTORE = "metastore"
 # Where Spark puts how far the stream into bronze is, below the checkpoints.

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from holdfast import __version__, blocking
-from holdfast.apps.zapviewers.pipeline import declared, gold
+from holdfast.apps.zapviewers.pipeline import declared
 from holdfast.apps.zapviewers.pipeline.batch import run_batch
 from holdfast.apps.zapviewers.pipeline.facts import Facts, read_facts, write_facts
 from holdfast.apps.zapviewers.pipeline.streaming import start_stream, write_gold
@@ -103,7 +103,6 @@ def _in_batch(known: Facts, folder: Path, spark: SparkSession, to: int) -> Facts
     tables = Tables(folder)
     source = spark.read.format("holdfast").schema(EVENTS).options(**_options(known.url), to=str(to))
     run_batch(source.load(), tables)
-    _write_days(spark, tables)
     return _counted(known, to, lambda name: tables.read(spark, name))
 
 
@@ -114,7 +113,6 @@ def _as_stream(known: Facts, folder: Path, spark: SparkSession, tell: Tell) -> F
     query.awaitTermination()
     tell("the stream has taken all that the log holds")
     write_gold(spark, tables)
-    _write_days(spark, tables)
     return _counted(known, reached(tables.path(CHECKPOINT)), lambda name: tables.read(spark, name))
 
 
@@ -144,11 +142,6 @@ def _options(url: str) -> dict[str, str]:
     # Events are few and large, with 200 lines each: a few of them are worth a task already.
     tasks = str(os.cpu_count() or 1)
     return {"url": url, "filter": f"topic = '{ZAP}'", "from": "earliest", "partitions": tasks}
-
-
-def _write_days(spark: SparkSession, tables: Tables) -> None:
-    days = gold.windows(tables.read(spark, "intervals"), declared.DAY_MINUTES)
-    days.coalesce(1).write.mode("overwrite").parquet(str(tables.path("days")))
 
 
 def _counted(known: Facts, last: int, table: Callable[[str], DataFrame]) -> Facts:

@@ -1,6 +1,6 @@
 """The tables of a pipeline: what they are called, what is in them, and where they lie below a folder, as Parquet.
 
-    DIR/pipeline.json          which log they were made from, up to where, when, and by what
+    DIR/pipeline.json          which log they were made from, up to where, when, and by what: see `facts`
     DIR/bronze, silver, …      a table each. A stream writes it in pieces, batch=0, batch=1, …
     DIR/progress               a stream's: a file for every micro-batch whose pieces are whole
     DIR/checkpoint             a stream's: Spark's own
@@ -34,26 +34,17 @@ SCHEMAS: Final[Mapping[str, str]] = {
         "window_start TIMESTAMP_NTZ, window_end TIMESTAMP_NTZ, channel STRING, seconds BIGINT, average_viewers DOUBLE, "
         "reach BIGINT, share DOUBLE, rank INT"
     ),
+    "days": (
+        "window_start TIMESTAMP_NTZ, window_end TIMESTAMP_NTZ, channel STRING, seconds BIGINT, average_viewers DOUBLE, "
+        "reach BIGINT, share DOUBLE, rank INT"
+    ),
     "changes": "from_channel STRING, to_channel STRING, zaps BIGINT",
     "viewers_now": "channel STRING, viewers BIGINT",
     # What a stream knows of every box after a micro-batch: see `streaming`.
     "boxes": "box STRING, channel STRING, watching BOOLEAN, began TIMESTAMP_NTZ, position BIGINT, line INT",
 }
-RECORD = "pipeline.json"
 PROGRESS = "progress"
 CHECKPOINT = "checkpoint"
-
-
-class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """Where tables come from."""
-
-    url: str
-    log: str
-    first: int  # position
-    last: int
-    lines: int
-    when: str  # ISO, in UTC
-    versions: dict[str, str]
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +85,6 @@ class Tables:
         """Drops all tables, and where a stream was."""
         for name in (*SCHEMAS, PROGRESS, CHECKPOINT):
             self.drop(name)
-        (self.folder / RECORD).unlink(missing_ok=True)
 
     def write_progress(self, progress: Progress) -> None:
         """Says that the pieces of a micro-batch are whole."""
@@ -111,13 +101,6 @@ class Tables:
         if last is None:
             return None
         return msgspec.json.decode((self.path(PROGRESS) / f"{last}.json").read_bytes(), type=Progress)
-
-    def write_record(self, record: Record) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / RECORD).write_bytes(msgspec.json.format(msgspec.json.encode(record)) + b"\n")
-
-    def read_record(self) -> Record:
-        return msgspec.json.decode((self.folder / RECORD).read_bytes(), type=Record)
 
 
 SCHEMAS_COLUMNS: Final[Mapping[str, list[str]]] = {
