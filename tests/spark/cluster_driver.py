@@ -1,8 +1,9 @@
 """What a user runs against a cluster, in a process of its own: reads, streams with the sink, makes the tables.
 
-    python -m tests.spark.cluster_driver MASTER URL FOLDER [ARCHIVE]
+    python -m tests.spark.cluster_driver MASTER URL METRICS FOLDER [ARCHIVE]
 
-Prints one JSON object about what was seen. An executor is killed by kill -9 in the middle of the stream.
+Prints one JSON object about what was seen. An executor is killed by kill -9 in the middle of the stream, when the
+broker has some of what it stages.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import json
 import os
 import signal
 import sys
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +26,9 @@ from holdfast.apps.zapviewers.pipeline.running import BATCH, STREAMING, run
 from holdfast.spark import make_session
 
 PARTITIONS = "2"
-KILLED_AT = 13_000  # in the second of the two ranges of the first micro-batch
+EVENTS_PER_BATCH = 14_000
+KILLED_AT = 18_000  # in the second micro-batch, which is one task: all that is staged then is of that
+STAGED_S_MAX = 60.0
 
 
 def session(master: str, archive: str | None, folder: Path) -> SparkSession:
@@ -62,31 +67,38 @@ def where_it_runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     yield pa.RecordBatch.from_arrays([pa.array([value]) for value in found], ["python", "file", "engine", "rows"])
 
 
-def killing_once(marker: str) -> Any:
+def killing_once(marker: str, metrics: str) -> Any:
     """Hands on what it gets; the first to meet one number kills the executor that it works for."""
 
     def hand_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            if KILLED_AT in batch.column("number").to_pylist():
-                try:
-                    os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
-                except FileExistsError:
-                    pass
-                else:
-                    daemon = Path(f"/proc/{os.getppid()}/stat").read_text()
-                    os.kill(int(daemon.rpartition(")")[2].split()[1]), signal.SIGKILL)
+            if KILLED_AT in batch.column("number").to_pylist() and not os.path.exists(marker):
+                until = time.monotonic() + STAGED_S_MAX
+                while not staged_bytes(metrics):
+                    assert time.monotonic() < until, "nothing was staged of what was handed on"
+                    time.sleep(0.05)
+                Path(marker).touch()
+                daemon = Path(f"/proc/{os.getppid()}/stat").read_text()
+                os.kill(int(daemon.rpartition(")")[2].split()[1]), signal.SIGKILL)
             yield batch
 
     return hand_on
 
 
-def stream(spark: SparkSession, url: str, folder: Path) -> list[int]:
+def staged_bytes(metrics: str) -> int:
+    with urllib.request.urlopen(metrics, timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    return sum(int(float(line.rpartition(" ")[2])) for line in lines if line.startswith("holdfast_staged_bytes"))
+
+
+def stream(spark: SparkSession, url: str, metrics: str, folder: Path) -> list[int]:
     """Numbers from topic `in` to topic `out`, through the death of an executor. The sizes of its micro-batches."""
     source = spark.readStream.format("holdfast").schema("number BIGINT").option("from", "earliest")
-    options = {"filter": "topic = 'in'", "partitions": PARTITIONS, "max_events_per_batch": "14000"}
-    numbers = source.options(url=url, **options).load()
+    options = {"filter": "topic = 'in'", "partitions": PARTITIONS, "max_events_per_batch": str(EVENTS_PER_BATCH)}
+    # Wide, so that no buffer on the way keeps a whole batch of rows.
+    rows = source.options(url=url, **options).load().withColumn("filler", F.lit("x" * 200))
     query = (
-        numbers.mapInArrow(killing_once(str(folder / "killed")), "number BIGINT")
+        rows.mapInArrow(killing_once(str(folder / "killed"), metrics), "number BIGINT, filler STRING")
         .writeStream.format("holdfast")
         .options(url=url, topic="out", checkpointLocation=str(folder / "checkpoint"))
         .trigger(availableNow=True)
@@ -105,14 +117,14 @@ def tasks_of_executors(spark: SparkSession) -> dict[str, int]:
 
 
 def main() -> None:
-    master, url, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
-    spark = session(master, sys.argv[4] if len(sys.argv) > 4 else None, folder)
+    master, url, metrics, folder = *sys.argv[1:4], Path(sys.argv[4])
+    spark = session(master, sys.argv[5] if len(sys.argv) > 5 else None, folder)
     read = batch(spark, url)
     counted = read.agg(F.count("number"), F.sum("number"), F.count("_rejected")).first()
     assert counted is not None
     places = read.mapInArrow(where_it_runs, "python STRING, file STRING, engine STRING, rows BIGINT").collect()
     read_tasks = tasks_of_executors(spark)
-    micro_batches = stream(spark, url, folder)
+    micro_batches = stream(spark, url, metrics, folder)
     for engine in (BATCH, STREAMING):
         run(url, folder / engine, engine, spark=spark)
     seen = {

@@ -16,8 +16,9 @@ class DurableBroker(BrokerProcess):
     """One that tells what it measures."""
 
     def __init__(self, folder: Path, rest: str = "", port: int | None = None) -> None:
-        self._metrics = free_port()
-        options = ("--metrics", f"127.0.0.1:{self._metrics}")
+        address = f"127.0.0.1:{free_port()}"
+        self.metrics = f"http://{address}/metrics"
+        options = ("--metrics", address)
         super().__init__(folder, port, entry=f'data = "{folder}/data"\n', rest=rest, options=options)
 
     def __enter__(self) -> Self:
@@ -25,7 +26,7 @@ class DurableBroker(BrokerProcess):
         return self
 
     def staged_bytes(self) -> int:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(self.metrics, timeout=10) as answer:
             lines = answer.read().decode().splitlines()
         found = [line for line in lines if line.startswith("holdfast_staged_bytes")]
         return int(float(found[0].rsplit(" ", 1)[1]))

@@ -55,9 +55,9 @@ def drive(
         # With an archive, a session sees to that by itself.
         del environment["PYSPARK_PYTHON"]
         environment["PATH"] = os.environ["PATH"]
-    command = [sys.executable, "-m", "tests.spark.cluster_driver", cluster.master, broker.url, str(folder)]
+    arguments = [cluster.master, broker.url, broker.metrics, str(folder), *map(str, archive)]
     return subprocess.run(
-        [*command, *map(str, archive)],
+        [sys.executable, "-m", "tests.spark.cluster_driver", *arguments],
         cwd=ROOT,
         env=environment,
         capture_output=True,
