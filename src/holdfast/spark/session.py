@@ -87,6 +87,8 @@ def _settings(master: str, memory: str) -> dict[str, str]:
         "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # What is cached here is used at once, a few times: to compress it costs more than it saves.
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
         # Event times of boxes carry no zone; all others are in UTC. Nothing may depend on where a driver stands.
         "spark.sql.session.timeZone": "UTC",
     }
