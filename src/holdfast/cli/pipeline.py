@@ -12,6 +12,7 @@ from holdfast.cli.where import url_of
 from holdfast.cli.zap_options import read_whole
 
 SHOWN = 20  # differences
+EVERY_S_MAX = 86_400
 EXAMPLES = """\
 examples:
   holdfast pipeline run zapviewers zap.toml --tables var/tables          a log into tables, as far as it goes
@@ -40,9 +41,22 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="declared and streaming go on where they were; batch makes all tables anew (default declared)",
     )
     parser.add_argument("--to", type=read_whole, metavar="POSITION", help="the last one to take; for batch alone")
+    parser.add_argument(
+        "--every", type=_read_seconds, metavar="SECONDS", help="for streaming: go on until interrupted, so often"
+    )
     parser.add_argument("--memory", default="2g", metavar="SIZE", help="for Java (default 2g)")
     parser.add_argument("--synthetic", action="store_true", help="say in the report that the log is made up")
     parser.set_defaults(run=_run)
+
+
+def _read_seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= EVERY_S_MAX:
+        raise argparse.ArgumentTypeError(f"seconds from 0 to {EVERY_S_MAX:,}, not {text!r}")
+    return seconds
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -58,6 +72,7 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.tables,
         arguments.engine,
         to=arguments.to,
+        every_s=arguments.every,
         memory=arguments.memory,
         synthetic=arguments.synthetic,
         tell=lambda text: print(text, file=sys.stderr, flush=True),

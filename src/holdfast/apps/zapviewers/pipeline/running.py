@@ -21,6 +21,7 @@ from pyspark import __version__ as spark_version
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.query import StreamingQuery
 
 from holdfast import __version__, blocking
 from holdfast.apps.zapviewers.pipeline import declared
@@ -39,6 +40,7 @@ ENGINES = (BATCH, STREAMING, DECLARED)
 EVENTS = "position BIGINT, published_at TIMESTAMP, payload BINARY"
 # Of a stream: half a million lines or so, which a laptop's memory holds.
 EVENTS_PER_BATCH = 2500
+LOOK_EVERY_S = 1
 NAME = "zapviewers"
 
 Tell = Callable[[str], None]
@@ -50,6 +52,7 @@ def run(
     engine: str,
     *,
     to: int | None = None,
+    every_s: float | None = None,
     memory: str = "2g",
     synthetic: bool = False,
     tell: Tell = lambda _: None,
@@ -57,8 +60,11 @@ def run(
 ) -> Facts:
     """Brings the tables below a folder up to the end of a log, or up to position `to`, and says how far they are.
 
-    In `spark`, or else in a session of its own; what is declared always runs in one of its own.
+    With `every_s`, a stream goes on until it is interrupted, with a micro-batch so often. In `spark`, or else in a
+    session of its own; what is declared always runs in one of its own.
     """
+    if every_s is not None and engine != STREAMING:
+        raise PipelineError(f"to go on with what comes is for the engine {STREAMING!r}, not for {engine!r}")
     if to is not None and engine != BATCH:
         raise PipelineError(
             f"the engine {engine!r} takes all that the log holds, and goes on from there the next time: a last "
@@ -92,7 +98,7 @@ def run(
                     if engine == BATCH:
                         facts = _in_batch(known, folder, session, to or head.number)
                     else:
-                        facts = _as_stream(known, folder, session, tell)
+                        facts = _as_stream(known, folder, session, tell, every_s)
         except PySparkException as problem:
             raise PipelineError(f"Spark gave up: {_brief(problem)}") from problem
         write_facts(folder, facts)
@@ -101,26 +107,49 @@ def run(
 
 def _in_batch(known: Facts, folder: Path, spark: SparkSession, to: int) -> Facts:
     tables = Tables(folder)
-    source = spark.read.format("holdfast").schema(EVENTS).options(**_options(known.url), to=str(to))
+    source = spark.read.format("holdfast").schema(EVENTS).options(**source_options(known.url), to=str(to))
     run_batch(source.load(), tables)
     return _counted(known, to, lambda name: tables.read(spark, name))
 
 
-def _as_stream(known: Facts, folder: Path, spark: SparkSession, tell: Tell) -> Facts:
+def _as_stream(known: Facts, folder: Path, spark: SparkSession, tell: Tell, every_s: float | None) -> Facts:
     tables = Tables(folder)
-    source = spark.readStream.format("holdfast").schema(EVENTS).options(**_options(known.url))
-    query = start_stream(source.option("max_events_per_batch", str(EVENTS_PER_BATCH)).load(), tables)
-    query.awaitTermination()
-    tell("the stream has taken all that the log holds")
+    source = spark.readStream.format("holdfast").schema(EVENTS).options(**source_options(known.url))
+    events = source.option("max_events_per_batch", str(EVENTS_PER_BATCH)).load()
+    if every_s is None:
+        start_stream(events, tables).awaitTermination()
+        tell("the stream has taken all that the log holds")
+    else:
+        _follow(start_stream(events, tables, f"{every_s:g} seconds"), tables, tell)
     write_gold(spark, tables)
     return _counted(known, reached(tables.path(CHECKPOINT)), lambda name: tables.read(spark, name))
+
+
+def _follow(query: StreamingQuery, tables: Tables, tell: Tell) -> None:
+    """Until someone interrupts: says how far each micro-batch came, and how many positions are waiting."""
+    told = -1
+    try:
+        while not query.awaitTermination(LOOK_EVERY_S):
+            last, now = tables.last_progress(), query.lastProgress
+            if last is None or now is None or last.batch == told:
+                continue
+            told, source = last.batch, now["sources"][0]
+            waiting = source["latestOffset"]["next"] - source["endOffset"]["next"] if source["latestOffset"] else 0
+            tell(
+                f"position {last.last:,}, {waiting:,} behind; {last.lines:,} lines, {last.malformed:,} malformed, "
+                f"{last.late:,} late; {now['durationMs']['triggerExecution'] / 1000:.1f} s"
+            )
+    except KeyboardInterrupt:
+        tell("interrupted: the other tables are made from what came so far")
+    finally:
+        query.stop()
 
 
 def _as_declared(known: Facts, folder: Path, memory: str, tell: Tell) -> Facts:
     with connected(NAME, memory=memory, settings=declared.settings_for(folder)) as spark:
 
         def events() -> DataFrame:
-            return spark.readStream.format("holdfast").schema(EVENTS).options(**_options(known.url)).load()
+            return spark.readStream.format("holdfast").schema(EVENTS).options(**source_options(known.url)).load()
 
         for message in declared.run_declared(spark, events, folder):
             if "COMPLETED" in message or "FAILED" in message:
@@ -138,7 +167,7 @@ def reached(checkpoint: Path) -> int:
     return int(offset["next"]) - 1
 
 
-def _options(url: str) -> dict[str, str]:
+def source_options(url: str) -> dict[str, str]:
     # Events are few and large, with 200 lines each: a few of them are worth a task already.
     tasks = str(os.cpu_count() or 1)
     return {"url": url, "filter": f"topic = '{ZAP}'", "from": "earliest", "partitions": tasks}

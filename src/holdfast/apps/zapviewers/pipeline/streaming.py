@@ -89,7 +89,7 @@ def take(events: DataFrame, number: int, tables: Tables) -> Progress:
 
 def write_gold(spark: SparkSession, tables: Tables) -> None:
     """Adds the intervals that go on, and makes the tables that are made from whole tables."""
-    last = tables.progress_before(1 << 62)
+    last = tables.last_progress()
     if last is None:
         raise PipelineError(f"{tables.folder} holds nothing that a stream has written: run one first.")
     tables.write("intervals", open_intervals(tables.read(spark, "boxes", last.batch)), OPEN)

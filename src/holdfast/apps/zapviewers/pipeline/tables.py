@@ -94,10 +94,14 @@ class Tables:
         new.write_bytes(msgspec.json.encode(progress))
         new.replace(folder / f"{progress.batch}.json")
 
-    def progress_before(self, batch: int) -> Progress | None:
+    def last_progress(self) -> Progress | None:
+        """What the last micro-batch of all has left."""
+        return self.progress_before(None)
+
+    def progress_before(self, batch: int | None) -> Progress | None:
         """What the last micro-batch before one has left, if there was any."""
         numbers = [int(found.stem) for found in self.path(PROGRESS).glob("*.json")]
-        last = max((number for number in numbers if number < batch), default=None)
+        last = max((number for number in numbers if batch is None or number < batch), default=None)
         if last is None:
             return None
         return msgspec.json.decode((self.path(PROGRESS) / f"{last}.json").read_bytes(), type=Progress)
