@@ -58,6 +58,12 @@ def test_a_batch_reads_the_log_whole_or_in_part(spark: SparkSession, broker: Bro
     assert [tuple(row) for row in generic.collect()] == [("stock", 0), ("stock", 1), ("stock", 2)]
 
 
+def test_a_batch_of_nothing_has_no_rows(spark: SparkSession, broker: BrokerProcess) -> None:
+    assert batch(spark, broker).collect() == []
+    publish(broker.url, 2)
+    assert batch(spark, broker, **{"from": "3"}).collect() == []
+
+
 def test_an_event_that_does_not_fit_is_a_row_with_the_reason(spark: SparkSession, broker: BrokerProcess) -> None:
     publish(broker.url, 2)
     with blocking.connect(broker.url) as bus:
@@ -74,6 +80,7 @@ def test_an_event_that_does_not_fit_is_a_row_with_the_reason(spark: SparkSession
     ("options", "problem"),
     [
         ({"to": "9"}, "the log ends at position 2, before option 'to', 9"),
+        ({"from": "4"}, "the log ends at position 2, before option 'from', 4"),
         ({"from": "new"}, "it can't begin with 'new'"),
         ({"colour": "red"}, "there is no option 'colour'"),
     ],

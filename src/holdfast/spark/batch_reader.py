@@ -37,7 +37,9 @@ class HoldfastBatchReader(DataSourceReader):
             raise PositionAhead(f"the log ends at position {head.number}, before option 'to', {options.to}")
         if start < tail.number:
             raise gone(PositionGone(f"the log begins at position {tail.number}", tail.number), start)
-        return partitions_of(head.log, start, options.to or head.number, options.partitions)
+        # Spark makes a partition of its own of none at all.
+        nothing = [PositionRange(head.log, 1, 0)]
+        return partitions_of(head.log, start, options.to or head.number, options.partitions) or nothing
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, PositionRange)

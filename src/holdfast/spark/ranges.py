@@ -48,6 +48,8 @@ def partitions_of(log_id: str, start: int, end: int, count: int | None) -> list[
 
 def read_range(options: SourceOptions, layout: Layout, part: PositionRange) -> Iterator[pa.RecordBatch]:
     """The events of a range that match, as record batches. PositionGone if a part of it is not there any more."""
+    if part.start > part.end:
+        return
     columns = EventColumns(layout)
     with closing(open_bus(options.url, options.wait_s)) as bus:
         sent = 0
