@@ -6,15 +6,19 @@ import fcntl
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
+from holdfast.apps.zapviewers.pipeline import running
 from holdfast.apps.zapviewers.pipeline.facts import Facts, write_facts
 from holdfast.apps.zapviewers.pipeline.report.figures import read_figures
 from holdfast.apps.zapviewers.pipeline.running import reached, run
+from holdfast.apps.zapviewers.pipeline.tables import Progress, Tables
 from holdfast.cli.main import main
 from holdfast.errors import PipelineError
 from tests.runtime.broker_process import BrokerProcess
@@ -23,8 +27,8 @@ from tests.spark.zap_runs import assert_counts, counted, counting_broker, halves
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
-    with counting_broker(tmp_path) as running:
-        yield running
+    with counting_broker(tmp_path) as counting:
+        yield counting
 
 
 def test_batch_and_stream_count_as_the_brokers_do(
@@ -119,3 +123,48 @@ def test_position_that_was_reached_is_the_last_committed_one(tmp_path: Path) -> 
     assert reached(tmp_path) == 100
     with pytest.raises(PipelineError, match="nothing was committed here"):
         reached(tmp_path / "commits")
+
+
+class FakeQuery:
+    """A query that is looked at three times, and then interrupted."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.looks = 0
+        self.was_stopped = False
+        self._tables = tables
+
+    def awaitTermination(self, timeout: float) -> bool:  # noqa: N802 - Spark's name
+        self.looks += 1
+        if self.looks == 4:
+            raise KeyboardInterrupt
+        if self.looks < 3:
+            number = self.looks
+            progress = Progress(batch=number, last=number, lines=10 * number, malformed=1, late=0, watermark=None)
+            self._tables.write_progress(progress)
+        return False
+
+    @property
+    def lastProgress(self) -> dict[str, Any]:  # noqa: N802
+        source = {"latestOffset": {"log": "l", "next": 9}, "endOffset": {"log": "l", "next": self.looks + 1}}
+        return {"sources": [source], "durationMs": {"triggerExecution": 1500}}
+
+    def stop(self) -> None:
+        self.was_stopped = True
+
+
+def test_a_stream_that_goes_on_says_how_far_it_is_until_it_is_interrupted(tmp_path: Path) -> None:
+    said: list[str] = []
+    tables = Tables(tmp_path)
+    query = FakeQuery(tables)
+    running._follow(cast(StreamingQuery, query), tables, said.append)
+    assert said == [
+        "position 1, 7 behind; 10 lines, 1 malformed, 0 late; 1.5 s",
+        "position 2, 6 behind; 20 lines, 1 malformed, 0 late; 1.5 s",
+        "interrupted: the other tables are made from what came so far",
+    ]
+    assert query.was_stopped
+
+
+def test_only_a_stream_goes_on(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="to go on with what comes is for the engine 'streaming', not for 'batch'"):
+        running.run("holdfast://127.0.0.1:1", tmp_path, running.BATCH, every_s=5)
