@@ -186,10 +186,13 @@ def test_an_interrupted_publish_says_what_was_acknowledged(
         "1h",
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as publishing:
-        while lines() == before:
-            assert publishing.poll() is None
-        publishing.send_signal(signal.SIGINT)
-        shown, _ = publishing.communicate(timeout=60)
+        try:
+            while lines() == before:
+                assert publishing.poll() is None
+            publishing.send_signal(signal.SIGINT)
+            shown, _ = publishing.communicate(timeout=60)
+        finally:
+            publishing.kill()  # or a failure would be waited for, for an hour
     assert publishing.returncode == INTERRUPTED
     assert re.match(r"\d+ publications with [\d,]+ lines acknowledged", shown)
 
