@@ -74,6 +74,12 @@ def test_table_that_is_made_before_its_source_stops_the_run() -> None:
         list(in_order(early, SOURCES))
 
 
+def test_completion_that_is_told_late_does_no_harm() -> None:
+    done = next(place for place, message in enumerate(GOOD) if "silver" in message and "COMPLETED" in message)
+    late = [*GOOD[:done], GOOD[done + 1], GOOD[done], *GOOD[done + 2 :]]
+    assert list(in_order(late, SOURCES)) == late
+
+
 def test_run_that_ends_without_a_table_is_no_run() -> None:
     with pytest.raises(PipelineError, match="the run ended without intervals"):
         list(in_order([message for message in GOOD if "intervals" not in message], SOURCES))

@@ -101,15 +101,19 @@ def in_order(messages: Iterable[str], sources: Mapping[str, set[str]]) -> Iterat
     """The messages of a run, if every table was made after those that it is made from; else PipelineError.
 
     Spark finds out by itself what is made from what, and misses a table that a query has looked up too early. What is
-    made from it is then made from what the last run left, and nobody would know.
+    made from it is then made from what the last run left, and nobody would know. Such a table is begun with the first
+    ones, when those that it is made from wait themselves. That they are completed can't be asked for at that moment:
+    Spark may tell it a little later than it begins what waited for it.
     """
+    begun: set[str] = set()
     completed: set[str] = set()
     for message in messages:
         found = _FLOW.fullmatch(message)
         if found is not None and found["state"] == "COMPLETED":
             completed.add(found["table"])
         elif found is not None and found["state"] == "STARTING":
-            too_late = sources.get(found["table"], set()) - completed
+            begun.add(found["table"])
+            too_late = sources.get(found["table"], set()) - begun
             if too_late:
                 raise PipelineError(
                     f"Spark makes {found['table']} before {', '.join(sorted(too_late))}, which it is made from: its "
