@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast.apps.zapviewers.pipeline import gold
 from holdfast.apps.zapviewers.pipeline.batch import run_batch
 from holdfast.apps.zapviewers.pipeline.bronze import raw_lines
-from holdfast.apps.zapviewers.pipeline.silver import parsed, zap_events
+from holdfast.apps.zapviewers.pipeline.silver import quarantine, zap_events
 from holdfast.apps.zapviewers.pipeline.tables import SCHEMAS, Tables
 from tests.spark import zap_reference as reference
 from tests.spark.zap_samples import after, events, mixed_payloads, viewers_of
@@ -90,7 +90,7 @@ def test_viewers_now_and_totals_are_the_brokers_own(sample: Sample) -> None:
     viewers = {row.channel: row.viewers for row in now.collect()}
     assert viewers == viewers_of(audience)
     assert [(row.channel, row.viewers) for row in gold.ranked(now, 5).collect()] == audience.compute_top_list(5)
-    counts = gold.totals(parsed(sample.spark_lines)).collect()
+    counts = gold.totals(sample.spark_lines, quarantine(sample.spark_lines), sample.spark_events).collect()
     assert [tuple(row) for row in counts] == [(audience.lines, audience.malformed, audience.boxes, audience.watching)]
 
 

@@ -20,16 +20,14 @@ import msgspec
 from pyspark import __version__ as spark_version
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from holdfast import __version__, blocking
-from holdfast.apps.zapviewers.pipeline import declared
+from holdfast.apps.zapviewers.pipeline import declared, gold
 from holdfast.apps.zapviewers.pipeline.batch import run_batch
 from holdfast.apps.zapviewers.pipeline.facts import Facts, read_facts, write_facts
 from holdfast.apps.zapviewers.pipeline.streaming import start_stream, write_gold
 from holdfast.apps.zapviewers.pipeline.tables import CHECKPOINT, Tables
-from holdfast.apps.zapviewers.pipeline.viewers import box_states
 from holdfast.apps.zapviewers.viewership import ZAP
 from holdfast.errors import PipelineError
 from holdfast.spark import make_session
@@ -175,12 +173,8 @@ def source_options(url: str) -> dict[str, str]:
 
 def _counted(known: Facts, last: int, table: Callable[[str], DataFrame]) -> Facts:
     """The facts with the numbers that brokers count, too."""
-    lines = table("bronze").agg(F.count("*").alias("lines"))
-    malformed = table("quarantine").agg(F.count("*").alias("malformed"))
-    states = box_states(table("silver"))
-    boxes = states.agg(F.count("*").alias("boxes"), F.count_if("watching").alias("watching"))
-    row = lines.join(malformed).join(boxes).select("lines", "malformed", "boxes", "watching").first()
-    assert row is not None, "each of them is one row"
+    row = gold.totals(table("bronze"), table("quarantine"), table("silver")).first()
+    assert row is not None, "it is one row"
     when = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
     return msgspec.structs.replace(known, last=last, when=when, **row.asDict())
 

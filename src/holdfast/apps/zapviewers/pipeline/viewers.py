@@ -130,10 +130,9 @@ def open_viewers(intervals: DataFrame) -> DataFrame:
     )
 
 
-def totals(parsed: DataFrame) -> DataFrame:
-    """(lines, malformed, boxes, watching), one row: as a broker counts them, from `silver.parsed`."""
-    counted = parsed.agg(F.count("*").alias("lines"), F.count("reason").alias("malformed"))
-    boxes = box_states(parsed.where(F.col("reason").isNull())).agg(
-        F.count("*").alias("boxes"), F.count_if("watching").alias("watching")
-    )
-    return counted.join(F.broadcast(boxes)).select("lines", "malformed", "boxes", "watching")
+def totals(lines: DataFrame, quarantine: DataFrame, zap_events: DataFrame) -> DataFrame:
+    """(lines, malformed, boxes, watching), one row: as a broker counts them, from the three tables."""
+    counted = lines.agg(F.count("*").alias("lines"))
+    malformed = quarantine.agg(F.count("*").alias("malformed"))
+    boxes = box_states(zap_events).agg(F.count("*").alias("boxes"), F.count_if("watching").alias("watching"))
+    return counted.join(malformed).join(boxes).select("lines", "malformed", "boxes", "watching")
