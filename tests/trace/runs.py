@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.trace.schema import (
+    Accepted,
     Acknowledged,
     Confirmed,
     Control,
@@ -14,6 +15,7 @@ from holdfast.trace.schema import (
     Published,
     QueueLength,
     Refused,
+    Routed,
     Row,
     Subscribed,
     TableSize,
@@ -67,6 +69,18 @@ EVERY_KIND: list[Row] = [
     QueueLength(t=20, node="b1", queue="b2", length=5),
     QueueLength(t=21, node="b1", queue="b2", length=5, limit=100, bytes=4096),
     Published(t=22, event="@a/1/1", publisher="@a", incarnation=1, sequence=1, derived=True),
+    Accepted(t=30, node="b1", events=["p/1/1", "p/1/2"]),
+    Routed(t=31, node="b1", table="subscriptions", entry="b2.1.7"),
+    Routed(
+        t=32,
+        node="b1",
+        table="advertisements",
+        entry="b2.1.8",
+        source="b2",
+        filter="topic = 't'",
+        owner="s/1/1",
+        present=False,
+    ),
 ]
 
 

@@ -76,6 +76,31 @@ class Refused(Row, frozen=True, kw_only=True, tag="refused"):
     reason: str
 
 
+class Accepted(Row, frozen=True, kw_only=True, tag="accepted"):
+    """A broker of a network took events in from their publisher: what its tables say now decides where they go."""
+
+    kind: ClassVar[str] = "accepted"
+    node: str
+    events: list[str]
+
+
+class Routed(Row, frozen=True, kw_only=True, tag="routed"):
+    """An entry of a routing table came or went.
+
+    `source` is the neighbour that told it; empty if it is of the node's own clients, and then `owner` is the id of the
+    subscription that it stands for. A node that crashes loses its tables, and says again what it still has.
+    """
+
+    kind: ClassVar[str] = "routed"
+    node: str
+    table: str  # "subscriptions" or "advertisements"
+    entry: str
+    source: str = ""
+    filter: str = ""
+    owner: str = ""
+    present: bool = True
+
+
 class Subscribed(Row, frozen=True, kw_only=True, tag="subscribed"):
     """A subscriber's application asked for a subscription."""
 
@@ -188,6 +213,8 @@ AnyRow: TypeAlias = (
     Published
     | Acknowledged
     | Refused
+    | Accepted
+    | Routed
     | Subscribed
     | Confirmed
     | Unsubscribed
