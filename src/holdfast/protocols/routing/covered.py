@@ -1,0 +1,131 @@
+"""What one neighbour is told of one table: everything that it should know, less what something broader says already.
+
+An entry that one already told covers is not told (D2-B3); an equal one counts as covered, and an entry is not compared
+with itself (D2-B3.1). When an entry that was told goes, exactly what it hid and nothing else tells is told in its
+place, and of that only the broadest (D2-B4, D2-B4.1). What was told stays told while it is wanted, also when something
+broader comes later.
+
+Changes are collected until they are taken, so that what comes and goes within a turn is never told at all.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast.kernel.node import require
+from holdfast.matching import FilterIndex
+from holdfast.model import Filter
+
+
+class Changes(NamedTuple):
+    """Entries to be told, with their filters, and those to be taken back."""
+
+    told: dict[str, Filter]
+    taken_back: dict[str, None]
+
+    def __bool__(self) -> bool:
+        return bool(self.told or self.taken_back)
+
+
+class Outlet:
+    """Entries by id. Ids are never used again for another filter."""
+
+    __slots__ = ("_covering", "_hidden_by", "_hides", "_told", "_told_now", "_untold_now", "wanted")
+
+    def __init__(self, covering: bool) -> None:
+        self._covering = covering
+        self.wanted: dict[str, Filter] = {}
+        self._told: FilterIndex[str] = FilterIndex()
+        self._hidden_by: dict[str, str] = {}
+        self._hides: dict[str, dict[str, None]] = {}
+        self._told_now: dict[str, Filter] = {}
+        self._untold_now: dict[str, None] = {}
+
+    def __len__(self) -> int:
+        """How many entries are told."""
+        return len(self._told)
+
+    @property
+    def hidden(self) -> int:
+        return len(self._hidden_by)
+
+    def told(self) -> dict[str, Filter]:
+        """All that the neighbour is told, with what it is about to be told."""
+        return dict(self._told.items())
+
+    def add(self, entry: str, filter: Filter) -> None:
+        if entry in self.wanted:
+            return
+        self.wanted[entry] = filter
+        above = self._told.covering(filter) if self._covering else []
+        if above:
+            self._hide(entry, above[0])
+        else:
+            self._tell(entry, filter)
+
+    def remove(self, entry: str) -> None:
+        if self.wanted.pop(entry, None) is None:
+            return
+        above = self._hidden_by.pop(entry, None)
+        if above is not None:
+            del self._hides[above][entry]
+            return
+        self._untell(entry)
+        hidden = list(self._hides.pop(entry, ()))
+        for one in hidden:
+            del self._hidden_by[one]
+        self._uncover(hidden)
+
+    def _uncover(self, entries: list[str]) -> None:
+        """What hid these is gone: tells the broadest of those that nothing else covers."""
+        broadest: dict[str, dict[str, None]] = {}  # entry → those that it covers
+        for entry in entries:
+            filter = self.wanted[entry]
+            above = self._told.covering(filter)
+            if above:
+                self._hide(entry, above[0])
+                continue
+            over = next((other for other in broadest if self.wanted[other].covers(filter)), None)
+            if over is not None:
+                broadest[over][entry] = None
+                continue
+            below = {entry: None}
+            for other in [other for other in broadest if filter.covers(self.wanted[other])]:
+                below |= broadest.pop(other)
+            broadest[entry] = below
+        for entry, below in broadest.items():
+            self._tell(entry, self.wanted[entry])
+            for other in below:
+                if other != entry:
+                    self._hide(other, entry)
+
+    def _hide(self, entry: str, above: str) -> None:
+        self._hidden_by[entry] = above
+        self._hides.setdefault(above, {})[entry] = None
+
+    def _tell(self, entry: str, filter: Filter) -> None:
+        self._told.add(entry, filter)
+        if entry in self._untold_now:
+            del self._untold_now[entry]  # the neighbour still has it
+        else:
+            self._told_now[entry] = filter
+
+    def _untell(self, entry: str) -> None:
+        self._told.remove(entry)
+        if self._told_now.pop(entry, None) is None:
+            self._untold_now[entry] = None
+
+    def take(self) -> Changes:
+        """What has changed since the last time."""
+        changes = Changes(self._told_now, self._untold_now)
+        self._told_now, self._untold_now = {}, {}
+        return changes
+
+    def check_invariants(self) -> None:
+        told = self.told()
+        require(told.keys() | self._hidden_by.keys() == self.wanted.keys(), "what is wanted is told or hidden")
+        require(not told.keys() & self._hidden_by.keys(), "what is told is not hidden")
+        for entry, above in self._hidden_by.items():
+            require(above in told, "what hides an entry is told", entry=entry, above=above)
+            require(told[above].covers(self.wanted[entry]), "what hides an entry covers it", entry=entry, above=above)
+            require(entry in self._hides[above], "who hides what is known", entry=entry, above=above)

@@ -1,0 +1,186 @@
+"""The tables of one broker, and what follows from them for its neighbours. No links, no time, no messages.
+
+Entries have a source: a neighbour in the tree, or the broker's own clients (`LOCAL`). Advertisements are told to every
+neighbour but their source (D0-A6); subscriptions to the sources of advertisements that they intersect, never back to
+their own; an advertisement that comes later pulls the subscriptions that are there (D0-B1, D0-B1.1). Without
+advertisements, subscriptions are told to every neighbour (D1-B1). Events go to the sources of matching subscriptions,
+once to each, never back (D1-B2). What is not told since something broader is, `Outlet` knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from holdfast.kernel.node import require
+from holdfast.matching import FilterIndex
+from holdfast.model import Filter
+from holdfast.model.event import Event
+from holdfast.protocols.routing.covered import Changes, Outlet
+
+LOCAL: Final = ""  # the source of what the broker's own clients want and offer
+SUBSCRIPTIONS: Final = "subscriptions"
+ADVERTISEMENTS: Final = "advertisements"
+
+# Filters are values: the same text is told by many neighbours, and parsed once.
+parse_filter = lru_cache(maxsize=16_384)(Filter)
+
+
+class TableChange(NamedTuple):
+    """An entry came or went, for traces and for the disk."""
+
+    table: str
+    entry: str
+    source: str
+    filter: Filter
+    present: bool
+
+
+class Table:
+    """Entries by source and id."""
+
+    __slots__ = ("by_source",)
+
+    def __init__(self, sources: Sequence[str]) -> None:
+        self.by_source: dict[str, dict[str, Filter]] = {source: {} for source in sources}
+
+    def __len__(self) -> int:
+        return sum(map(len, self.by_source.values()))
+
+
+class Router:
+    """One broker's place in the tree."""
+
+    def __init__(self, neighbours: Sequence[str], advertisements: bool = True, covering: bool = True) -> None:
+        self.neighbours = tuple(neighbours)
+        self._advertised = advertisements
+        sources = (LOCAL, *neighbours)
+        self.subscriptions = Table(sources)  # D0-A4: they route events
+        self.advertisements = Table(sources)  # D0-A3: they route subscriptions
+        self.wishes = {neighbour: Outlet(covering) for neighbour in neighbours}
+        self.offers = {neighbour: Outlet(covering) for neighbour in neighbours}
+        self._index: FilterIndex[tuple[str, str]] = FilterIndex()  # of subscriptions that neighbours told
+        self.changed: list[TableChange] = []  # since the last look
+
+    # ---------------------------------------------------------------------------------------------- subscriptions
+    def subscribe(self, source: str, entry: str, filter: Filter) -> None:
+        table = self.subscriptions.by_source[source]
+        if entry in table:
+            return
+        table[entry] = filter
+        self.changed.append(TableChange(SUBSCRIPTIONS, entry, source, filter, True))
+        if source != LOCAL:
+            self._index.add((source, entry), filter)
+        for neighbour, outlet in self.wishes.items():
+            if neighbour != source and self._leads_to(neighbour, filter):
+                outlet.add(entry, filter)
+
+    def unsubscribe(self, source: str, entry: str) -> None:
+        filter = self.subscriptions.by_source[source].pop(entry, None)
+        if filter is None:
+            return
+        self.changed.append(TableChange(SUBSCRIPTIONS, entry, source, filter, False))
+        if source != LOCAL:
+            self._index.remove((source, entry))
+        for neighbour, outlet in self.wishes.items():
+            if neighbour != source:
+                outlet.remove(entry)
+
+    def _leads_to(self, neighbour: str, filter: Filter) -> bool:
+        """Whether something that the filter may match is advertised on the other side of a neighbour."""
+        if not self._advertised:
+            return True
+        offers = self.advertisements.by_source[neighbour].values()
+        return any(offer.intersects(filter) for offer in offers)
+
+    # --------------------------------------------------------------------------------------------- advertisements
+    def advertise(self, source: str, entry: str, filter: Filter) -> None:
+        if not self._advertised:
+            return
+        table = self.advertisements.by_source[source]
+        if entry in table:
+            return
+        table[entry] = filter
+        self.changed.append(TableChange(ADVERTISEMENTS, entry, source, filter, True))
+        for neighbour, outlet in self.offers.items():
+            if neighbour != source:
+                outlet.add(entry, filter)
+        if source != LOCAL:
+            pulled = self.wishes[source]
+            for other, wanted in self._subscriptions_beside(source):
+                if other not in pulled.wanted and wanted.intersects(filter):
+                    pulled.add(other, wanted)
+
+    def unadvertise(self, source: str, entry: str) -> None:
+        if not self._advertised:
+            return
+        filter = self.advertisements.by_source[source].pop(entry, None)
+        if filter is None:
+            return
+        self.changed.append(TableChange(ADVERTISEMENTS, entry, source, filter, False))
+        for neighbour, outlet in self.offers.items():
+            if neighbour != source:
+                outlet.remove(entry)
+        if source != LOCAL:
+            left = self.wishes[source]
+            for other, wanted in list(left.wanted.items()):
+                if wanted.intersects(filter) and not self._leads_to(source, wanted):
+                    left.remove(other)
+
+    def _subscriptions_beside(self, source: str) -> list[tuple[str, Filter]]:
+        """All but those that the source told itself."""
+        return [
+            item for other, table in self.subscriptions.by_source.items() if other != source for item in table.items()
+        ]
+
+    # ------------------------------------------------------------------------------------------------- neighbours
+    def replace(self, source: str, offers: Mapping[str, Filter], wishes: Mapping[str, Filter]) -> None:
+        """The source has told everything: what it did not name it does not offer or want any more."""
+        self.merge(source, offers, wishes)
+        for entry in [entry for entry in self.advertisements.by_source[source] if entry not in offers]:
+            self.unadvertise(source, entry)
+        for entry in [entry for entry in self.subscriptions.by_source[source] if entry not in wishes]:
+            self.unsubscribe(source, entry)
+
+    def merge(self, source: str, offers: Mapping[str, Filter], wishes: Mapping[str, Filter]) -> None:
+        """The source has told something more."""
+        for entry, filter in offers.items():
+            self.advertise(source, entry, filter)
+        for entry, filter in wishes.items():
+            self.subscribe(source, entry, filter)
+
+    def take(self, neighbour: str) -> tuple[Changes, Changes]:
+        """What the neighbour is to be told now: offers and wishes."""
+        return self.offers[neighbour].take(), self.wishes[neighbour].take()
+
+    def take_changed(self) -> list[TableChange]:
+        changed, self.changed = self.changed, []
+        return changed
+
+    # ----------------------------------------------------------------------------------------------------- events
+    @property
+    def is_wanted(self) -> bool:
+        """Whether any neighbour wants anything."""
+        return len(self._index) > 0
+
+    def match(self, source: str, events: Sequence[Event]) -> dict[str, list[int]]:
+        """Which of the events go to which neighbours, by row; in order, once to each, never back."""
+        rows: dict[str, list[int]] = {}
+        if not len(self._index):
+            return rows
+        matched = self._index.match_batch([(event.attributes, event.topic) for event in events])
+        for row, entries in enumerate(matched):
+            for neighbour in dict.fromkeys([entry[0] for entry in entries]):
+                if neighbour != source:
+                    rows.setdefault(neighbour, []).append(row)
+        return rows
+
+    def check_invariants(self) -> None:
+        counted = sum(len(table) for source, table in self.subscriptions.by_source.items() if source != LOCAL)
+        require(len(self._index) == counted, "the index holds what neighbours told")
+        for neighbour in self.neighbours:
+            self.wishes[neighbour].check_invariants()
+            self.offers[neighbour].check_invariants()
+            beside = {entry for entry, filter in self._subscriptions_beside(neighbour)}
+            require(self.wishes[neighbour].wanted.keys() <= beside, "nothing is told back", neighbour=neighbour)

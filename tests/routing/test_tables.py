@@ -1,0 +1,272 @@
+"""Routing tables and covering over whole trees (D0-B1, D2-B3, D2-B4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.model import Filter
+from holdfast.model.event import Event
+from holdfast.model.values import Value
+from holdfast.protocols.routing.covered import Changes, Outlet
+from holdfast.protocols.routing.router import Router
+from holdfast.topology.overlay import Overlay
+from tests.routing.tables import Tree
+
+CHAIN = Overlay(("a", "b", "c"), (("a", "b"), ("b", "c")))
+TEXTS = (
+    "",
+    "price > 10",
+    "price > 20",
+    "price > 20 AND topic = 't'",
+    "price BETWEEN 15 AND 25",
+    "price < 15",
+    "topic = 't'",
+    "topic = 'u'",
+    "topic = 't' AND symbol = 'A'",
+    "symbol = 'A' OR price > 30",
+    "symbol LIKE 'A%'",
+    "NOT price > 20",
+)
+ATTRIBUTES: tuple[dict[str, Value], ...] = (
+    {"price": 12},
+    {"price": 22, "symbol": "A"},
+    {"price": 33},
+    {"symbol": "AB"},
+    {},
+)
+EVENTS = tuple(Event("p", 1, 1, topic, attributes) for topic in ("t", "u") for attributes in ATTRIBUTES)
+
+
+def event(topic: str = "", **attributes: Any) -> Event:
+    return Event("p", 1, 1, topic, attributes)
+
+
+def told(changes: Changes) -> tuple[list[str], list[str]]:
+    return list(changes.told), list(changes.taken_back)
+
+
+# ------------------------------------------------------------------------------------------------------------ covering
+def test_what_is_covered_is_not_told_and_an_equal_one_counts_as_covered() -> None:
+    """D2-B3, D2-B3.1"""
+    outlet = Outlet(covering=True)
+    outlet.add("broad", Filter("price > 10"))
+    outlet.add("narrow", Filter("price > 20"))
+    outlet.add("equal", Filter("10 < price"))
+    assert told(outlet.take()) == (["broad"], [])
+    assert (len(outlet), outlet.hidden) == (1, 2)
+
+
+def test_without_covering_everything_is_told() -> None:
+    outlet = Outlet(covering=False)
+    outlet.add("broad", Filter("price > 10"))
+    outlet.add("equal", Filter("price > 10"))
+    assert told(outlet.take()) == (["broad", "equal"], [])
+    outlet.remove("broad")
+    assert told(outlet.take()) == ([], ["broad"])
+
+
+def test_what_went_uncovers_exactly_what_it_hid_and_only_the_broadest_of_it() -> None:
+    """D2-B4, D2-B4.1"""
+    outlet = Outlet(covering=True)
+    outlet.add("early", Filter("price > 50"))  # told before the broad one came, and so not told again
+    outlet.add("broad", Filter("price > 10"))
+    outlet.add("other", Filter("topic = 't'"))
+    outlet.take()
+    for entry, text in (
+        ("narrowest", "price > 30 AND symbol = 'A'"),
+        ("middle", "price > 20"),
+        ("elsewhere", "price > 20 AND topic = 't'"),
+        ("twin", "20 < price"),
+        ("beyond", "price > 60"),
+    ):
+        outlet.add(entry, Filter(text))
+    assert not outlet.take()
+    outlet.remove("broad")
+    # One of the twins; `elsewhere` is covered by `other`, or by it; `beyond` by `early`.
+    assert told(outlet.take()) == (["middle"], ["broad"])
+    outlet.check_invariants()
+    outlet.remove("middle")
+    assert told(outlet.take()) == (["twin"], ["middle"])
+    outlet.remove("narrowest")
+    outlet.remove("beyond")
+    assert not outlet.take()
+
+
+def test_what_comes_and_goes_before_anyone_is_told_is_never_told() -> None:
+    outlet = Outlet(covering=True)
+    outlet.add("one", Filter("price > 10"))
+    outlet.remove("one")
+    assert not outlet.take()
+    outlet.add("one", Filter("price > 10"))
+    outlet.take()
+    outlet.remove("one")
+    outlet.add("one", Filter("price > 10"))
+    assert not outlet.take()
+
+
+# ------------------------------------------------------------------------------------------------------------- routing
+def test_a_subscription_follows_the_way_back_to_what_is_advertised() -> None:
+    """D0-B1, D0-A3, D0-A4, D0-A6"""
+    tree = Tree(Overlay(("a", "b", "c", "d"), (("a", "b"), ("b", "c"), ("b", "d"))))
+    tree.advertise("a", "offer", Filter("topic = 't' AND price > 0"))
+    tree.settle()
+    tree.subscribe("c", "wish", Filter("topic = 't'"))
+    tree.subscribe("c", "in vain", Filter("topic = 'u'"))
+    tree.settle()
+    tables = {name: list(router.subscriptions.by_source.items()) for name, router in tree.routers.items()}
+    entries = {name: [(source, list(table)) for source, table in found if table] for name, found in tables.items()}
+    assert entries == {"a": [("b", ["wish"])], "b": [("c", ["wish"])], "c": [("", ["wish", "in vain"])], "d": []}
+    assert tree.publish("a", event("t", price=1)) == (["wish"], [("a", "b"), ("b", "c")])
+
+
+def test_an_advertisement_that_comes_later_pulls_the_subscriptions_that_are_there() -> None:
+    """D0-B1.1"""
+    tree = Tree(CHAIN)
+    tree.subscribe("c", "wish", Filter("topic = 't'"))
+    tree.settle()
+    assert len(tree.routers["b"].subscriptions) == 0
+    tree.advertise("a", "offer", Filter("topic = 't'"))
+    tree.settle()
+    assert tree.publish("a", event("t"))[0] == ["wish"]
+    tree.unadvertise("a", "offer")
+    tree.settle()
+    assert len(tree.routers["a"].subscriptions) == len(tree.routers["b"].subscriptions) == 0
+    assert len(tree.routers["b"].advertisements) == len(tree.routers["c"].advertisements) == 0
+
+
+def test_a_subscription_stays_while_another_advertisement_leads_to_the_same_neighbour() -> None:
+    """D0-B1"""
+    tree = Tree(CHAIN)
+    tree.advertise("a", "one", Filter("topic = 't'"))
+    tree.advertise("a", "other", Filter("price > 10"))
+    tree.subscribe("c", "wish", Filter(""))
+    tree.settle()
+    tree.unadvertise("a", "one")
+    tree.settle()
+    assert tree.publish("a", event("u", price=11))[0] == ["wish"]
+
+
+def test_without_advertisements_subscriptions_go_everywhere() -> None:
+    """D1-B1"""
+    tree = Tree(CHAIN, advertisements=False)
+    tree.subscribe("c", "wish", Filter("topic = 't'"))
+    tree.settle()
+    assert [len(router.subscriptions) for router in tree.routers.values()] == [1, 1, 1]
+    assert tree.publish("a", event("t")) == (["wish"], [("a", "b"), ("b", "c")])
+
+
+def test_an_event_goes_once_to_each_neighbour_and_never_back() -> None:
+    """D1-B2, D0-C20"""
+    tree = Tree(CHAIN, advertisements=False, covering=False)
+    for number in range(3):
+        for broker in "abc":
+            tree.subscribe(broker, f"{broker}{number}", Filter("price > 1"))
+    tree.settle()
+    delivered, hops = tree.publish("b", event(price=2))
+    assert sorted(delivered) == sorted(f"{broker}{n}" for broker in "abc" for n in range(3))
+    assert sorted(hops) == [("b", "a"), ("b", "c")]
+
+
+# ------------------------------------------------------------------------------------------------------ any sequence
+def _trees() -> st.SearchStrategy[Overlay]:
+    def make(parents: list[int]) -> Overlay:
+        names = tuple(f"b{place}" for place in range(len(parents) + 1))
+        return Overlay(names, [(names[p % (n + 1)], names[n + 1]) for n, p in enumerate(parents)])
+
+    return st.lists(st.integers(0, 100), max_size=6).map(make)
+
+
+OPERATIONS = st.lists(
+    st.tuples(
+        st.sampled_from(("subscribe", "unsubscribe", "advertise", "unadvertise", "step", "step")),
+        st.integers(0, 100),
+        st.sampled_from(TEXTS),
+    ),
+    max_size=40,
+)
+
+
+def run(tree: Tree, overlay: Overlay, operations: list[tuple[str, int, str]], advertised: bool) -> None:
+    """After any sequence of operations, and some of their messages on the way, each client receives what brute force
+    over all filters says that it wants, and no router contradicts itself."""
+    wishes: dict[str, str] = {}
+    offers: dict[str, tuple[str, Filter]] = {}
+    for number, (what, place, text) in enumerate(operations):
+        broker = overlay.brokers[place % len(overlay.brokers)]
+        match what:
+            case "subscribe":
+                wishes[f"s{number}"] = broker
+                tree.subscribe(broker, f"s{number}", Filter(text))
+            case "unsubscribe" if wishes:
+                entry = list(wishes)[place % len(wishes)]
+                tree.unsubscribe(wishes.pop(entry), entry)
+            case "advertise":
+                offers[f"a{number}"] = (broker, Filter(text))
+                tree.advertise(broker, f"a{number}", Filter(text))
+            case "unadvertise" if offers:
+                entry = list(offers)[place % len(offers)]
+                tree.unadvertise(offers.pop(entry)[0], entry)
+            case "step" if tree.links:
+                tree.step()
+    tree.settle()
+    tree.check()
+    for broker in overlay.brokers:
+        offered = [filter for owner, filter in offers.values() if owner == broker]
+        for candidate in EVENTS:
+            if advertised and not any(f.matches(candidate.attributes, candidate.topic) for f in offered):
+                continue
+            wanted = [
+                entry
+                for local in tree.local.values()
+                for entry, filter in local.items()
+                if filter.matches(candidate.attributes, candidate.topic)
+            ]
+            delivered, _ = tree.publish(broker, candidate)
+            assert sorted(delivered) == sorted(wanted), (broker, candidate)
+
+
+@settings(max_examples=200, deadline=None)
+@given(overlay=_trees(), operations=OPERATIONS, advertised=st.booleans(), covering=st.booleans())
+def test_clients_receive_what_brute_force_says_after_any_sequence(
+    overlay: Overlay, operations: list[tuple[str, int, str]], advertised: bool, covering: bool
+) -> None:
+    """D2-B4.1, D0-B1"""
+    run(Tree(overlay, advertised, covering), overlay, operations, advertised)
+
+
+# ------------------------------------------------------------------------------------------------------------- mutants
+class _ForgetsToUncover(Outlet):
+    def _uncover(self, entries: list[str]) -> None:
+        for entry in entries:
+            del self.wanted[entry]
+
+
+class _DoesNotPull(Router):
+    def _subscriptions_beside(self, source: str) -> list[tuple[str, Filter]]:
+        return []
+
+
+class _ForwardsBack(Router):
+    def match(self, source: str, events: Any) -> dict[str, list[int]]:
+        return super().match("nobody", events)
+
+
+def _with_outlet(neighbours: Any, advertisements: bool, covering: bool) -> Router:
+    router = Router(neighbours, advertisements, covering)
+    router.wishes = {neighbour: _ForgetsToUncover(covering) for neighbour in router.neighbours}
+    return router
+
+
+@pytest.mark.parametrize("make", [_with_outlet, _DoesNotPull, _ForwardsBack])
+def test_mutants_are_caught(make: Any) -> None:
+    @settings(max_examples=300, deadline=None, derandomize=True, database=None)
+    @given(overlay=_trees(), operations=OPERATIONS, advertised=st.booleans())
+    def property(overlay: Overlay, operations: list[tuple[str, int, str]], advertised: bool) -> None:
+        run(Tree(overlay, advertised, True, make), overlay, operations, advertised)
+
+    with pytest.raises(AssertionError):
+        property()
