@@ -25,6 +25,7 @@ from holdfast.protocols.operating.messages import (
 from holdfast.protocols.paxos import messages as paxos
 from holdfast.protocols.paxos.membership import GroupMember, Membership
 from holdfast.protocols.paxos.settings import Protocol
+from holdfast.protocols.routing import messages as routing
 from holdfast.protocols.sessions import commands, messages
 from holdfast.protocols.sessions.messages import Overflow, Refusal
 
@@ -55,7 +56,7 @@ MESSAGE_EXAMPLES: list[Message] = [
     messages.CloseSession(),
     messages.Ping(),
     messages.SessionOpened(
-        1_700_000_000_000, 8, 4096, 9, (3,), ("b2:7411",), ((7, Refusal.EVENT, "is nan"),), "", 16, ("b3:7411",)
+        1_700_000_000_000, 8, 4096, 9, (3,), ("b2:7411",), ((7, Refusal.EVENT, "is nan"),), "", 16, ("b3:7411",), True
     ),
     messages.SessionRefused(Refusal.SUPERSEDED, "another client"),
     messages.SessionClosed(),
@@ -122,6 +123,11 @@ MESSAGE_EXAMPLES: list[Message] = [
     paxos.Decided(4, [VALUE]),
     paxos.AskSnapshot(4, 100),
     paxos.SnapshotPart(4, 200, b"\x01" * 32, 100, b"\x02\x03"),
+    routing.Introduction("network", "disk-1", "disk-2", 17),
+    routing.Routes([("b1.7.1", "topic = 't'")], [("b1.7.2", "")], ["b1.7.3"], ["b1.7.4"], True, False, False, 5),
+    routing.Settled(6),
+    routing.Forward(9, BATCH),
+    routing.AcknowledgeEvents(10),
 ]
 
 COMMAND_EXAMPLES: list[commands.Command] = [
@@ -145,6 +151,7 @@ COMMAND_EXAMPLES: list[commands.Command] = [
     commands.KeepLog("", 6, 9),
     commands.LookAtLog("client:a", 3, 4),
     commands.Execute("client:a", 3, 4, 2, b"\x01\x02"),
+    commands.Arrive("", "b2", "disk-2", (4, 9), BATCH),
 ]
 
 RECORD_EXAMPLES = [
@@ -156,6 +163,9 @@ RECORD_EXAMPLES = [
     paxos.AcceptedVotes(65, 3, [VALUE]),
     paxos.AcceptorState(65, [paxos.Vote(3, 65, VALUE)]),
     paxos.ReplicaState(4, 9, b"\x01\x02", b"\x03" * 32, MEMBERSHIP),
+    routing.RoutesTold("b2", routing.Routes([("b1.7.1", "")])),
+    routing.TableState({"b2": ([("b1.7.1", "")], [("b1.7.2", "a = 1")])}, ["b2"]),
+    routing.EventsStored(3, 100, {"b2": 7}, {"b2": ("disk-2", 9)}, BATCH, [(0,), (0, 1)]),
 ]
 
 # Commands are no registry's: they travel inside `Applied`, told apart by their tags.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
 
+from holdfast.broker.network import NetworkParts, join_network, make_network, network_neighbours
 from holdfast.errors import WrongLog
 from holdfast.kernel.application import Hosted
 from holdfast.kernel.outbox import Outbox
@@ -24,6 +25,7 @@ from holdfast.protocols.paxos.formation import STREAM as FORMATION_STREAM
 from holdfast.protocols.paxos.membership import AddLearner, Cancel, Change, ChangeProtocol, Leave, Remove
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import PaxosSettings, Protocol
+from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.application_asker import ApplicationAsker
 from holdfast.protocols.sessions.application_desk import ApplicationDesk
@@ -63,22 +65,38 @@ class BrokerSettings(msgspec.Struct, frozen=True):
 
 
 def make_broker(
-    settings: BrokerSettings, rng: Random, streams: StoredStreams, application: Hosted | None = None
+    settings: BrokerSettings,
+    rng: Random,
+    streams: StoredStreams,
+    application: Hosted | None = None,
+    routing: RoutingSettings | None = None,
+    parts: NetworkParts | None = None,
 ) -> Assembly:
-    """A broker on its own, from what its disk kept. An application that is given is a new one."""
+    """A broker, from what its disk kept: on its own, or with `routing` one of a network. An application that is given
+    is a new one. Tests put mutants in for `parts`."""
     if streams.get(FORMATION_STREAM):
         raise WrongLog("the data are those of a replica of a group; a broker on its own needs a folder of its own")
     core = BrokerCore(settings.limits, log=settings.durable)
     core.hosting = Hosting(application, settings.application, settings.hosting)
+    if routing is not None:
+        join_network(core, routing)
     sequencer = DirectSequencer(core, settings.durable, settings.snapshot_every)
-    host = SessionHost(settings.name, core, sequencer, settings.host)
+    reissue = routing is not None and routing.reliability.refreshes
+    host = SessionHost(settings.name, core, sequencer, msgspec.structs.replace(settings.host, reissue=reissue))
     sequencer.recover(streams)
     sequencer.applied = host.on_applied
     log = LogHost(core, sequencer, host, sequencer.recovered, settings.retention, settings.delivery)
     host.on_log_output = log.on_log_output
-    desk = OperatorDesk(settings.name, {"scheme": "tree", "durable": "yes" if settings.durable else "no"})
+    facts = {"scheme": "tree", "durable": "yes" if settings.durable else "no"}
+    network: list[Any] = []
+    if routing is not None:
+        network = make_network(routing, core, sequencer, host, streams, parts or NetworkParts())
+        facts |= {"reliability": routing.reliability.value, "neighbours": ", ".join(network_neighbours(routing))}
+    desk = OperatorDesk(settings.name, facts)
     # The sequencer comes first: it journals a turn before the log is written, and before anyone is told.
-    node = Assembly([sequencer, log, host, ApplicationDesk(core, sequencer, host), desk, SnapshotTaker(sequencer)])
+    node = Assembly(
+        [sequencer, log, *network, host, ApplicationDesk(core, sequencer, host), desk, SnapshotTaker(sequencer)]
+    )
     desk.measure_node, desk.application_facts = node.measure, core.hosting.facts
     return node
 

@@ -9,6 +9,7 @@ from holdfast.kernel.messages import Message, Record
 from holdfast.protocols.cursors.messages import CURSOR_MESSAGES, LARGE_CURSOR_MESSAGES
 from holdfast.protocols.operating.messages import OPERATING_MESSAGES, Inspected
 from holdfast.protocols.paxos.messages import LARGE_PAXOS_MESSAGES, PAXOS_MESSAGES, PAXOS_RECORDS
+from holdfast.protocols.routing.messages import LARGE_ROUTING_MESSAGES, ROUTING_MESSAGES, ROUTING_RECORDS
 from holdfast.protocols.sessions.commands import SESSION_RECORDS
 from holdfast.protocols.sessions.messages import (
     SESSION_MESSAGES,
@@ -25,8 +26,10 @@ from holdfast.protocols.sessions.messages import (
 # What Hello offers, best first. A version is raised when messages change in a way that defaults can't bridge.
 PROTOCOL_VERSIONS: Final = (1,)
 
-MESSAGES: Final = Registry[Message]({**SESSION_MESSAGES, **OPERATING_MESSAGES, **CURSOR_MESSAGES, **PAXOS_MESSAGES})
-RECORDS: Final = Registry[Record]({**SESSION_RECORDS, **PAXOS_RECORDS})
+MESSAGES: Final = Registry[Message](
+    {**SESSION_MESSAGES, **OPERATING_MESSAGES, **CURSOR_MESSAGES, **PAXOS_MESSAGES, **ROUTING_MESSAGES}
+)
+RECORDS: Final = Registry[Record]({**SESSION_RECORDS, **PAXOS_RECORDS, **ROUTING_RECORDS})
 
 # Kinds whose size grows with events, subscriptions, links, requests or with what was refused; all others are small.
 LARGE_KINDS: Final = frozenset(
@@ -43,5 +46,6 @@ LARGE_KINDS: Final = frozenset(
         Inspected,
         *LARGE_CURSOR_MESSAGES,
         *LARGE_PAXOS_MESSAGES,
+        *LARGE_ROUTING_MESSAGES,
     )
 )

@@ -294,7 +294,7 @@ class LightClient:
         self._open, self._epoch, self._failures = True, opened.epoch, 0
         for subscription in self._subscriptions.values():
             if subscription.phase is _LIVE and (not resumed or subscription.number in opened.forgotten):
-                subscription.forgotten(self._resubscribe)
+                subscription.forgotten(self._resubscribe or opened.reissue)
                 self._emit(schema.Missed, subscription, reason="forgotten")
             self._ask(subscription)
 

@@ -7,7 +7,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -152,7 +152,13 @@ def header_of(wanted: Scenario) -> schema.Header:
         system=wanted.system,
         seed=wanted.seed,
         promises=wanted.checkers,
+        settings={} if wanted.routing is None else _network_settings(wanted, wanted.routing),
     )
+
+
+def _network_settings(wanted: Scenario, routing: scenario.Routing) -> dict[str, Any]:
+    """What a checker has to know of a network to say what it promised."""
+    return {"brokers": [broker.id for broker in wanted.brokers], **msgspec.to_builtins(routing)}
 
 
 class _Run:
@@ -208,13 +214,15 @@ class _Run:
         disk = Disk(simulation.rng_for(f"disk {broker.id}", 0), broker.sync_us) if broker.durable else None
         group = _group_settings(self._wanted, broker.id) if self._wanted.system == "paxos" else None
 
+        routing = scenario.routing_settings(self._wanted, broker.id)
         make_application = None if self._wanted.application is None else factories.application
 
         def make(rng: Random, streams: StoredStreams) -> Node:
             hosted = {} if make_application is None else {"application": make_application()}
             if group is not None:
                 return factories.replica(settings, group, rng, streams, **hosted)
-            return factories.broker(settings, rng, streams, **hosted)
+            network = {} if routing is None else {"routing": routing}
+            return factories.broker(settings, rng, streams, **hosted, **network)
 
         host = simulation.add_host(broker.id, Role.BROKER, make, disk)
         self._hosts[broker.id] = host

@@ -18,13 +18,16 @@ import msgspec
 from msgspec import Meta
 
 from holdfast.broker.site import NAME, ApplicationEntry
-from holdfast.errors import ScenarioError, UnknownChecker
+from holdfast.errors import ScenarioError, TopologyError, UnknownChecker
+from holdfast.kernel.time import MILLISECOND
 from holdfast.model.event import PAYLOAD_BYTES_MAX
 from holdfast.protocols.paxos.ballots import tolerated
 from holdfast.protocols.paxos.settings import Protocol
+from holdfast.protocols.routing.settings import DetectorSettings, Reliability, RoutingSettings
 from holdfast.protocols.sessions.messages import Overflow
 from holdfast.sim.latency import Constant, Latency
 from holdfast.sim.network import Adversary
+from holdfast.topology.overlay import Overlay
 from holdfast.trace.checkers import make_checker
 
 SCENARIO_FORMAT = "holdfast-scenario"
@@ -74,6 +77,28 @@ class Group(_Data, frozen=True, kw_only=True):
     trim_keep: Whole = 500
     trim_ratio: Whole = 1
     part_bytes: Positive = 256 * 1024
+
+
+class Routing(_Data, frozen=True, kw_only=True):
+    """How the brokers of a network work together; `holdfast.protocols.routing.settings` says what each means."""
+
+    links: list[tuple[str, str]]
+    reliability: Reliability = Reliability.NONE
+    advertisements: bool = True
+    covering: bool = True
+    ask_neighbours: bool = True
+    refresh_ms: Positive = 2_000
+    expire_ms: Positive = 7_000
+    settle_ms: Whole = 2_000
+    restore_ms: Positive = 3_000
+    retransmit_ms: Positive = 1_000
+    dial_ms: Positive = 500
+    heartbeat_ms: Positive = 300
+    suspect_ms_min: Positive = 1_000
+    suspect_ms_max: Positive = 5_000
+    store_bytes: Positive = 256 * 1024 * 1024
+    queue_bytes: Positive = 8 * 1024 * 1024
+    duplicates_remembered: Positive = 65_536
 
 
 class Application(_Data, frozen=True, kw_only=True):
@@ -217,6 +242,7 @@ class Scenario(_Data, frozen=True, kw_only=True):
     seed: int
     system: Literal["tree", "paxos"] = "tree"
     group: Group | None = None  # of a paxos system; left out, it is as a site's that says nothing
+    routing: Routing | None = None  # of a tree; left out, its brokers know nothing of each other
     brokers: list[Broker]
     clients: list[Client]
     network: Network = Network()
@@ -299,6 +325,7 @@ def check_scenario(scenario: Scenario, where: str) -> None:
             refuse(f"client {actor.id!r} {does}, and is light", "let a client do that which is not light")
     _check_actions(scenario, refuse)
     _check_group(scenario, refuse)
+    _check_routing(scenario, refuse)
     for fault in scenario.faults:
         if fault.at_ms >= scenario.safety_ms:
             refuse(f"a fault begins at {fault.at_ms} ms, when all is healed", f"begin before {scenario.safety_ms} ms")
@@ -365,6 +392,57 @@ def _check_group(scenario: Scenario, refuse: Callable[[str, str], None]) -> None
     if len(wiped) > tolerated(len(names)):
         problem = f"the disks of {_listed(sorted(wiped))} are wiped, and a wiped replica never votes again"
         refuse(problem, f"wipe those of {tolerated(len(names))} at most, or nothing can be decided")
+
+
+def _check_routing(scenario: Scenario, refuse: Callable[[str, str], None]) -> None:
+    """Refuses networks that no site file could describe."""
+    routing = scenario.routing
+    if routing is None:
+        return
+    if scenario.system != "tree":
+        refuse(f"routing is described, and the system is {scenario.system!r}", 'say "system": "tree"')
+    try:
+        overlay = overlay_of(scenario, routing)
+        overlay.spanning_tree()
+    except TopologyError as error:
+        refuse(error.problem, "correct the links")
+    if overlay.has_cycle and not routing.reliability.detours:
+        refuse(f"the links form a cycle, which {routing.reliability.value!r} has no use for", "leave a link out")
+    for broker in scenario.brokers:
+        if routing.reliability.buffers and not broker.durable:
+            refuse(f"broker {broker.id!r} has no disk, and is to buffer", 'say "durable": true')
+
+
+def overlay_of(scenario: Scenario, routing: Routing) -> Overlay:
+    return Overlay([broker.id for broker in scenario.brokers], routing.links)
+
+
+def routing_settings(scenario: Scenario, name: str) -> RoutingSettings | None:
+    """What one broker of the scenario's network is told."""
+    said = scenario.routing
+    if said is None:
+        return None
+    return RoutingSettings(
+        name,
+        overlay_of(scenario, said),
+        {},
+        said.reliability,
+        said.advertisements,
+        said.covering,
+        DetectorSettings(
+            said.heartbeat_ms * MILLISECOND, said.suspect_ms_min * MILLISECOND, said.suspect_ms_max * MILLISECOND
+        ),
+        dial_every=said.dial_ms * MILLISECOND,
+        refresh=said.refresh_ms * MILLISECOND,
+        expire=said.expire_ms * MILLISECOND,
+        ask_neighbours=said.ask_neighbours,
+        settle=said.settle_ms * MILLISECOND,
+        restore=said.restore_ms * MILLISECOND,
+        retransmit=said.retransmit_ms * MILLISECOND,
+        store_bytes=said.store_bytes,
+        queue_bytes=said.queue_bytes,
+        duplicates_remembered=said.duplicates_remembered,
+    )
 
 
 def _listed(names: Iterable[str]) -> str:

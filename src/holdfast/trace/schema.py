@@ -87,8 +87,9 @@ class Accepted(Row, frozen=True, kw_only=True, tag="accepted"):
 class Routed(Row, frozen=True, kw_only=True, tag="routed"):
     """An entry of a routing table came or went.
 
-    `source` is the neighbour that told it; empty if it is of the node's own clients, and then `owner` is the id of the
-    subscription that it stands for. A node that crashes loses its tables, and says again what it still has.
+    `source` is the neighbour that told it; empty if it is of the node's own clients, and then `owner` says which
+    subscription it stands for: `subscriber/number`, of the life that it has then. A node that crashes loses its
+    tables, and says again what it still has.
     """
 
     kind: ClassVar[str] = "routed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from holdfast.errors import FilterError
@@ -17,6 +18,7 @@ from holdfast.protocols.sessions.outputs import CursorFed, CursorLeft, CursorTak
 if TYPE_CHECKING:
     from holdfast.model.event import Event, EventBytes
     from holdfast.protocols.sessions import commands
+    from holdfast.protocols.sessions.interests import Interests
 
 Owner = tuple[str, int, int]
 ENDED_MAX = 1_000  # cursors of one session that others took, and of which its client has not said that it knows
@@ -34,6 +36,7 @@ class CursorTable:
         # Who lost a cursor and has not said that it knows: (client, epoch) → the client's number for it → why.
         self.ended: dict[tuple[str, int], dict[int, str]] = {}
         self._index: FilterIndex[Cursor] = FilterIndex()
+        self.interests: Interests | None = None  # of a network's broker: other brokers have to know of names
 
     # ----------------------------------------------------------------------------------------------------- commands
     def open(self, command: commands.OpenCursor, outputs: list[Output]) -> None:
@@ -88,10 +91,12 @@ class CursorTable:
                 return
             cursor = self.cursors[command.name] = Cursor(command.name, wanted, place)
             self._index.add(cursor, wanted)
+            self._tell(cursor)
         elif moving:
             self._index.remove(cursor)
             self._index.add(cursor, wanted)
             cursor.move(place, wanted)
+            self._tell(cursor)
         if str(cursor.filter) != command.filter and not self._change_filter(cursor, wanted):
             refuse(Refusal.LIMIT, "the filter was changed too often since the last acknowledgement")
             return
@@ -102,7 +107,12 @@ class CursorTable:
             return False
         self._index.remove(cursor)
         self._index.add(cursor, wanted)
+        self._tell(cursor)
         return True
+
+    def _tell(self, cursor: Cursor) -> None:
+        if self.interests is not None:
+            self.interests.named(cursor.name, cursor.filter)
 
     def _take(self, cursor: Cursor, owner: Owner, command: commands.OpenCursor, outputs: list[Output]) -> None:
         """Gives the cursor to a client; who had it before is told, unless it is the same."""
@@ -168,6 +178,8 @@ class CursorTable:
         if cursor is not None:
             self._release(cursor, outputs, "the named subscription was given up")
             self._index.remove(cursor)
+            if self.interests is not None:
+                self.interests.unnamed(cursor.name)
         answer = messages.NameForgotten(command.request, cursor is not None)
         outputs.append(Reply(command.client, command.epoch, answer))
 
@@ -191,6 +203,14 @@ class CursorTable:
                     fed[cursor].positions.append(first + place)
                     fed[cursor].events.append(slices[place])
         outputs += fed.values()
+
+    def wanted_rows(self, events: list[Event], refused: Collection[int]) -> set[int]:
+        """The rows of events that some cursor wants, whether someone has it or not. Those refused are not looked at."""
+        if not len(self._index):
+            return set()
+        rows = [row for row in range(len(events)) if row not in refused]
+        matched = self._index.match_batch([(events[row].attributes, events[row].topic) for row in rows])
+        return {row for row, wanted in zip(rows, matched, strict=True) if wanted}
 
     def floor(self) -> int:
         """The first position that some cursor still needs; the log's end if none needs any.

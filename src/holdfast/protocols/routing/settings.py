@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import hashlib
 from collections.abc import Mapping
 
 import msgspec
@@ -64,3 +65,9 @@ class RoutingSettings(msgspec.Struct, frozen=True, gc=False):
     store_bytes: int = 256 * 1024 * 1024  # of events that neighbours have not acknowledged; then publishers wait
     queue_bytes: int = 8 * 1024 * 1024  # of events that wait for a neighbour's link; then publishers wait
     duplicates_remembered: int = 65_536  # events of which the last broker knows that it delivered them (D1-B6)
+
+    @property
+    def network_id(self) -> str:
+        """Brokers with different ones would not route alike."""
+        said = [self.overlay.brokers, self.overlay.links, self.reliability.value, self.advertisements]
+        return hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:32]

@@ -191,7 +191,7 @@ class ClientSession:
             companion.on_opened(out)
         self._publisher.on_opened(opened, resumed, out)
         out.complete(requests.UNSOLICITED, requests.Connected(self._address, peer, resumed))
-        self._subscriber.on_opened(opened.forgotten, resumed, out)
+        self._subscriber.on_opened(opened.forgotten, resumed, opened.reissue, out)
 
     def on_alternates_changed(self, peer: str, changed: AlternatesChanged, out: Outbox) -> None:
         if self._conversation.is_open_with(peer):

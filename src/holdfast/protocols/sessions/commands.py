@@ -169,6 +169,18 @@ class Execute(_Command, frozen=True, tag=20):
     data: bytes
 
 
+class Arrive(_Command, frozen=True, tag=21):
+    """Events that another broker of the network has sent, and that someone here wants. `client` is empty.
+
+    With a feed, which is the name of the sender's log, the events have its numbers, and count once.
+    """
+
+    source: str
+    feed: str
+    numbers: tuple[int, ...]
+    events: EventBytes
+
+
 LogCommandOfClient: TypeAlias = (
     OpenCursor | CloseCursor | AcknowledgeCursor | ForgetName | StageEvents | CommitStages | LookAtLog
 )
@@ -185,6 +197,7 @@ SessionCommand: TypeAlias = (
     | Advertise
     | Unadvertise
     | Execute
+    | Arrive
 )
 Command: TypeAlias = SessionCommand | LogCommand
 

@@ -19,7 +19,7 @@ another way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import assert_never
 
 import msgspec
@@ -38,13 +38,16 @@ from holdfast.protocols.cursors.log_state import LogState
 from holdfast.protocols.cursors.staging import Staging
 from holdfast.protocols.cursors.table import CursorTable
 from holdfast.protocols.sessions import commands, messages
+from holdfast.protocols.sessions.arrivals import Arrivals, ArrivalState
 from holdfast.protocols.sessions.commands import Command, LogCommand, LogCommandOfClient
 from holdfast.protocols.sessions.hosting import Hosting, HostingState
+from holdfast.protocols.sessions.interests import Interests
 from holdfast.protocols.sessions.judgement import Refused, judge
 from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import Overflow, Refusal
 from holdfast.protocols.sessions.outputs import (
     Answered,
+    Entered,
     Freed,
     Kept,
     Logged,
@@ -85,6 +88,7 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
     generations: int = 0  # of cursors
     cursors_ended: dict[str, list[tuple[int, int, str]]] = {}  # client → (epoch, its number, why)
     hosting: HostingState | None = None
+    arrivals: ArrivalState | None = None
 
 
 class BrokerCore:
@@ -96,6 +100,9 @@ class BrokerCore:
         self.cursors = CursorTable(self.log or LogState(), self.limits.named_subscriptions)
         self.staging = Staging()
         self.hosting = Hosting()  # of no application, until it is given one
+        # Of a network's broker: what its clients want and offer, and what has come from other brokers.
+        self.interests: Interests | None = None
+        self.arrivals = Arrivals()
         self.number = 0  # of the last command
         self.events = 0  # accepted so far
         self.memory = 0  # names this core from its first command on: one that forgot everything has another
@@ -132,6 +139,8 @@ class BrokerCore:
                 self._end_subscription(command, outputs)
             case commands.Execute():
                 self._execute(command, outputs)
+            case commands.Arrive():
+                self._arrive(command, wall, outputs)
             case commands.OpenSession():
                 self._open(command, wall, outputs)
             case commands.EndSession():
@@ -184,6 +193,8 @@ class BrokerCore:
             session.subscriptions = {}
             session.ended = {}
             session.advertised = None
+            if self.interests is not None:
+                self.interests.left(session.client)
             self.cursors.leave(session.client, session.epoch, outputs)
             self.dormant[session.client] = None
 
@@ -191,6 +202,8 @@ class BrokerCore:
         for subscription in session.subscriptions.values():
             self._remove(subscription, outputs)
         self.cursors.leave(session.client, session.epoch, outputs)
+        if self.interests is not None:
+            self.interests.left(session.client)
         del self.sessions[session.client]
         self.dormant.pop(session.client, None)
 
@@ -240,6 +253,8 @@ class BrokerCore:
         subscription.ledger = session.ledger
         session.ledger.bytes += subscription.bytes
         self.index.add(subscription, subscription.filter)
+        if self.interests is not None:
+            self.interests.subscribed(session.client, subscription.number, subscription.filter)
         if subscription.overflow is Overflow.BLOCK:
             self.blocking[subscription] = None
             session.ledger.blocking[subscription] = None
@@ -275,6 +290,8 @@ class BrokerCore:
 
     def _remove(self, subscription: Subscription, outputs: list[Output]) -> None:
         self.index.remove(subscription)
+        if self.interests is not None:
+            self.interests.unsubscribed(subscription.client, subscription.number)
         ledger = subscription.ledger
         freed = bool(ledger.blocking) and ledger.is_crowded  # for others, which share the session's room with it
         ledger.bytes -= subscription.bytes
@@ -332,12 +349,16 @@ class BrokerCore:
         if session is not None:
             self.dormant.pop(session.client, None)
             answer = session.advertise(command.advertisement, command.filter, self.limits)
+            if self.interests is not None and isinstance(answer, messages.Advertised):
+                self.interests.advertised(session.client, command.advertisement, command.filter)
             outputs.append(Reply(session.client, session.epoch, answer))
 
     def _unadvertise(self, command: commands.Unadvertise, outputs: list[Output]) -> None:
         session = self.session(command.client, command.epoch)
         if session is not None:
             session.unadvertise(command.advertisement)
+            if self.interests is not None:
+                self.interests.unadvertised(session.client, command.advertisement)
             outputs.append(Reply(session.client, session.epoch, messages.Unadvertised(command.advertisement)))
 
     # ------------------------------------------------------------------------------------------------------- events
@@ -377,8 +398,50 @@ class BrokerCore:
             session.accepted += len(refused)
         session.accepted += len(events)
         if events:
-            self._accept(events, slices, matched, wall, outputs)
+            self._enter(events, slices, matched, wall, outputs)
             self._show(events, wall, outputs)
+
+    def _enter(
+        self,
+        events: list[Event],
+        slices: list[EventBytes],
+        matched: list[list[Subscription]],
+        wall: int,
+        outputs: list[Output],
+    ) -> None:
+        """Events are published here: other brokers of the network may want them too."""
+        if self.interests is not None:
+            outputs.append(Entered(self.number, events, slices))
+        self._accept(events, slices, matched, wall, outputs)
+
+    def _arrive(self, command: commands.Arrive, wall: int, outputs: list[Output]) -> None:
+        """Events of other brokers' clients, for ours. Those that nobody wants any more are not kept."""
+        try:
+            events, slices = self.decode(command.events)
+        except EventError:
+            return  # as with Publish
+        fresh = self.arrivals.fresh(command.source, command.feed, command.numbers, events)
+        if not fresh:
+            return
+        events, slices = [events[row] for row in fresh], [slices[row] for row in fresh]
+        matched, refused = judge(self.index, None, events, slices)
+        wanted = self.wanted_rows(events, matched, refused)
+        if wanted:
+            events, slices = [events[row] for row in wanted], [slices[row] for row in wanted]
+            self._accept(events, slices, [matched[row] for row in wanted], wall, outputs)
+            self._show(events, wall, outputs)
+
+    def wanted_rows(
+        self, events: list[Event], matched: list[list[Subscription]], refused: Collection[int]
+    ) -> list[int]:
+        """The rows of sound events that a subscription, a name or the hosted application of this broker wants."""
+        named = self.cursors.wanted_rows(events, refused) if self.log is not None else set()
+        topics = self.hosting.topics
+        return [
+            row
+            for row, event in enumerate(events)
+            if (matched[row] or row in named or event.topic in topics) and row not in refused
+        ]
 
     def _show(self, events: list[Event], wall: int, outputs: list[Output]) -> None:
         """The hosted application sees what was accepted last; what it derives of that comes right behind."""
@@ -388,7 +451,7 @@ class BrokerCore:
         made, slices, matched = self.hosting.observe(first, wall, self.memory, events, self._match)
         if made:
             outputs.append(MadeByApplication(made))
-            self._accept(made, slices, matched, wall, outputs)
+            self._enter(made, slices, matched, wall, outputs)
 
     def _match(self, attributes: Mapping[str, Value], topic: str) -> list[Subscription]:
         return self.index.match_batch([(attributes, topic)])[0]
@@ -533,12 +596,13 @@ class BrokerCore:
             return answer
         first, shown = log.head + 1, list[Event]()
         wanted = len(self.index) > 0 or self.cursors.is_followed or bool(self.hosting.topics)
+        wanted = wanted or self.interests is not None
         for part in self.staging.take_parts(command.stages):
             # What nobody looks at now needs no decoding: it was found sound when it was staged, and goes to the log.
             events, slices = self.decode(part) if wanted else ([], slices_of(part))
             if slices:
                 matched = self.index.match_batch([(event.attributes, event.topic) for event in events])
-                self._accept(events, slices, matched, wall, outputs)
+                self._enter(events, slices, matched, wall, outputs)
             if self.hosting.topics:
                 shown += events
         first, last = (first, log.head) if log.head >= first else (0, 0)
@@ -562,6 +626,7 @@ class BrokerCore:
             self.cursors.generations,
             self.cursors.ended_state(),
             self.hosting.get_state(),
+            self.arrivals.get_state(),
         )
         return msgspec.msgpack.encode(state)
 
@@ -581,7 +646,19 @@ class BrokerCore:
         self.log, self.staging = decoded.log, decoded.staging or Staging()
         self.cursors = CursorTable(self.log or LogState(), self.limits.named_subscriptions)
         self.cursors.set_state(decoded.cursors, decoded.generations, decoded.cursors_ended)
+        self._tell_interests()
         self.hosting.set_state(decoded.hosting)
+        self.arrivals.set_state(decoded.arrivals)
+
+    def _tell_interests(self) -> None:
+        """Of a network's broker: names and offers that were restored. Subscriptions are told as they are added."""
+        interests = self.cursors.interests = self.interests
+        if interests is not None:
+            for cursor in self.cursors.cursors.values():
+                interests.named(cursor.name, cursor.filter)
+            for session in self.sessions.values():
+                for number, offer in () if session.advertised is None else session.advertised.items():
+                    interests.advertised(session.client, number, str(offer))
 
     def _check_ledger(self, session: Session) -> None:
         ledger, client = session.ledger, session.client

@@ -48,6 +48,7 @@ from holdfast.protocols.sessions.messages import (
 )
 from holdfast.protocols.sessions.outputs import (
     Answered,
+    Entered,
     Freed,
     LogOutput,
     MadeByApplication,
@@ -104,6 +105,10 @@ class SessionHost:
         self._admission = Admission(core, sequencer, self._settings)
         # For what concerns the log; set where the node is put together.
         self.on_log_output: Callable[[LogOutput, Outbox], None] = lambda output, out: None
+        # Of a network: what is published here, for other brokers; and whether a publication may be taken in now. One
+        # that may not is kept by whoever says so, and comes again.
+        self.on_entered: Callable[[Entered, Outbox], None] = lambda output, out: None
+        self.admits: Callable[[Session, Publish, Outbox], bool] = lambda session, message, out: True
         self._attached: dict[str, _Attachment] = {}
         self._away: dict[str, int] = {}  # clients with a session and no link → since when
         # Of this turn:
@@ -284,6 +289,7 @@ class SessionHost:
             self.log_id,
             self._core.hosting.window,
             direct,
+            self._settings.reissue,
         )
 
     @property
@@ -345,7 +351,7 @@ class SessionHost:
         check_publication(self._core, peer, message, answered, self._settings.publish_window)
         if message.direct and not direct_addresses(self._core, self._sequencer):
             self._tell_direct(peer, self._attached[peer], ())  # whatever it was told of that was lost
-        if self._admission.publish(session, message, out):
+        if self.admits(session, message, out) and self._admission.publish(session, message, out):
             out.set_timer((self.name, "block"), self._admission.until_patience_ends(out))
 
     # ------------------------------------------------------------------------------------------------------ outputs
@@ -378,6 +384,8 @@ class SessionHost:
                     freed = True
                 case MadeByApplication():
                     _note_made(output.events, out)
+                case Entered():
+                    self.on_entered(output, out)
                 case _:
                     self.on_log_output(output, out)
         if self._settings.replicated:

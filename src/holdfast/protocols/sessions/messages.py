@@ -148,7 +148,8 @@ class SessionOpened(Message, frozen=True):
     client's subscriptions that are not known any more. `alternates` are addresses that serve too if this one fails.
     `refused` is that of `Accepted`: its answer may have been lost with the link before. `log_id` names the broker's
     log of events, if it keeps one. `request_window` is how many requests to its application the client may have
-    unconfirmed; 0: it hosts none. `direct` are the addresses of `DirectChanged`.
+    unconfirmed; 0: it hosts none. `direct` are the addresses of `DirectChanged`. `reissue`: whatever is forgotten is to
+    be subscribed to again (D1-B3), also by clients that would not do so by themselves.
     """
 
     epoch: int
@@ -161,6 +162,7 @@ class SessionOpened(Message, frozen=True):
     log_id: str = ""
     request_window: int = 0
     direct: tuple[str, ...] = ()
+    reissue: bool = False
 
     def weight(self) -> int:
         return NOMINAL_WEIGHT + 16 * len(self.forgotten) + _refusals_weight(self.refused)

@@ -65,6 +65,14 @@ class MadeByApplication(msgspec.Struct, frozen=True, gc=False):
     events: list[Event]
 
 
+class Entered(msgspec.Struct, frozen=True, gc=False):
+    """Events that were published here by command `number`, for the other brokers of the network."""
+
+    number: int
+    events: list[Event]
+    slices: list[EventBytes]
+
+
 class Logged(msgspec.Struct, frozen=True, gc=False):
     """Events that were accepted, from position `first` on: they belong into the log."""
 
@@ -110,6 +118,6 @@ class LogLookedAt(msgspec.Struct, frozen=True, gc=False):
     request: int
 
 
-SessionOutput: TypeAlias = Reply | Opened | NotOpened | Answered | Woken | Removed | Freed | MadeByApplication
+SessionOutput: TypeAlias = Reply | Opened | NotOpened | Answered | Woken | Removed | Freed | MadeByApplication | Entered
 LogOutput: TypeAlias = Logged | CursorTaken | CursorLeft | CursorFed | Kept | LogLookedAt
 Output: TypeAlias = SessionOutput | LogOutput

@@ -15,7 +15,7 @@ from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.sessions.commands import RECORD_FORMAT, Applied, Command, CoreState
 from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.outputs import Logged, Output
+from holdfast.protocols.sessions.outputs import Entered, Logged, Output
 
 STREAM = "state"
 SNAPSHOT_EVERY = 4_096  # commands
@@ -69,6 +69,7 @@ class DirectSequencer:
         self._snapshot_bytes = 0  # of the last one
         self._checked = 0
         self.recovered: list[Logged] = []  # what the journal says was accepted; the log may lack the end of it
+        self.recovered_entered: list[Entered] = []  # and what it says was published here
         self.applied: Callable[[list[Output], Outbox], None] = lambda outputs, out: None
 
     @property
@@ -110,6 +111,7 @@ class DirectSequencer:
                     for command in record.commands:
                         outputs = self._core.apply(self._core.number + 1, record.wall, command)
                         self.recovered += [output for output in outputs if isinstance(output, Logged)]
+                        self.recovered_entered += [output for output in outputs if isinstance(output, Entered)]
                     self._count(record.commands)
         self._core.hosting.go_on()
 

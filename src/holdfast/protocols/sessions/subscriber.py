@@ -287,8 +287,8 @@ class Subscriber:
         live = [s for s in self._subscriptions.values() if s.phase is SubscriptionPhase.LIVE] if epoch else []
         return OpenSession(instance, epoch, *_progress(live))
 
-    def on_opened(self, forgotten: tuple[int, ...], resumed: bool, out: Outbox) -> None:
-        """A session is open. Subscriptions that the broker does not know are made again, unless that is not wanted."""
+    def on_opened(self, forgotten: tuple[int, ...], resumed: bool, reissue: bool, out: Outbox) -> None:
+        """A session is open. Subscriptions that the broker does not know are made again, unless neither side wants."""
         for subscription in list(self._subscriptions.values()):
             known = resumed and subscription.number not in forgotten
             match subscription.phase:
@@ -297,7 +297,7 @@ class Subscriber:
                 case SubscriptionPhase.MAKING:
                     self._subscribe(subscription, out)
                 case SubscriptionPhase.LIVE if not known:
-                    again = self._conversation.settings.resubscribe
+                    again = self._conversation.settings.resubscribe or reissue
                     subscription.forgotten(again)
                     self._missed(subscription, "forgotten", "the broker forgot the subscription", None, out)
                     if again:

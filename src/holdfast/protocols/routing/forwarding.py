@@ -1,0 +1,304 @@
+"""The way of events from broker to broker.
+
+An event goes to every neighbour on whose side someone wants it, once, never back to where it came from (D0-B1, D1-B2).
+What comes from a neighbour is handed to the core if someone here wants it, and goes on.
+
+Each neighbour has a feed, with numbers. It acknowledges what it has taken in, and so much and no more is under way. A
+broker that has no room for what comes, since one of its own neighbours is slow, does not acknowledge it: so the
+publisher's broker gets to know, and makes its publishers wait. In a tree that can't turn in a circle.
+
+At the levels that buffer, what was taken in is in the store first (`EventStore`), and what is not acknowledged is sent
+again, also after a crash (D1-B4). At the others it is lost with its link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final
+
+from holdfast.errors import EventError, ProtocolError
+from holdfast.kernel.inputs import Started, TimerKey
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.outbox import LATEST, NOW, Outbox
+from holdfast.kernel.queues import Lane
+from holdfast.model.event import Event, EventBytes, encode_batch
+from holdfast.protocols.routing.feed import Batch, Feed
+from holdfast.protocols.routing.messages import AcknowledgeEvents, Forward, Introduction
+from holdfast.protocols.routing.neighbours import BROKERS, Neighbours
+from holdfast.protocols.routing.router import LOCAL
+from holdfast.protocols.routing.settings import RoutingSettings
+from holdfast.protocols.routing.store import EventStore
+from holdfast.protocols.sessions import commands
+from holdfast.protocols.sessions.core import BrokerCore
+from holdfast.protocols.sessions.judgement import judge
+from holdfast.protocols.sessions.outputs import Entered
+from holdfast.protocols.sessions.sequencer import Sequencer
+
+NEVER: Final = 0  # the deadline of an event that does not expire
+
+
+class Forwarding:
+    """A part of a broker's node; behind the sequencer, whose journal comes before the store."""
+
+    name: ClassVar[str] = "forwarding"
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Forward: BROKERS, AcknowledgeEvents: BROKERS}
+
+    def __init__(
+        self,
+        settings: RoutingSettings,
+        core: BrokerCore,
+        sequencer: Sequencer,
+        neighbours: Neighbours,
+        store: EventStore | None = None,
+    ) -> None:
+        self._settings = settings
+        self._core = core
+        self._sequencer = sequencer
+        self._neighbours = neighbours
+        self._router = neighbours.router
+        self._store = store
+        self._feed_id = ""
+        self.feeds = {peer: Feed() for peer in neighbours.tree}
+        self._open: dict[str, None] = {}  # those whose link can be used
+        self._received: dict[str, tuple[str, int]] = {}  # neighbour → its feed, and how far it is taken in
+        self._due: dict[str, None] = {}  # those that are to be told how far
+        self._congested = False
+        self._ticking = False
+        self.released: Callable[[Outbox], None] = lambda out: None
+        # Of a level that detours: events for a neighbour that has no usable link.
+        self.detour: Callable[[str, list[EventBytes], Outbox], None] | None = None
+        self.forwarded_total = self.arrived_total = self.lost_total = self.expired_total = self.repeated_total = 0
+
+    # ------------------------------------------------------------------------------------------------------- start
+    def on_started(self, started: Started, out: Outbox) -> None:
+        self._feed_id = started.log_id
+        if self._store is not None:
+            self._received = self._store.recover_into(self.feeds)
+            for output in self._store.not_stored:
+                self.on_entered(output, out)
+            self._store.not_stored = []
+
+    def introduction(self, peer: str) -> Introduction:
+        feed, number = self._received.get(peer, ("", 0))
+        stored = (feed, number) if self._store is not None else ("", 0)
+        return Introduction(self._settings.network_id, self._feed_id, *stored)
+
+    # ------------------------------------------------------------------------------------------------------- links
+    def on_linked(self, peer: str, introduction: Introduction, out: Outbox) -> None:
+        """A neighbour is there, and has said how far it has our feed."""
+        feed = self.feeds.get(peer)
+        if feed is None:
+            return
+        if self._store is None:
+            self._received[peer] = ("", 0)
+        else:
+            if self._received.get(peer, ("", 0))[0] != introduction.feed:
+                self._received[peer] = (introduction.feed, 0)
+            if introduction.stored_feed == self._feed_id:
+                if introduction.stored >= feed.following:
+                    raise ProtocolError(f"{peer} has stored {introduction.stored}, and there are {feed.following - 1}")
+                feed.acknowledge(introduction.stored)
+            feed.rewind()
+        if self._neighbours.is_known(peer):
+            self._open[peer] = None
+
+    def on_known(self, peer: str, out: Outbox) -> None:
+        """What a neighbour wants is known: what was kept for it in case it does may turn out to be for nobody."""
+        if self._store is None or peer in self._open:
+            return
+        feed = self.feeds[peer]
+        kept: list[Batch] = []
+        for batch in feed.pending():
+            events, slices = self._core.decode(encode_batch(batch.events))
+            rows = self._router.match(LOCAL, events).get(peer, [])
+            kept += [
+                Batch(batch.first + row, [slices[row]], batch.deadlines and [batch.deadlines[row]]) for row in rows
+            ]
+        feed.replace(kept)
+        if self._neighbours.is_linked(peer):
+            self._open[peer] = None
+
+    def on_unlinked(self, peer: str, out: Outbox) -> None:
+        self._open.pop(peer, None)
+        self._due.pop(peer, None)
+        feed = self.feeds.get(peer)
+        if feed is None:
+            return
+        if self._store is None:
+            self.lost_total += feed.clear()
+        else:
+            feed.rewind()
+
+    # ------------------------------------------------------------------------------------------------------ events
+    def on_entered(self, entered: Entered, out: Outbox) -> None:
+        """Events were published here."""
+        if out.tracing:
+            out.note("accepted", node=self._settings.name, events=[event.id for event in entered.events])
+        self._route(LOCAL, entered.events, entered.slices, out)
+        if self._store is not None:
+            self._store.entered(entered.number)
+
+    def on_forward(self, peer: str, message: Forward, out: Outbox) -> None:
+        if peer not in self.feeds or not self._neighbours.is_linked(peer):
+            raise ProtocolError("events are forwarded by neighbours in the tree, behind an introduction")
+        try:
+            events, slices = self._core.decode(message.events)
+        except EventError as error:
+            raise ProtocolError(f"in Forward, {error}") from error
+        feed, received = self._received[peer]
+        first, last = message.first, message.first + len(events) - 1
+        if first < 1:
+            raise ProtocolError(f"a feed's numbers begin with 1, not with {first}")
+        self._due[peer] = None
+        skipped = max(0, received + 1 - first)
+        self.repeated_total += min(skipped, len(events))
+        if last <= received:
+            return
+        self._received[peer] = (feed, last)
+        if self._store is not None:
+            self._store.received(peer, feed, last)
+        self.arrive(peer, feed, first + skipped, events[skipped:], slices[skipped:], out)
+
+    def arrive(
+        self, source: str, feed: str, first: int, events: list[Event], slices: list[EventBytes], out: Outbox
+    ) -> None:
+        """Events from the side of a neighbour; without a number if `first` is 0."""
+        self.arrived_total += len(events)
+        matched, refused = judge(self._core.index, None, events, slices)
+        late = {row for row, event in enumerate(events) if event.lifetime and _deadline(event) <= out.wall}
+        self.expired_total += len(late)
+        wanted = self._core.wanted_rows(events, matched, refused)
+        if wanted:
+            # Also those that are late: they are counted where they were wanted.
+            numbers = tuple([first + row for row in wanted]) if first and feed else ()
+            batch = encode_batch([slices[row] for row in wanted])
+            self._sequencer.submit(commands.Arrive("", source, feed, numbers, batch), out)
+        if refused or late:
+            rows = [row for row in range(len(events)) if row not in refused and row not in late]
+            events, slices = [events[row] for row in rows], [slices[row] for row in rows]
+        if events:
+            self._route(source, events, slices, out)
+
+    def _route(self, source: str, events: list[Event], slices: list[EventBytes], out: Outbox) -> None:
+        rows = self._router.match(source, events)
+        if self._store is not None:
+            for peer in self.feeds:
+                if peer != source and not self._neighbours.is_known(peer):
+                    rows[peer] = list(range(len(events)))  # D1-B4.1: nobody knows yet what it wants
+            self._store.put(slices, rows)
+        if not rows:
+            return
+        deadlines = [_deadline(event) for event in events] if any(event.lifetime for event in events) else None
+        for peer, wanted in rows.items():
+            chosen = slices if len(wanted) == len(slices) else [slices[row] for row in wanted]
+            if self._store is not None or peer in self._open:
+                times = None if deadlines is None else [deadlines[row] for row in wanted]
+                self.feeds[peer].put(chosen, times)
+            if peer not in self._open:
+                if self.detour is not None:
+                    self.detour(peer, list(chosen), out)
+                elif self._store is None:
+                    self.lost_total += len(chosen)
+
+    def on_acknowledge_events(self, peer: str, message: AcknowledgeEvents, out: Outbox) -> None:
+        feed = self.feeds.get(peer)
+        if feed is None or message.number > feed.sent:
+            raise ProtocolError(f"{message.number} is acknowledged, and was never sent")
+        if feed.acknowledge(message.number):
+            feed.progress_at = out.now
+
+    # -------------------------------------------------------------------------------------------------- congestion
+    @property
+    def stored_bytes(self) -> int:
+        return sum([feed.bytes for feed in self.feeds.values()])
+
+    def is_congested(self) -> bool:
+        """Whether publishers here have to wait."""
+        return any(self._is_full(peer) for peer in self.feeds)
+
+    def _is_full(self, peer: str) -> bool:
+        if self._store is not None and self.stored_bytes > self._settings.store_bytes:
+            return True
+        return peer in self._open and self.feeds[peer].bytes > self._settings.queue_bytes
+
+    def _has_room_beside(self, peer: str) -> bool:
+        return not any(other != peer and self._is_full(other) for other in self.feeds)
+
+    # -------------------------------------------------------------------------------------------------------- turns
+    def finish(self, out: Outbox) -> None:
+        if self._store is not None:
+            self._store.finish(self.feeds, out)
+        after = NOW if self._store is None else LATEST
+        for peer in self._open:
+            feed = self.feeds[peer]
+            if feed.has_unsent:
+                if not feed.is_under_way:
+                    feed.progress_at = out.now
+                for batch in feed.take():
+                    for first, events in self._alive(batch, out):
+                        self.forwarded_total += len(events)
+                        out.send(peer, Forward(first, encode_batch(events)), Lane.USER, after)
+                self._keep_ticking(out)
+        for peer in list(self._due):
+            if self._has_room_beside(peer):
+                del self._due[peer]
+                out.send(peer, AcknowledgeEvents(self._received[peer][1]), after=after)
+        if self._congested != self.is_congested():
+            self._congested = not self._congested
+            if not self._congested:
+                self.released(out)
+
+    def _alive(self, batch: Batch, out: Outbox) -> list[tuple[int, list[EventBytes]]]:
+        """A batch's events without those that have expired: runs of them, each with the number of its first."""
+        if batch.deadlines is None:
+            return [(batch.first, batch.events)]
+        runs: list[tuple[int, list[EventBytes]]] = []
+        following = 0
+        for row, (event, deadline) in enumerate(zip(batch.events, batch.deadlines, strict=True)):
+            if deadline and deadline <= out.wall:
+                self.expired_total += 1
+                continue
+            number = batch.first + row
+            if runs and number == following:
+                runs[-1][1].append(event)
+            else:
+                runs.append((number, [event]))
+            following = number + 1
+        return runs
+
+    def _keep_ticking(self, out: Outbox) -> None:
+        if not self._ticking and self._store is not None:
+            self._ticking = True
+            out.set_timer((self.name, "retransmit"), self._settings.retransmit)
+
+    def on_timer(self, key: TimerKey, out: Outbox) -> None:
+        """Sends again what was not acknowledged in time (D1-B4), and gives up what has expired."""
+        self._ticking = False
+        for peer, feed in self.feeds.items():
+            self.expired_total += feed.drop_expired(out.wall)
+            late = out.now - feed.progress_at >= self._settings.retransmit
+            if peer in self._open and feed.is_under_way and late:
+                self.repeated_total += feed.sent - feed.acknowledged
+                feed.rewind()
+            if not feed.is_idle:
+                self._keep_ticking(out)
+
+    def measure(self) -> dict[str, int]:
+        return {
+            "events_forwarded_total": self.forwarded_total,
+            "events_arrived_total": self.arrived_total,
+            "events_lost_total": self.lost_total,
+            "events_expired_under_way_total": self.expired_total,
+            "events_retransmitted_total": self.repeated_total,
+            "feeds_events": sum(len(feed) for feed in self.feeds.values()),
+            "feeds_bytes": self.stored_bytes,
+        }
+
+    def check_invariants(self) -> None:
+        for feed in self.feeds.values():
+            feed.check_invariants()
+
+
+def _deadline(event: Event) -> int:
+    return event.published_at + event.lifetime if event.lifetime else NEVER

@@ -1,0 +1,167 @@
+"""Which publications are taken in now, and which wait for the network.
+
+A publisher that has not said what it will publish offers each topic when it first uses it; one that has, offers what it
+said. Either way those who want it are far away, and what is published before the news has reached them would miss
+them: the publication waits until the network has settled, or for as long as the settings allow. It waits, too, while a
+broker that was restarted does not know its tables yet, and while the way out of this broker is congested.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import ClassVar, Final
+
+from holdfast.kernel.inputs import TimerKey
+from holdfast.kernel.outbox import Outbox
+from holdfast.model import Filter
+from holdfast.protocols.routing.local import LocalInterests
+from holdfast.protocols.routing.neighbours import Neighbours
+from holdfast.protocols.routing.router import LOCAL
+from holdfast.protocols.routing.settings import RoutingSettings
+from holdfast.protocols.sessions.core import BrokerCore
+from holdfast.protocols.sessions.messages import Publish
+from holdfast.protocols.sessions.session import Session
+
+TOPICS_MAX: Final = 1_000  # that are offered for one client; one that uses more is taken to publish anything
+HELD_BYTES_MAX: Final = 8 * 1024 * 1024  # of one client; what is not held comes again
+
+
+class _Held:
+    """A client's publications that wait."""
+
+    __slots__ = ("bytes", "messages", "since")
+
+    def __init__(self, now: int) -> None:
+        self.messages: deque[Publish] = deque()
+        self.bytes = 0
+        self.since = now
+
+
+class Gate:
+    """A part of a broker's node; before `Neighbours`, which tells what is offered here."""
+
+    name: ClassVar[str] = "gate"
+
+    def __init__(
+        self, settings: RoutingSettings, core: BrokerCore, neighbours: Neighbours, local: LocalInterests
+    ) -> None:
+        self._settings = settings
+        self._core = core
+        self._neighbours = neighbours
+        self._local = local
+        self._offered: dict[str, dict[str, str]] = {}  # client → topic → the entry of its offer
+        self._tickets: dict[int, str] = {}  # of offers that have not settled → client
+        self._held: dict[str, _Held] = {}
+        self.is_congested: Callable[[], bool] = lambda: False
+        # Takes a publication in; set where the node is put together.
+        self.publish: Callable[[str, Publish, Outbox], None] = lambda peer, message, out: None
+
+    def admits(self, session: Session, message: Publish, out: Outbox) -> bool:
+        """Whether a publication may be taken in. If not, it is held, and handed to `publish` when it may."""
+        client = session.client
+        held = self._held.get(client)
+        if held is None:
+            self._offer_topics(session, message)
+            if not self._must_wait(client):
+                return True
+            held = self._held[client] = _Held(out.now)
+            out.set_timer((self.name, "patience"), self._settings.settle)
+        if held.bytes + len(message.events) <= HELD_BYTES_MAX or not held.messages:
+            held.messages.append(message)
+            held.bytes += len(message.events)
+        return False
+
+    def _must_wait(self, client: str) -> bool:
+        self._take_tickets()
+        return not self._neighbours.is_ready or client in self._tickets.values() or self.is_congested()
+
+    def _take_tickets(self) -> None:
+        for client, tickets in self._local.asked.items():
+            self._tickets |= dict.fromkeys(tickets, client)
+        self._local.asked.clear()
+
+    def _offer_topics(self, session: Session, message: Publish) -> None:
+        if session.advertised is not None or not self._settings.advertisements:
+            return
+        offered = self._offered.setdefault(session.client, {})
+        if ANYTHING in offered:
+            return
+        events, _ = self._core.decode(message.events)
+        for topic in dict.fromkeys([event.topic for event in events]):
+            if topic in offered:
+                continue
+            if len(offered) >= TOPICS_MAX:
+                self._offer(session.client, ANYTHING, Filter(""))
+                return
+            self._offer(session.client, topic, Filter(topic_text(topic)))
+
+    def _offer(self, client: str, topic: str, filter: Filter) -> None:
+        entry = self._offered[client][topic] = self._local.new_entry()
+        self._neighbours.router.advertise(LOCAL, entry, filter)
+        self._tickets[self._neighbours.settling.ask(LOCAL)] = client
+
+    # ---------------------------------------------------------------------------------------------------- releasing
+    def on_settled(self, tickets: list[int], out: Outbox) -> None:
+        """What was offered under these tickets is known wherever it may be wanted."""
+        self._take_tickets()
+        for ticket in tickets:
+            self._tickets.pop(ticket, None)
+        self.release_soon(out)
+
+    def release_soon(self, out: Outbox) -> None:
+        """Those who wait may not have to any more. Not at once: the turn may be journalled already."""
+        if self._held:
+            out.set_timer((self.name, "release"), 0)
+
+    def _release(self, client: str, out: Outbox) -> None:
+        if client not in self._held or self._must_wait(client):
+            return
+        held = self._held.pop(client)
+        while held.messages:
+            self.publish(client, held.messages.popleft(), out)
+            again = self._held.get(client)
+            if again is not None:  # the rest goes behind what waits again
+                again.messages.extend(held.messages)
+                again.bytes += sum(len(message.events) for message in held.messages)
+                return
+
+    def on_timer(self, key: TimerKey, out: Outbox) -> None:
+        """Lets those go on who need not wait; whoever has waited long enough for the network to settle need not."""
+        if key[1] == "release":
+            for client in list(self._held):
+                self._release(client, out)
+            return
+        soonest = 0
+        for client, held in list(self._held.items()):
+            left = held.since + self._settings.settle - out.now
+            if left <= 0:
+                self._tickets = {ticket: other for ticket, other in self._tickets.items() if other != client}
+                self._release(client, out)
+            else:
+                soonest = min(soonest or left, left)
+        if soonest:
+            out.set_timer((self.name, "patience"), soonest)
+
+    def finish(self, out: Outbox) -> None:
+        self._local.update(self._neighbours.router, self._neighbours.settling)
+        left, self._local.left = self._local.left, []
+        for client in left:
+            self._held.pop(client, None)
+            self._tickets = {ticket: other for ticket, other in self._tickets.items() if other != client}
+            for entry in self._offered.pop(client, {}).values():
+                self._neighbours.router.unadvertise(LOCAL, entry)
+
+    def measure(self) -> dict[str, int]:
+        return {"publishers_held": len(self._held), "topics_offered": sum(map(len, self._offered.values()))}
+
+
+ANYTHING: Final = "\x00"  # stands for all topics; no topic is written so in a filter
+
+
+def topic_text(topic: str) -> str:
+    """The filter of all events of a topic; of those without one, if it is empty."""
+    if not topic:
+        return "topic IS NULL"
+    quoted = topic.replace("'", "''")
+    return f"topic = '{quoted}'"

@@ -1,0 +1,59 @@
+"""What the broker's own clients want and offer, under the ids that the network knows it by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.protocols.routing.router import LOCAL, Router
+from holdfast.protocols.sessions.interests import ADVERTISEMENT, Interest, Interests, Key
+
+if TYPE_CHECKING:
+    from holdfast.protocols.routing.settling import Settling
+
+
+class LocalInterests:
+    """Ids are the broker's name, its life and a running number: unique in the network, and never used again."""
+
+    def __init__(self, name: str, interests: Interests) -> None:
+        self._name = name
+        self._interests = interests
+        self.incarnation = 0
+        self._last = 0
+        self._entries: dict[Key, str] = {}
+        self.owners: dict[str, str] = {}  # entry → the subscription that it stands for, for traces
+        self.left: list[str] = []  # clients that left, for who keeps something for them
+        self.asked: dict[str, list[int]] = {}  # client → tickets of what it has offered, for who waits for them
+
+    def new_entry(self) -> str:
+        self._last += 1
+        return f"{self._name}.{self.incarnation}.{self._last}"
+
+    def update(self, router: Router, settling: Settling) -> None:
+        """Brings the router up to date with the clients."""
+        changes, left = self._interests.take()
+        self.left += left
+        for change in changes:
+            if isinstance(change, Interest):
+                self._remove(change.key, router)  # a name may have another filter now
+                self._add(change, router, settling)
+            else:
+                self._remove(change, router)
+
+    def _add(self, interest: Interest, router: Router, settling: Settling) -> None:
+        entry = self._entries[interest.key] = self.new_entry()
+        if interest.key[0] == ADVERTISEMENT:
+            router.advertise(LOCAL, entry, interest.filter)
+            self.asked.setdefault(interest.key[1], []).append(settling.ask(LOCAL))
+            return
+        if interest.owner:
+            self.owners[entry] = interest.owner
+        router.subscribe(LOCAL, entry, interest.filter)
+
+    def _remove(self, key: Key, router: Router) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self.owners.pop(entry, None)
+            if key[0] == ADVERTISEMENT:
+                router.unadvertise(LOCAL, entry)
+            else:
+                router.unsubscribe(LOCAL, entry)

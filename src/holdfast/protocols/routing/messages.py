@@ -1,0 +1,136 @@
+"""What the brokers of a network say to each other, and what they keep.
+
+Between neighbours in the tree: `Routes` tells what is offered and wanted on the sender's side; `Forward` has events,
+`AcknowledgeEvents` says how far they are taken. What does not fit into one `Routes` comes in several.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from holdfast.kernel.messages import NOMINAL_WEIGHT, Message, Record
+from holdfast.model.event import EventBytes, event_ids
+
+ENTRY_BYTES_MAX: Final = 512  # of an entry's id
+ROUTES_BYTES: Final = 256 * 1024  # in one message, about
+RECORD_FORMAT: Final = 1
+
+# An entry's id, and the text of its filter.
+Told = tuple[str, str]
+
+
+class Introduction(Message, frozen=True):
+    """The first message on a link between brokers.
+
+    `network` tells networks apart: brokers with different graphs or levels do not work together. `feed` names the
+    sender's log of events, if it has one; `stored` is how far the sender has stored the receiver's, whose name it knows
+    as `stored_feed`.
+    """
+
+    network: str
+    feed: str = ""
+    stored_feed: str = ""
+    stored: int = 0
+
+
+class Routes(Message, frozen=True):
+    """What is offered and wanted on the sender's side of the link.
+
+    `full`: this is everything, up to the message with `last`, and not only what has changed. `complete`: the sender
+    knows all that is on its side; what it does not name is not there. A receiver that is told in full, but not
+    completely, keeps what it was told before. `ticket`: the receiver says `Settled` when those beyond it know too.
+    """
+
+    offers: list[Told] = []  # noqa: RUF012 - a field's default, which is copied
+    wishes: list[Told] = []  # noqa: RUF012
+    withdrawn: list[str] = []  # noqa: RUF012
+    unwished: list[str] = []  # noqa: RUF012
+    full: bool = False
+    last: bool = True
+    complete: bool = True
+    ticket: int = 0
+
+    def weight(self) -> int:
+        told = sum([len(entry) + len(text) for entry, text in (*self.offers, *self.wishes)])
+        return NOMINAL_WEIGHT + told + sum(map(len, (*self.withdrawn, *self.unwished)))
+
+
+class Settled(Message, frozen=True):
+    """What was told with this ticket is known wherever it goes, and what that pulled was told before this."""
+
+    ticket: int
+
+
+class Forward(Message, frozen=True):
+    """Events, the first with this number of the sender's feed to the receiver; 0: they have none."""
+
+    first: int
+    events: EventBytes  # a msgpack array of events
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + len(self.events)
+
+    def event_ids(self) -> list[str]:
+        return event_ids(self.events)
+
+
+class AcknowledgeEvents(Message, frozen=True):
+    """Everything up to this number is taken in: stored, where the level stores (D1-A11)."""
+
+    number: int
+
+
+ROUTING_MESSAGES: dict[int, type[Message]] = {
+    110: Introduction,
+    111: Routes,
+    112: Settled,
+    113: Forward,
+    114: AcknowledgeEvents,
+}
+LARGE_ROUTING_MESSAGES: Final = (Routes, Forward)
+
+
+# --------------------------------------------------------------------------------------------------------- on the disk
+class RoutesTold(Record, frozen=True):
+    """What a neighbour told, where tables outlive a crash."""
+
+    source: str
+    routes: Routes
+    format: int = RECORD_FORMAT
+
+
+class TableState(Record, frozen=True):
+    """All that neighbours told: source → (offers, wishes), and those that told everything they know."""
+
+    told: dict[str, tuple[list[Told], list[Told]]]
+    complete: list[str]
+    format: int = RECORD_FORMAT
+
+
+class EventsStored(Record, frozen=True):
+    """Events of one turn, each with the neighbours that it goes to (D1-A12), as places in the order of neighbours.
+
+    `number` is that of the record in its stream, `entered` that of the last command whose events are in the store.
+    `following` has each feed's next number before this record; `stored` how far the feeds of neighbours are stored.
+    """
+
+    number: int
+    entered: int
+    following: dict[str, int]
+    stored: dict[str, tuple[str, int]]
+    events: EventBytes
+    places: list[tuple[int, ...]]
+    format: int = RECORD_FORMAT
+
+
+ROUTING_RECORDS: dict[int, type[Record]] = {32: RoutesTold, 33: TableState, 34: EventsStored}
+
+
+def checked_entry(entry: str) -> str:
+    """What is wrong with an entry's id; empty if nothing is."""
+    return "" if 0 < len(entry) <= ENTRY_BYTES_MAX else f"an entry's id has 1 to {ENTRY_BYTES_MAX} characters"
+
+
+EMPTY_BATCH: Final = msgspec.Raw(b"\x90")

@@ -1,0 +1,397 @@
+"""The other brokers: links to them, and what each is told of what is offered and wanted on this side.
+
+A link begins with an introduction on both sides; brokers of other networks are refused. Then each tells the other in
+full what its tables hold, and from then on what changes (D0-B1). How much survives is a matter of the level:
+
+- `none`: who was restarted is told nothing again, and so knows nothing (D1-C1);
+- `periodic`, `bypass`: everything is told again every `refresh`, and at once to who was restarted unless the setting
+  says otherwise; what was not told again within `expire` is forgotten (D1-B3);
+- levels that buffer keep what they were told on the disk.
+
+A broker that was restarted does not know at first what is beyond its other neighbours. Until it does, its word is not
+complete: nobody forgets what it told before for that. In a tree that comes to an end: what it tells one neighbour
+depends only on the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final
+
+from holdfast.errors import FilterError, ProtocolError
+from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Started, TimerKey
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.node import broken
+from holdfast.kernel.outbox import LATEST, NOW, After, Outbox
+from holdfast.model import Filter
+from holdfast.protocols.routing.covered import Changes
+from holdfast.protocols.routing.local import LocalInterests
+from holdfast.protocols.routing.messages import (
+    ROUTES_BYTES,
+    Introduction,
+    Routes,
+    Settled,
+    Told,
+    checked_entry,
+)
+from holdfast.protocols.routing.router import LOCAL, Router, parse_filter
+from holdfast.protocols.routing.settings import RoutingSettings
+from holdfast.protocols.routing.settling import Asked, Settling
+from holdfast.protocols.routing.table_store import TableStore, apply_routes
+
+BROKERS: Final = frozenset({Role.BROKER})
+ENTRIES_MAX: Final = 1_000_000  # that one neighbour may tell
+
+_Parsed = tuple[dict[str, Filter], dict[str, Filter]]  # offers, wishes
+
+
+class _Neighbour:
+    """What is known of one neighbour."""
+
+    __slots__ = ("introduced", "link", "met", "parts", "refreshed_at", "synced", "told_completely", "told_life")
+
+    def __init__(self) -> None:
+        self.link: int | None = None
+        self.introduced = False
+        self.met = 0  # which life of it the link is to
+        self.told_life = 0  # which life was greeted last
+        self.synced = False  # it was told everything on this link, and is told what changes
+        self.told_completely = False  # what it was told on this link is all that there is
+        self.refreshed_at = 0
+        self.parts: _Parsed = ({}, {})  # of a full telling that is not at its end
+
+
+class Neighbours:
+    """A part of a broker's node."""
+
+    name: ClassVar[str] = "neighbours"
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {
+        Introduction: BROKERS,
+        Routes: BROKERS,
+        Settled: BROKERS,
+    }
+
+    def __init__(self, settings: RoutingSettings, router: Router, local: LocalInterests, store: TableStore) -> None:
+        self.router = router
+        self.settling = Settling()
+        self._settings = settings
+        self._level = settings.reliability
+        self._local = local
+        self._store = store
+        tree = settings.overlay.spanning_tree()
+        self.tree = tree.neighbours(settings.name)
+        self._neighbours = {peer: _Neighbour() for peer in settings.overlay.neighbours(settings.name)}
+        self._awaited: dict[str, None] = {}  # neighbours of whose side we do not know everything yet
+        self._network = settings.network_id
+        # Set where the node is put together: what else is to be said in an introduction; who is to hear of links, of
+        # tickets of our own, of being ready, and of neighbours whose side is known.
+        self.introduce: Callable[[str], Introduction] = lambda peer: Introduction(self._network)
+        self.linked: Callable[[str, Introduction, Outbox], None] = lambda peer, introduction, out: None
+        self.unlinked: Callable[[str, Outbox], None] = lambda peer, out: None
+        self.settled: Callable[[list[int], Outbox], None] = lambda tickets, out: None
+        self.became_ready: Callable[[Outbox], None] = lambda out: None
+        self.known: Callable[[str, Outbox], None] = lambda peer, out: None
+
+    # ------------------------------------------------------------------------------------------------------- links
+    @property
+    def is_ready(self) -> bool:
+        """Whether everything is known that neighbours can tell."""
+        return not self._awaited
+
+    def is_linked(self, peer: str) -> bool:
+        neighbour = self._neighbours.get(peer)
+        return neighbour is not None and neighbour.introduced
+
+    def is_known(self, peer: str) -> bool:
+        """Whether the neighbour has ever told completely what is on its side, as far as our disk goes back."""
+        return not self._level.buffers or peer in self._store.complete
+
+    def on_started(self, started: Started, out: Outbox) -> None:
+        self._local.incarnation = started.incarnation
+        if self._level.refreshes:
+            self._awaited = {peer: None for peer in self.tree if peer not in self._store.complete}
+        if self._awaited:
+            restore = self._settings.restore
+            if not self._settings.ask_neighbours:
+                restore = max(restore, 2 * self._settings.refresh)
+            out.set_timer((self.name, "restore"), restore)
+        if self._expires:
+            out.set_timer((self.name, "refresh"), self._settings.refresh)
+        for peer in self._neighbours:
+            self._dial(peer, out)
+
+    @property
+    def _expires(self) -> bool:
+        return self._level.refreshes and not self._level.buffers
+
+    def _dials(self, peer: str) -> bool:
+        """Of two neighbours the one that stands first in the site file dials."""
+        places = self._settings.overlay.brokers
+        return places.index(self._settings.name) < places.index(peer)
+
+    def _dial(self, peer: str, out: Outbox) -> None:
+        if self._dials(peer):
+            out.connect(peer, self._settings.addresses.get(peer, peer))
+
+    def on_link_up(self, up: LinkUp, out: Outbox) -> None:
+        if up.role is not Role.BROKER:
+            return
+        neighbour = self._neighbours.get(up.peer)
+        if neighbour is None:
+            out.disconnect(up.link, f"{up.peer} is no neighbour of {self._settings.name}")
+            return
+        if neighbour.link is not None:
+            self._drop(up.peer, neighbour, out)
+        neighbour.link, neighbour.met = up.link, up.incarnation
+        out.send(up.peer, self.introduce(up.peer), after=NOW)
+
+    def on_link_down(self, down: LinkDown, out: Outbox) -> None:
+        neighbour = self._neighbours.get(down.peer)
+        if neighbour is None or neighbour.link != down.link:
+            return  # no neighbour, or a newer link has taken its place
+        self._drop(down.peer, neighbour, out)
+        if self._dials(down.peer):
+            out.set_timer((self.name, "dial", down.peer), self._settings.dial_every)
+
+    def _drop(self, peer: str, neighbour: _Neighbour, out: Outbox) -> None:
+        was_introduced = neighbour.introduced
+        neighbour.link, neighbour.introduced, neighbour.synced = None, False, False
+        neighbour.told_completely = False
+        neighbour.parts = ({}, {})
+        out.drop_queue(peer)
+        if was_introduced:
+            self.unlinked(peer, out)
+        self._say_settled(self.settling.lost(peer), out)
+        self._await_no_longer(peer, out)
+
+    def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
+        if failed.peer in self._neighbours:
+            self._await_no_longer(failed.peer, out)
+            out.set_timer((self.name, "dial", failed.peer), self._settings.dial_every)
+
+    def disconnect(self, peer: str, reason: str, out: Outbox) -> None:
+        neighbour = self._neighbours.get(peer)
+        if neighbour is not None and neighbour.link is not None:
+            out.disconnect(neighbour.link, reason)
+
+    def on_introduction(self, peer: str, introduction: Introduction, out: Outbox) -> None:
+        neighbour = self._neighbours.get(peer)
+        if neighbour is None or neighbour.link is None or neighbour.introduced:
+            raise ProtocolError("an introduction is the first message of a neighbour, and comes once")
+        if introduction.network != self._network:
+            out.report("other-network", peer=peer)
+            out.disconnect(neighbour.link, f"{peer} belongs to another network, or has another site file")
+            return
+        neighbour.introduced = True
+        self.linked(peer, introduction, out)
+        if peer in self.tree:
+            self._greet(peer, neighbour, out)
+
+    def _greet(self, peer: str, neighbour: _Neighbour, out: Outbox) -> None:
+        """Tells a neighbour whose link is new what is on this side, if its level and its past say so."""
+        restarted = neighbour.told_life not in (0, neighbour.met)
+        neighbour.told_life = neighbour.met
+        if restarted and not self._level.refreshes:
+            neighbour.synced = True  # it hears of what changes, and of nothing else
+            self.router.take(peer)
+        elif restarted and self._expires and not self._settings.ask_neighbours:
+            pass  # the next refresh tells it
+        else:
+            self._tell_all(peer, neighbour, out)
+
+    # ------------------------------------------------------------------------------------------------------ telling
+    def _knows_beside(self, peer: str) -> bool:
+        """Whether everything is known that this neighbour can be told: what is beyond the others."""
+        return not self._awaited or (len(self._awaited) == 1 and peer in self._awaited)
+
+    def _tell_all(self, peer: str, neighbour: _Neighbour, out: Outbox) -> None:
+        self.router.take(peer)  # what has changed is a part of it
+        complete = self._knows_beside(peer)
+        offers = [(entry, str(filter)) for entry, filter in self.router.offers[peer].told().items()]
+        wishes = [(entry, str(filter)) for entry, filter in self.router.wishes[peer].told().items()]
+        for message in _in_parts(offers, wishes, complete):
+            out.send(peer, message, after=self._after)
+        neighbour.synced, neighbour.told_completely = True, complete
+
+    @property
+    def _after(self) -> After:
+        return LATEST if self._level.buffers else NOW
+
+    def _await_no_longer(self, peer: str, out: Outbox) -> None:
+        if peer in self._awaited and not self._level.buffers:
+            self._learned(peer, out)
+
+    def _learned(self, peer: str, out: Outbox) -> None:
+        """Everything is known that a neighbour can tell now. Others may be told more completely by that."""
+        if self._awaited.pop(peer, peer) is not None:
+            return
+        for other, neighbour in self._neighbours.items():
+            if neighbour.synced and not neighbour.told_completely and self._knows_beside(other):
+                self._tell_all(other, neighbour, out)
+        if not self._awaited:
+            out.cancel_timer((self.name, "restore"))
+            self.became_ready(out)
+
+    # -------------------------------------------------------------------------------------------------- being told
+    def on_routes(self, peer: str, routes: Routes, out: Outbox) -> None:
+        neighbour = self._neighbours.get(peer)
+        if peer not in self.tree or neighbour is None or not neighbour.introduced:
+            raise ProtocolError("routes are told by neighbours in the tree, behind an introduction")
+        offers, wishes = _parse(routes.offers), _parse(routes.wishes)
+        told = len(self.router.subscriptions.by_source[peer]) + len(self.router.advertisements.by_source[peer])
+        if told + len(offers) + len(wishes) + sum(map(len, neighbour.parts)) > 2 * ENTRIES_MAX:
+            raise ProtocolError(f"{peer} tells more than {ENTRIES_MAX} entries, twice over")
+        if not routes.full:
+            self._apply(peer, routes, offers, wishes, out)
+        else:
+            neighbour.parts[0].update(offers)
+            neighbour.parts[1].update(wishes)
+            if routes.last:
+                (offers, wishes), neighbour.parts = neighbour.parts, ({}, {})
+                self._apply(peer, routes, offers, wishes, out)
+        if routes.ticket:
+            self.settling.ask(peer, routes.ticket)
+
+    def _apply(
+        self, peer: str, routes: Routes, offers: dict[str, Filter], wishes: dict[str, Filter], out: Outbox
+    ) -> None:
+        apply_routes(self.router, peer, routes, offers, wishes)
+        if self._level.buffers:
+            self._store.told(peer, routes, offers, wishes, out)
+        self._neighbours[peer].refreshed_at = out.now
+        if routes.full and routes.complete:
+            self._learned(peer, out)
+            self.known(peer, out)
+
+    def on_settled(self, peer: str, settled: Settled, out: Outbox) -> None:
+        self._say_settled(self.settling.answered(peer, settled.ticket), out)
+
+    def _say_settled(self, done: list[Asked], out: Outbox) -> None:
+        own = []
+        for source, ticket in done:
+            if source == LOCAL:
+                own.append(ticket)
+            elif self.is_linked(source):
+                out.send(source, Settled(ticket), after=self._after)
+        if own:
+            self.settled(own, out)
+
+    # --------------------------------------------------------------------------------------------------------- time
+    def on_timer(self, key: TimerKey, out: Outbox) -> None:
+        match key[1]:
+            case "dial":
+                if self._neighbours[key[2]].link is None:
+                    self._dial(key[2], out)
+            case "restore":
+                for peer in list(self._awaited):
+                    self._learned(peer, out)
+            case "refresh":
+                self._refresh(out)
+                out.set_timer((self.name, "refresh"), self._settings.refresh)
+            case _:
+                broken("a timer of the neighbours has a known name", key=key)
+
+    def _refresh(self, out: Outbox) -> None:
+        """Tells everyone everything again, and forgets what was not told again (D1-B3)."""
+        for peer in self.tree:
+            neighbour = self._neighbours[peer]
+            if neighbour.introduced:
+                self._tell_all(peer, neighbour, out)
+            if out.now - neighbour.refreshed_at > self._settings.expire:
+                self.router.replace(peer, {}, {})
+
+    def finish(self, out: Outbox) -> None:
+        """Tells neighbours what has changed in this turn."""
+        for peer in self.tree:
+            neighbour = self._neighbours[peer]
+            if neighbour.synced:
+                offers, wishes = self.router.take(peer)
+                if offers or wishes:
+                    self._tell(peer, offers, wishes, out)
+        self._say_settled(self.settling.finish(), out)
+        self._note(out)
+
+    def _tell(self, peer: str, offers: Changes, wishes: Changes, out: Outbox) -> None:
+        messages = _in_parts(
+            [(entry, str(filter)) for entry, filter in offers.told.items()],
+            [(entry, str(filter)) for entry, filter in wishes.told.items()],
+            full=False,
+            withdrawn=list(offers.taken_back),
+            unwished=list(wishes.taken_back),
+            ticket=self.settling.tell(peer),
+        )
+        for message in messages:
+            out.send(peer, message, after=self._after)
+
+    def _note(self, out: Outbox) -> None:
+        changed = self.router.take_changed()
+        if not changed or not out.tracing:
+            return
+        node = self._settings.name
+        for table, entry, source, filter, present in changed:
+            owner = self._local.owners.get(entry, "")
+            out.note(
+                "routed",
+                node=node,
+                table=table,
+                entry=entry,
+                source=source,
+                filter=str(filter),
+                owner=owner,
+                present=present,
+            )
+        out.note("table_size", node=node, table="routes", entries=len(self.router.subscriptions))
+        out.note("table_size", node=node, table="advertisements", entries=len(self.router.advertisements))
+
+    def measure(self) -> dict[str, int]:
+        told = sum(len(outlet) for outlet in self.router.wishes.values())
+        hidden = sum(outlet.hidden for outlet in self.router.wishes.values())
+        return {
+            "neighbours": len(self._neighbours),
+            "neighbours_linked": sum(neighbour.introduced for neighbour in self._neighbours.values()),
+            "routes": len(self.router.subscriptions),
+            "routes_advertised": len(self.router.advertisements),
+            "routes_told": told,
+            "routes_hidden": hidden,
+            "routes_awaited": len(self._awaited),
+        }
+
+    def check_invariants(self) -> None:
+        self.router.check_invariants()
+
+
+def _parse(told: list[Told]) -> dict[str, Filter]:
+    parsed = {}
+    for entry, text in told:
+        if problem := checked_entry(entry):
+            raise ProtocolError(f"in Routes, {problem}")
+        try:
+            parsed[entry] = parse_filter(text)
+        except FilterError as error:
+            raise ProtocolError(f"in Routes, the filter of {entry[:64]!r}: {error.problem}") from error
+    return parsed
+
+
+def _in_parts(
+    offers: list[Told],
+    wishes: list[Told],
+    complete: bool = True,
+    full: bool = True,
+    withdrawn: list[str] | None = None,
+    unwished: list[str] | None = None,
+    ticket: int = 0,
+) -> list[Routes]:
+    """As many messages as it takes. What is taken back comes with the last, so that nothing is lacking in between."""
+    parts: list[tuple[list[Told], list[Told]]] = [([], [])]
+    size = 0
+    for place, told in enumerate((offers, wishes)):
+        for entry, text in told:
+            size += len(entry) + len(text) + 8
+            if size > ROUTES_BYTES:
+                parts.append(([], []))
+                size = len(entry) + len(text) + 8
+            parts[-1][place].append((entry, text))
+    messages = [Routes(*part, full=full, last=False, complete=complete) for part in parts[:-1]]
+    messages.append(Routes(*parts[-1], withdrawn or [], unwished or [], full, True, complete, ticket))
+    return messages

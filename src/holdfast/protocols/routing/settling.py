@@ -1,0 +1,93 @@
+"""When is what was told known wherever it goes?
+
+A broker that is told something under a ticket tells those beyond it under tickets of its own, and answers when all of
+those are answered. So whoever was told first knows that every broker that it concerns has heard of it; and since links
+are FIFO, that what those had to say about it has come back before.
+
+A neighbour whose link is gone counts as having answered: it is told everything anew when it is back.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+# Who asked, and under which ticket.
+Asked: TypeAlias = tuple[str, int]
+
+
+class Settling:
+    """Tickets that are open, here and at neighbours."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._outstanding: dict[str, dict[int, None]] = {}  # neighbour → tickets that it has not answered
+        self._new: list[Asked] = []  # asked in this turn
+        self._waiting: dict[Asked, dict[Asked, None]] = {}  # asked → (neighbour, ticket) that it waits for
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def ask(self, source: str, ticket: int = 0) -> int:
+        """Someone asks; of the broker's own, a ticket is made."""
+        if not ticket:
+            self._last += 1
+            ticket = self._last
+        self._new.append((source, ticket))
+        return ticket
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether what is told in this turn needs a ticket."""
+        return bool(self._new)
+
+    def tell(self, neighbour: str) -> int:
+        """The ticket under which a neighbour is told something; 0 if nobody asked."""
+        if not self._new:
+            return 0
+        self._last += 1
+        self._outstanding.setdefault(neighbour, {})[self._last] = None
+        return self._last
+
+    def answered(self, neighbour: str, ticket: int) -> list[Asked]:
+        """A neighbour has answered. Gives those who asked and wait for nothing any more."""
+        if self._outstanding.get(neighbour, {}).pop(ticket, ticket) is not None:
+            return []
+        return self._done(neighbour, [ticket])
+
+    def lost(self, neighbour: str) -> list[Asked]:
+        """A neighbour's link is gone. It asks for nothing any more, and nothing is waited for from it."""
+        for asked in [asked for asked in self._waiting if asked[0] == neighbour]:
+            del self._waiting[asked]
+        self._new = [asked for asked in self._new if asked[0] != neighbour]
+        return self._done(neighbour, list(self._outstanding.pop(neighbour, ())))
+
+    def _done(self, neighbour: str, tickets: list[int]) -> list[Asked]:
+        done = []
+        for asked, waits in list(self._waiting.items()):
+            for ticket in tickets:
+                waits.pop((neighbour, ticket), None)
+            if not waits:
+                del self._waiting[asked]
+                done.append(asked)
+        return done
+
+    def finish(self) -> list[Asked]:
+        """All that follows from the turn is told. Gives those of the turn who need not wait.
+
+        The others wait for all that is not answered, not only for what was told in their turn: what they asked about
+        may be hidden by something that is still under way.
+        """
+        done = []
+        for asked in self._new:
+            waits = {
+                (neighbour, ticket): None
+                for neighbour, tickets in self._outstanding.items()
+                if neighbour != asked[0]
+                for ticket in tickets
+            }
+            if waits:
+                self._waiting[asked] = waits
+            else:
+                done.append(asked)
+        self._new = []
+        return done

@@ -1,0 +1,121 @@
+"""The store of events that neighbours have not acknowledged, on the disk (D1-A12, D1-B4).
+
+One record a turn: the events that were taken in, each with the neighbours that it goes to; how far the neighbours'
+own feeds are stored here, so that what they send again counts once; and up to which command the events that were
+published here are in it. The journal of commands is written before: what it has and the store lacks, since the disk's
+end was torn in between, is routed again at the next start.
+
+Records go when all of their events are acknowledged, oldest first. The last one stays: it knows the numbers.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from holdfast.kernel.node import broken, require
+from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.storage import StoredStreams
+from holdfast.model.event import Event, EventBytes, decode_batch, encode_batch
+from holdfast.protocols.routing.feed import Feed
+from holdfast.protocols.routing.messages import RECORD_FORMAT, EventsStored
+from holdfast.protocols.sessions.outputs import Entered
+
+STREAM: Final = "feeds"
+
+
+class EventStore:
+    """What a turn adds, until it is written; and which records are still needed."""
+
+    def __init__(self, peers: Sequence[str], streams: StoredStreams, recovered: Sequence[Entered]) -> None:
+        self._peers = tuple(peers)
+        self._records: list[EventsStored] = []
+        for record in streams.get(STREAM, ()):
+            if not isinstance(record, EventsStored):
+                broken("the feeds on the disk are known records", record=type(record).__name__)
+            require(record.format == RECORD_FORMAT, "the feeds' format is known", format=record.format)
+            self._records.append(record)
+        last = self._records[-1] if self._records else None
+        self._number = 0 if last is None else last.number
+        self._entered = 0 if last is None else last.entered
+        self._received: dict[str, tuple[str, int]] = {} if last is None else dict(last.stored)
+        # What the journal says was published here, and did not get into the store.
+        self.not_stored = [output for output in recovered if output.number > self._entered]
+        self._kept: deque[tuple[int, dict[str, int]]] = deque()  # records → the last number of each feed in them
+        # Of this turn:
+        self._events: list[EventBytes] = []
+        self._places: list[tuple[int, ...]] = []
+        self._changed = False
+
+    def recover_into(self, feeds: Mapping[str, Feed]) -> dict[str, tuple[str, int]]:
+        """Fills the feeds, and gives how far neighbours' own are stored here."""
+        for record in self._records:
+            for peer, following in record.following.items():
+                if peer in feeds:
+                    feeds[peer].following = max(feeds[peer].following, following)
+            events, slices = decode_batch(record.events)
+            for place, peer in enumerate(self._peers):
+                rows = [row for row, places in enumerate(record.places) if place in places]
+                if rows:
+                    lasting = any(events[row].lifetime for row in rows)
+                    deadlines = [_deadline(events[row]) for row in rows] if lasting else None
+                    feeds[peer].put([slices[row] for row in rows], deadlines)
+            self._kept.append((record.number, {peer: feeds[peer].following - 1 for peer in self._peers}))
+        for feed in feeds.values():
+            feed.begin()
+        self._records = []
+        return dict(self._received)
+
+    # ------------------------------------------------------------------------------------------------- of the turn
+    def entered(self, number: int) -> None:
+        self._entered = number
+        self._changed = True
+
+    def received(self, peer: str, feed: str, number: int) -> None:
+        self._received[peer] = (feed, number)
+        self._changed = True
+
+    def put(self, slices: Sequence[EventBytes], rows: Mapping[str, list[int]]) -> None:
+        if not rows:
+            return
+        places: dict[int, list[int]] = {}
+        for place, peer in enumerate(self._peers):
+            for row in rows.get(peer, ()):
+                places.setdefault(row, []).append(place)
+        for row in sorted(places):
+            self._events.append(slices[row])
+            self._places.append(tuple(places[row]))
+
+    def finish(self, feeds: Mapping[str, Feed], out: Outbox) -> None:
+        """Writes the turn, before anyone is told of it; gives up records that nobody needs."""
+        if self._changed or self._events:
+            self._number += 1
+            counts = dict.fromkeys(self._peers, 0)
+            for places in self._places:
+                for place in places:
+                    counts[self._peers[place]] += 1
+            following = {peer: feeds[peer].following - counts[peer] for peer in self._peers}
+            record = EventsStored(
+                self._number, self._entered, following, self._received, encode_batch(self._events), self._places
+            )
+            out.append(STREAM, record)
+            self._kept.append((self._number, {peer: feeds[peer].following - 1 for peer in self._peers}))
+            self._events, self._places, self._received = [], [], dict(self._received)
+            self._changed = False
+        self._truncate(feeds, out)
+
+    def _truncate(self, feeds: Mapping[str, Feed], out: Outbox) -> None:
+        before = 0
+        while len(self._kept) > 1:
+            number, last = self._kept[0]
+            if any(feeds[peer].needs(through) for peer, through in last.items()):
+                break
+            self._kept.popleft()
+            before = number + 1
+        if before:
+            out.truncate(STREAM, before)
+
+
+def _deadline(event: Event) -> int:
+    return event.published_at + event.lifetime if event.lifetime else 0

@@ -1,0 +1,104 @@
+"""What neighbours told, on the disk: at the levels that buffer a broker may not forget it (D1-B4.1).
+
+A broker that has lost its tables would find nobody to send an event to, acknowledge it, and lose it. So it keeps them,
+and it knows of which neighbours it has a complete telling: what is meant for any other is kept until that has come.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.kernel.node import broken, require
+from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.storage import StoredStreams
+from holdfast.model import Filter
+from holdfast.protocols.routing.messages import RECORD_FORMAT, Routes, RoutesTold, TableState
+from holdfast.protocols.routing.router import Router, parse_filter
+
+STREAM: Final = "routes"
+SNAPSHOT_BYTES: Final = 1024 * 1024  # of records, before a snapshot takes their place
+
+
+class TableStore:
+    """Its records are what was told, in order; now and then a snapshot of the tables takes their place."""
+
+    def __init__(self, router: Router) -> None:
+        self.complete: dict[str, None] = {}  # neighbours that have told everything on their side
+        self._bytes = 0
+        self._snapshot_bytes = 0
+        self._router = router
+
+    def recover(self, streams: StoredStreams) -> None:
+        """Brings the router to where the records end."""
+        router = self._router
+        for record in streams.get(STREAM, ()):
+            if not isinstance(record, RoutesTold | TableState):
+                broken("the routes on the disk are known records", record=type(record).__name__)
+            require(record.format == RECORD_FORMAT, "the routes' format is known", format=record.format)
+            match record:
+                case TableState():
+                    self.complete = dict.fromkeys(record.complete)
+                    for source, (offers, wishes) in record.told.items():
+                        if source in router.neighbours:
+                            router.replace(source, _parsed(offers), _parsed(wishes))
+                case RoutesTold():
+                    if record.source in router.neighbours:
+                        routes = record.routes
+                        apply_routes(router, record.source, routes, _parsed(routes.offers), _parsed(routes.wishes))
+                        self._count(record.source, routes)
+
+    def told(
+        self, source: str, routes: Routes, offers: dict[str, Filter], wishes: dict[str, Filter], out: Outbox
+    ) -> None:
+        """A neighbour told something; of a full telling that came in parts, all of it."""
+        record = RoutesTold(
+            source,
+            Routes(
+                [(entry, str(filter)) for entry, filter in offers.items()],
+                [(entry, str(filter)) for entry, filter in wishes.items()],
+                routes.withdrawn,
+                routes.unwished,
+                routes.full,
+                True,
+                routes.complete,
+            ),
+        )
+        out.append(STREAM, record)
+        self._count(source, record.routes)
+        if self._bytes > max(SNAPSHOT_BYTES, 2 * self._snapshot_bytes):
+            self._snapshot(out)
+
+    def _count(self, source: str, routes: Routes) -> None:
+        self._bytes += routes.weight()
+        if routes.full and routes.complete:
+            self.complete[source] = None
+
+    def _snapshot(self, out: Outbox) -> None:
+        router = self._router
+        told = {
+            source: (
+                [(entry, str(filter)) for entry, filter in router.advertisements.by_source[source].items()],
+                [(entry, str(filter)) for entry, filter in router.subscriptions.by_source[source].items()],
+            )
+            for source in router.neighbours
+        }
+        out.snapshot(STREAM, TableState(told, list(self.complete)))
+        self._snapshot_bytes, self._bytes = self._bytes, 0
+
+
+def apply_routes(
+    router: Router, source: str, routes: Routes, offers: dict[str, Filter], wishes: dict[str, Filter]
+) -> None:
+    """What a neighbour told, with its filters parsed; of a full telling, all of them."""
+    if routes.full and routes.complete:
+        router.replace(source, offers, wishes)
+        return
+    router.merge(source, offers, wishes)
+    for entry in routes.withdrawn:
+        router.unadvertise(source, entry)
+    for entry in routes.unwished:
+        router.unsubscribe(source, entry)
+
+
+def _parsed(told: list[tuple[str, str]]) -> dict[str, Filter]:
+    return {entry: parse_filter(text) for entry, text in told}
