@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
 
-from holdfast.broker.network import NetworkParts, join_network, make_network, network_neighbours
+from holdfast.broker.network_parts import NetworkParts, join_network, make_network, network_neighbours
 from holdfast.errors import WrongLog
 from holdfast.kernel.application import Hosted
 from holdfast.kernel.outbox import Outbox

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from holdfast.trace.schema import Row
+from holdfast.trace.schema import Header, Row
 
 # A broken run may break a promise at every row; nobody reads more than the first few.
 VIOLATIONS_KEPT = 1000
@@ -44,6 +44,9 @@ class Checker:
         self.name = name
         self.handlers = handlers
         self.violations: list[Violation] = []
+
+    def begin(self, header: Header) -> None:
+        """A run begins; its header says what was promised."""
 
     def see(self, row: Row) -> None:
         """Takes the next row of the run."""

@@ -16,6 +16,7 @@ from holdfast.trace.checkers.checker import Checker
 from holdfast.trace.checkers.complete import Complete
 from holdfast.trace.checkers.exactly_once import ExactlyOnce
 from holdfast.trace.checkers.liveness import Liveness
+from holdfast.trace.checkers.network import Network
 from holdfast.trace.checkers.no_forgetting import NoForgetting
 from holdfast.trace.checkers.no_loss import NoLoss
 from holdfast.trace.checkers.only_matching import OnlyMatching
@@ -52,6 +53,7 @@ CHECKERS: dict[str, Entry] = {
     ),
     "no-forgetting": Entry(lambda _: NoForgetting(), "no subscription is forgotten by its broker"),
     "bounded-queues": Entry(lambda _: BoundedQueues(), "no queue passes the limit that is claimed for it"),
+    "network": Entry(lambda _: Network(), "events reach whom the network's level of reliability promises them to"),
     "liveness": Entry(lambda _: Liveness(), "every publication and every subscription gets its answer"),
 }
 

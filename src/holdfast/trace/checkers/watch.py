@@ -25,6 +25,7 @@ class Watch:
         self._violations = [checker.violations for checker in self.checkers]
         self._handlers: dict[type[Row], tuple[Handler, ...]] = {}
         for checker in self.checkers:
+            checker.begin(header)
             for row_type, handler in checker.handlers.items():
                 self._handlers[row_type] = (*self._handlers.get(row_type, ()), handler)
 

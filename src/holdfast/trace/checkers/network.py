@@ -1,0 +1,217 @@
+"""`network`: an accepted event reaches whom the network's level of reliability promises it to.
+
+An event is owed to a subscription that wants it and whose path was complete when the event was accepted: every broker
+on the way from the publisher's broker to the subscriber's had an entry, from the next one's side, that covers the
+subscription. The trace says which entries there were (`routed`). Of what is owed a level may lose
+
+- `none`, `periodic`: what was under way while a broker or a link of the path was failing (D1-C2);
+- `bypass`: what was under way while anything changed, or while there was no way between the two brokers (D1-C4);
+- levels that buffer: nothing (D1-C3, D1-C5).
+
+Tables that stay incomplete promise nothing, so there is a second promise: what is accepted when all has been well for a
+while is owed to everyone who wants it, whatever the tables say. `none` makes it only where nothing ever failed (D1-C1).
+
+Nothing is owed that was not acknowledged, that has a lifetime, or to a subscription that ended, or was told that it
+missed something (`missed` without a count: until it is confirmed again; with one: so many events).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from holdfast.trace.checkers.checker import Checker, Handlers
+from holdfast.trace.checkers.outages import Outages
+from holdfast.trace.filters import FilterCache
+from holdfast.trace.schema import (
+    Accepted,
+    Acknowledged,
+    Confirmed,
+    Delivered,
+    Fault,
+    Header,
+    Missed,
+    Published,
+    Routed,
+    Subscribed,
+    Unsubscribed,
+)
+
+MILLISECOND = 1_000_000
+LOCAL = ""
+BUFFERING = ("buffered", "bypass+buffered")
+DETOURING = ("bypass", "bypass+buffered")
+
+
+class _Owed(NamedTuple):
+    """An event that is owed to a subscription: accepted when and where, and for which of the two reasons."""
+
+    event: str
+    t: int
+    home: str  # the publisher's broker
+    last: str  # the subscriber's
+    settled: bool
+
+
+class Network(Checker):
+    """Keeps the tables of all brokers, and what was owed by them."""
+
+    def __init__(self, name: str = "network") -> None:
+        handlers: Handlers = {
+            Accepted: self._on_accepted,
+            Acknowledged: self._on_acknowledged,
+            Confirmed: self._on_confirmed,
+            Delivered: self._on_delivered,
+            Fault: self._on_fault,
+            Missed: self._on_missed,
+            Published: self._on_published,
+            Routed: self._on_routed,
+            Subscribed: self._on_subscribed,
+            Unsubscribed: self._on_unsubscribed,
+        }
+        super().__init__(name, handlers)
+        self._level = "none"
+        self._outages = Outages((), (), 0)
+        self._filters = FilterCache()
+        self._covers = lru_cache(maxsize=None)(self._ask_covers)
+        self._matches = lru_cache(maxsize=None)(self._ask_matches)
+        self._events: dict[str, Published] = {}
+        self._acknowledged: set[str] = set()
+        self._tables: dict[str, dict[str, dict[str, str]]] = {}  # node → source → entry → filter
+        self._owners: dict[str, dict[str, str]] = {}  # node → entry of its own clients → subscriber/number
+        self._subscriptions: dict[str, Subscribed] = {}  # in place
+        self._current: dict[str, str] = {}  # subscriber/number → subscription
+        self._since: dict[str, int] = {}  # subscription → when it was confirmed, if it is
+        self._owed: dict[str, dict[str, _Owed]] = {}  # subscription → event → what is owed
+        self._delivered: dict[str, set[str]] = {}
+        self._missed: dict[str, int] = {}  # subscription → how many it was told that it missed
+
+    def begin(self, header: Header) -> None:
+        said = header.settings
+        self._level = said.get("reliability", "none")
+        # Until a failure is noticed, or a link is there again and tables are told, with time to spare.
+        times = ("suspect_ms_max", "suspect_ms_max", "dial_ms", "dial_ms", "restore_ms", "refresh_ms", "expire_ms")
+        grace = 2_000 + sum(said.get(name, 0) for name in times)
+        links = [(one, other) for one, other in said.get("links", ())]
+        self._outages = Outages(said.get("brokers", ()), links, grace * MILLISECOND)
+
+    # ------------------------------------------------------------------------------------------------------- tables
+    def _on_routed(self, row: Routed) -> None:
+        if row.table != "subscriptions":
+            return
+        table = self._tables.setdefault(row.node, {}).setdefault(row.source, {})
+        if not row.present:
+            table.pop(row.entry, None)
+            return
+        table[row.entry] = row.filter
+        if row.owner:
+            self._owners.setdefault(row.node, {})[row.entry] = row.owner
+
+    def _on_fault(self, row: Fault) -> None:
+        self._outages.see(row)
+        if row.state == "crashed":
+            gone = [id for id, subscribed in self._subscriptions.items() if subscribed.subscriber == row.component]
+            for subscription in gone:
+                self._end(subscription)
+        forgets = row.state == ("up" if self._level in BUFFERING else "crashed")
+        if forgets or row.state == "wiped":
+            # A table on the disk counts while its broker is down: what is sent to it waits. It says anew what it has.
+            self._tables.pop(row.component, None)
+            self._owners.pop(row.component, None)
+
+    # ------------------------------------------------------------------------------------------------ subscriptions
+    def _on_subscribed(self, row: Subscribed) -> None:
+        self._subscriptions[row.subscription] = row
+        self._current[_owner(row.subscription)] = row.subscription
+
+    def _on_confirmed(self, row: Confirmed) -> None:
+        if row.subscription in self._subscriptions:
+            self._since.setdefault(row.subscription, row.t)
+
+    def _on_missed(self, row: Missed) -> None:
+        if row.count is None:
+            self._since.pop(row.subscription, None)
+            self._owed.pop(row.subscription, None)
+        else:
+            self._missed[row.subscription] = self._missed.get(row.subscription, 0) + row.count
+
+    def _on_unsubscribed(self, row: Unsubscribed) -> None:
+        self._end(row.subscription)
+
+    def _end(self, subscription: str) -> None:
+        self._subscriptions.pop(subscription, None)
+        self._since.pop(subscription, None)
+        self._owed.pop(subscription, None)
+
+    # ------------------------------------------------------------------------------------------------------- events
+    def _on_published(self, row: Published) -> None:
+        self._events[row.event] = row
+
+    def _on_acknowledged(self, row: Acknowledged) -> None:
+        self._acknowledged.add(row.event)
+
+    def _on_delivered(self, row: Delivered) -> None:
+        self._delivered.setdefault(row.subscription, set()).add(row.event)
+
+    def _on_accepted(self, row: Accepted) -> None:
+        settled = self._outages.is_settled(row.t) and not (self._level == "none" and self._outages.any_ever)
+        for event in row.events:
+            published = self._events.get(event)
+            if published is None or published.lifetime:
+                continue
+            for last, entries in list(self._owners.items()):
+                for entry, owner in entries.items():
+                    text = self._tables.get(last, {}).get(LOCAL, {}).get(entry)
+                    subscription = self._current.get(owner, "")
+                    if text is None or subscription not in self._since or not self._matches(event, text):
+                        continue
+                    # What has just been subscribed to may still be on its way.
+                    known = settled and row.t - self._since[subscription] >= self._outages.grace
+                    if known or self._is_complete(row.node, last, text, row.t):
+                        owed = _Owed(event, row.t, row.node, last, known)
+                        self._owed.setdefault(subscription, {})[event] = owed
+
+    def _is_complete(self, home: str, last: str, text: str, t: int) -> bool:
+        """Whether every broker on the way, but for those that detours leave out, knows that it leads there."""
+        path = self._outages.path(home, last)
+        for here, following in pairwise(path):
+            if self._level in DETOURING and here != home and self._outages.is_down(here, t):
+                continue
+            entries = self._tables.get(here, {}).get(following, {})
+            if not any(self._covers(other, text) for other in entries.values()):
+                return False
+        return True
+
+    def _ask_covers(self, broad: str, narrow: str) -> bool:
+        return broad == narrow or self._filters[broad].covers(self._filters[narrow])
+
+    def _ask_matches(self, event: str, text: str) -> bool:
+        published = self._events[event]
+        return self._filters[text].matches(published.attributes, published.topic)
+
+    # ---------------------------------------------------------------------------------------------------------- end
+    def finish(self) -> None:
+        for subscription, owed in self._owed.items():
+            delivered = self._delivered.get(subscription, set())
+            lacking = [
+                each
+                for event, each in owed.items()
+                if event in self._acknowledged and event not in delivered and not self._may_lose(each)
+            ]
+            for each in lacking[self._missed.get(subscription, 0) :]:
+                why = "when all had been well for a while" if each.settled else "when the path to it was complete"
+                message = f"{each.event} was accepted at {each.home}, {why}, and never reached {subscription}"
+                self.violate(each.t, f"{message} at {each.last}", (each.event,), (subscription,))
+
+    def _may_lose(self, owed: _Owed) -> bool:
+        if self._level in BUFFERING:
+            return False
+        if self._level in DETOURING:
+            return self._outages.is_cut_off(owed.home, owed.last, owed.t)
+        return self._outages.touched(owed.home, owed.last, owed.t)
+
+
+def _owner(subscription: str) -> str:
+    subscriber, _, number = subscription.split("/")
+    return f"{subscriber}/{number}"

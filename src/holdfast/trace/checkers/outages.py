@@ -1,0 +1,107 @@
+"""When brokers and links of a network were not well, as a trace tells it, and what that means for a path.
+
+A failure counts from its first moment until `grace` after its end: it has to be noticed, and the network has to come
+back from it. What is under way is under way for at most `grace`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from holdfast.topology.overlay import Overlay
+from holdfast.trace.schema import Fault
+
+FOR_EVER = 2**63
+# States that do not keep a broker from working.
+HARMLESS = ("disk slow", "wiped")
+WELL = ("up", "healed")
+
+
+class _Outage(NamedTuple):
+    component: str
+    start: int
+    end: int
+
+
+class Outages:
+    """Fed with all faults of a run, in order."""
+
+    def __init__(self, brokers: Sequence[str], links: Sequence[tuple[str, str]], grace: int) -> None:
+        self.grace = grace
+        self._overlay = Overlay(brokers, links)
+        self._tree = self._overlay.spanning_tree() if brokers else None
+        self._links = {f"{a}>{b}": frozenset((a, b)) for one, other in links for a, b in ((one, other), (other, one))}
+        self._since: dict[str, int] = {}  # what is not well now
+        self._past: list[_Outage] = []
+        self._last = -FOR_EVER  # when something of the network was last not well
+
+    @property
+    def any_ever(self) -> bool:
+        """Whether anything of the network ever failed."""
+        return bool(self._since or self._past)
+
+    def see(self, row: Fault) -> None:
+        if row.component == "everything":
+            for component in list(self._since):
+                self._end(component, row.t)
+        elif row.component not in self._overlay.brokers and row.component not in self._links:
+            return
+        elif row.state in WELL:
+            self._end(row.component, row.t)
+        elif row.state not in HARMLESS and not row.state.startswith("clock"):
+            self._since.setdefault(row.component, row.t)
+
+    def _end(self, component: str, t: int) -> None:
+        start = self._since.pop(component, None)
+        if start is not None:
+            self._past.append(_Outage(component, start, t))
+            self._last = t
+
+    def _all(self) -> list[_Outage]:
+        return self._past + [_Outage(component, start, FOR_EVER) for component, start in self._since.items()]
+
+    def path(self, source: str, target: str) -> list[str]:
+        return [source] if self._tree is None or source == target else self._tree.path(source, target)
+
+    def is_settled(self, t: int) -> bool:
+        """Whether all has been well for a while."""
+        return not self._since and t - self._last >= self.grace
+
+    def is_down(self, broker: str, t: int) -> bool:
+        """Whether a broker is not well now, or was not a short while ago."""
+        return broker in self._since or any(
+            outage.component == broker and outage.start <= t < outage.end + self.grace for outage in self._past
+        )
+
+    def touched(self, source: str, target: str, t: int) -> bool:
+        """Whether something on the path was not well while what was accepted at `t` was under way."""
+        path = self.path(source, target)
+        links = {frozenset(pair) for pair in pairwise(path)}
+        for component, start, end in self._all():
+            if (component in path or self._links.get(component) in links) and (
+                start <= t + self.grace and t <= end + self.grace
+            ):
+                return True
+        return False
+
+    def is_cut_off(self, source: str, target: str, t: int) -> bool:
+        """Whether, when something was accepted at `t`, there was no way between two brokers, or no one could know
+        of one, since anything had changed shortly before, or did while it was under way."""
+        down: set[str] = set()
+        for component, start, end in self._all():
+            if end + self.grace <= t or start >= t + self.grace:
+                continue
+            if start > t - self.grace or end < t + self.grace:
+                return True  # it came or went meanwhile
+            down.add(component)
+        if source in down or target in down:
+            return True
+        reached = {source}
+        for here in (queue := [source]):
+            for near in self._overlay.neighbours(here):
+                if near not in reached and not {near, f"{here}>{near}", f"{near}>{here}"} & down:
+                    reached.add(near)
+                    queue.append(near)
+        return target not in reached
