@@ -95,12 +95,6 @@ def test_a_site_without_a_broker_is_refused() -> None:
         site_from_toml('name = "empty"\n', "site.toml")
 
 
-def test_a_second_broker_is_refused_until_there_is_routing() -> None:
-    text = GOOD + '[[broker]]\nid = "b2"\n'
-    with pytest.raises(SiteError, match=r"site.toml:10: the site has 2 brokers; the scheme 'tree' takes one"):
-        site_from_toml(text, "site.toml")
-
-
 @pytest.mark.parametrize("second", ['id = "b1"\naddress = "a:1"', 'id = "b2"\naddress = "127.0.0.1:7500"'])
 def test_two_brokers_share_neither_name_nor_address(second: str) -> None:
     with pytest.raises(SiteError, match="two brokers"):
@@ -147,6 +141,13 @@ def test_a_group_may_have_fast_rounds(size: int) -> None:
         (group("a", "b", "c").replace('data = "b"', 'data = "a"'), "site.toml:12: two replicas keep their data in 'a'"),
         (group("a", "b", "c").replace('peer_address = "h:202"\n', ""), "site.toml:13: replica 'c' has no peer_address"),
         (GOOD.replace('"tree"', '"tree"\npipeline = 3'), "site.toml:4: 'pipeline' is not known in [scheme]"),
+        (
+            group("a", scheme='reliability = "none"\n'),
+            "site.toml:3: 'reliability' is not known in [scheme]; known are kind, protocol, pipeline",
+        ),
+        (group("a") + "[routing]\n", "site.toml:8: 'routing' is not known in a site of the scheme 'paxos'"),
+        (group("a") + '[[link]]\nbetween = ["a", "b"]\n', "site.toml:8: 'link' is not known in a site of the scheme"),
+        (group("a") + '[topology]\nkind = "star"\n', "site.toml:8: 'topology' is not known in a site of the scheme"),
     ],
 )
 def test_what_is_no_group_is_refused(text: str, problem: str) -> None:

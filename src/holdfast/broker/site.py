@@ -2,7 +2,10 @@
 
     name = "quotes"
     [scheme]
-    kind = "tree"                     # one broker; or "paxos": 1, 3, 4, 5, 7 or 9 replicas that behave as one
+    kind = "tree"                     # one broker, or many that are joined by links; or "paxos": 1, 3, 4, 5, 7 or 9
+                                      # replicas that behave as one
+    reliability = "none"              # of a network of several brokers: "none", "periodic", "buffered", "bypass" or
+                                      # "bypass+buffered" (D1-A10)
     protocol = "batch"                # of a group: "multi" is one request a slot, "batch" all that wait, "fast" too,
                                       # where clients propose to all replicas themselves
     pipeline = 10                     # of a group: slots that are decided at once
@@ -23,6 +26,8 @@
     plaintext = "I accept"            # without TLS, addresses other than loopback are refused unless this is said
     remote_operators = "I accept"     # and so are operators of other machines: they can change a group
 
+`[[link]]`, `[topology]` and `[routing]` describe a network of several brokers: holdfast.broker.network.
+
 `site_from_toml` takes the text and gives a `Site`, or SiteError, which names the line and what is allowed there. It
 opens no file and resolves no name.
 """
@@ -31,15 +36,21 @@ from __future__ import annotations
 
 import re
 import tomllib
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from holdfast.broker import network
+from holdfast.broker.site_text import DEFAULT_ADDRESS, SiteText
 from holdfast.errors import SiteError
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.cursors.host import RetentionSettings
 from holdfast.protocols.paxos.settings import Member, Protocol
+from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.protocols.sessions.limits import REQUEST_BYTES_MAX, CoreLimits, HostingLimits
+from holdfast.topology.overlay import Overlay
 
 TREE, PAXOS = "tree", "paxos"
 SCHEMES = (TREE, PAXOS)
@@ -47,10 +58,7 @@ SCHEMES = (TREE, PAXOS)
 GROUP_SIZES = (1, 3, 4, 5, 7, 9)
 _BROKER = {"id": str, "address": str, "peer_address": str, "data": str, "spare": bool}
 PIPELINE_MAX = 1_000
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):([0-9]{1,5})")
 FACTORY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*")
-DEFAULT_ADDRESS = "127.0.0.1:7411"
 PLAINTEXT_ACCEPTED = "I accept"
 
 
@@ -72,6 +80,7 @@ class Scheme(msgspec.Struct, frozen=True, kw_only=True):
     """`[scheme]`: how brokers work together."""
 
     kind: str = TREE
+    reliability: Reliability = Reliability.NONE
     protocol: Protocol = Protocol.BATCH
     pipeline: int = 10
 
@@ -101,10 +110,32 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     retention: RetentionSettings = RetentionSettings()
     application: ApplicationEntry | None = None
     hosting: HostingLimits = HostingLimits()
+    links: network.Links = ()  # between the brokers of a network
+    routing_table: RoutingSettings = network.DEFAULTS  # what `[routing]` says, for all brokers alike
 
     @property
     def is_group(self) -> bool:
         return self.scheme.kind == PAXOS
+
+    @property
+    def is_network(self) -> bool:
+        """Whether there are several brokers, and events are routed between them."""
+        return self.scheme.kind == TREE and len(self.brokers) > 1
+
+    @property
+    def overlay(self) -> Overlay:
+        """The brokers of a network, in the order of the file, and their links."""
+        return Overlay([entry.id for entry in self.brokers], self.links)
+
+    def routing(self, entry: BrokerEntry) -> RoutingSettings:
+        """What one broker of a network is told."""
+        return replace(
+            self.routing_table,
+            name=entry.id,
+            overlay=self.overlay,
+            addresses={other.id: other.peer_address for other in self.brokers if other.id != entry.id},
+            reliability=self.scheme.reliability,
+        )
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -121,8 +152,11 @@ def _member(entry: BrokerEntry) -> Member:
     return Member(entry.id, entry.peer_address, entry.address)
 
 
-def site_from_toml(text: str, where: str) -> Site:
-    """The site that a file's text describes; `where` is the file's name, for errors."""
+def site_from_toml(text: str, where: str, seeded: network.Seeded | None = None) -> Site:
+    """The site that a file's text describes; `where` is the file's name, for errors.
+
+    `seeded` makes the random numbers of a seed: `random.Random`. A site with a `[topology]` is not read without.
+    """
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -131,13 +165,15 @@ def site_from_toml(text: str, where: str) -> Site:
         raise SiteError(f"this is no TOML: {problem}", where, int(found[1]) if found else 0) from error
     reader = _Reader(text, where)
     tables = dict.fromkeys(("limits", "security", "retention", "application"), dict)
-    reader.allow(document, "", {"name": str, "scheme": dict, "broker": list, **tables})
+    reader.allow(document, "", {"name": str, "scheme": dict, "broker": list, **tables, **network.TABLES})
     name = document.get("name", "site")
     reader.check_name("name", name)
     scheme = reader.scheme(document.get("scheme", {}))
-    brokers = reader.brokers(document.get("broker", []), scheme.kind)
+    if scheme.kind == PAXOS:
+        reader.refuse_network(document)
+    brokers = reader.brokers(document, scheme)
     limits, hosting = reader.limits(document.get("limits", {}))
-    return Site(
+    site = Site(
         name=name,
         scheme=scheme,
         brokers=brokers,
@@ -148,129 +184,131 @@ def site_from_toml(text: str, where: str) -> Site:
         remote_operators=reader.accepts("remote_operators", document.get("security", {})),
         retention=reader.retention(document.get("retention", {})),
     )
+    return site if site.is_group else reader.network(site, document, seeded)
 
 
-def is_address(text: str) -> bool:
-    """Whether it is host:port."""
-    found = ADDRESS.fullmatch(text)
-    return found is not None and 0 < int(found[2]) < 65_536
-
-
-def is_name(text: str) -> bool:
-    """Whether a broker may be called so."""
-    return NAME.fullmatch(text) is not None
-
-
-class _Reader:
-    """Finds what is wrong and where it stands."""
-
-    def __init__(self, text: str, where: str) -> None:
-        self._lines = text.splitlines()
-        self._where = where
-
-    def refuse(self, problem: str, key: str, occurrence: int = 0) -> NoReturn:
-        """`key` is looked up in the text, so that the error can name the line."""
-        pattern = re.compile(rf"\s*(\[+\s*)?[\"']?{re.escape(key)}[\"']?\s*(=|\])")
-        lines = [number for number, line in enumerate(self._lines, 1) if pattern.match(line)]
-        line = lines[min(occurrence, len(lines) - 1)] if lines else 0
-        raise SiteError(problem, self._where, line)
-
-    def allow(self, table: dict[str, Any], title: str, allowed: dict[str, type], occurrence: int = 0) -> None:
-        for key, value in table.items():
-            if key not in allowed:
-                place = f" in [{title}]" if title else ""
-                self.refuse(f"{key!r} is not known{place}; known are {', '.join(allowed)}", key, occurrence)
-            wanted = allowed[key]
-            if type(value) is not wanted:
-                kind = {
-                    str: "a text",
-                    int: "a whole number",
-                    bool: "true or false",
-                    dict: "a table",
-                    list: "an array of tables",
-                }[wanted]
-                self.refuse(f"{key!r} is {value!r}, and has to be {kind}", key, occurrence)
-
-    def check_name(self, key: str, value: str, occurrence: int = 0) -> None:
-        if not is_name(value):
-            problem = f"{value!r} is no name: letters, digits, '_', '.' and '-', up to 64, a letter or digit first"
-            self.refuse(problem, key, occurrence)
+class _Reader(SiteText):
+    """Table by table."""
 
     def scheme(self, table: dict[str, Any]) -> Scheme:
         kind = table.get("kind", TREE)
         if isinstance(kind, str) and kind not in SCHEMES:
-            self.refuse(f"there is no scheme {kind!r}; there is {', '.join(SCHEMES)}", "kind")
-        group = {"protocol": str, "pipeline": int} if kind == PAXOS else {}
-        self.allow(table, "scheme", {"kind": str, **group})
-        protocol, pipeline = table.get("protocol", Protocol.BATCH.value), table.get("pipeline", 10)
-        known = [each.value for each in Protocol]
-        if protocol not in known:
-            self.refuse(f"there is no protocol {protocol!r}; there is {', '.join(known)}", "protocol")
+            self.refuse(f"there is no scheme {kind!r}; there is {', '.join(SCHEMES)}", "kind", "scheme")
+        own = {"protocol": str, "pipeline": int} if kind == PAXOS else {"reliability": str}
+        self.allow(table, "scheme", {"kind": str, **own})
+        for key, known in (("protocol", Protocol), ("reliability", Reliability)):
+            values = [each.value for each in known]
+            if key in table and table[key] not in values:
+                self.refuse(f"there is no {key} {table[key]!r}; there is {', '.join(values)}", key, "scheme")
+        pipeline = table.get("pipeline", 10)
         if not 1 <= pipeline <= PIPELINE_MAX:
-            self.refuse(f"'pipeline' is {pipeline}, and has to be 1 to {PIPELINE_MAX}", "pipeline")
-        return Scheme(kind=kind, protocol=Protocol(protocol), pipeline=pipeline)
+            self.refuse(f"'pipeline' is {pipeline}, and has to be 1 to {PIPELINE_MAX}", "pipeline", "scheme")
+        return Scheme(
+            kind=kind,
+            protocol=Protocol(table.get("protocol", Protocol.BATCH)),
+            pipeline=pipeline,
+            reliability=Reliability(table.get("reliability", Reliability.NONE)),
+        )
 
-    def brokers(self, tables: list[Any], scheme: str) -> tuple[BrokerEntry, ...]:
+    def refuse_network(self, document: dict[str, Any]) -> None:
+        for table in network.TABLES:
+            if table in document:
+                problem = f"'{table}' is not known in a site of the scheme 'paxos': its replicas are all joined with"
+                self.refuse(f"{problem} each other, and events are not routed; it is of the scheme 'tree'", table)
+
+    def brokers(self, document: dict[str, Any], scheme: Scheme) -> tuple[BrokerEntry, ...]:
+        made = network.broker_tables(self, document.get("topology", {}))
+        if made and "broker" in document:
+            self.refuse("brokers are listed by [[broker]], or made by [topology]; the site has both", "", "broker")
+        tables, title = (made, "topology") if made else (document.get("broker", []), "broker")
         if not tables:
             self.refuse("a site has a broker: add [[broker]] with an id", "broker")
         entries: list[BrokerEntry] = []
+        known: dict[str, None] = {}  # ids and addresses; an address has a colon
         for place, table in enumerate(tables):
             if not isinstance(table, dict):
                 self.refuse("'broker' is an array of tables: write [[broker]]", "broker")
-            self.allow(table, "broker", _BROKER, place)
-            if "id" not in table:
-                self.refuse("a broker has an id", "broker", place)
-            self.check_name("id", table["id"], place)
-            entry = BrokerEntry(**table)
-            self._check_address("address", entry.address, place)
-            if entry.peer_address:
-                self._check_address("peer_address", entry.peer_address, place)
-                if entry.peer_address == entry.address:
-                    self.refuse("brokers and clients have different addresses", "peer_address", place)
-            for other in entries:
-                if other.id == entry.id:
-                    self.refuse(f"two brokers are called {entry.id!r}", "id", place)
-                for key in ("address", "peer_address"):
-                    address = getattr(entry, key)
-                    if address and address in (other.address, other.peer_address):
-                        self.refuse(f"two brokers have the address {address!r}", key, place)
+            entry = self._broker(table, title, 0 if made else place)
+            for key in ("id", "address", "peer_address"):
+                value = getattr(entry, key)
+                if value in known:
+                    said = "are called" if key == "id" else "have the address"
+                    self.refuse(f"two brokers {said} {value!r}", key, title, 0 if made else place)
+                if value:
+                    known[value] = None
             entries.append(entry)
-        spare = next((place for place, entry in enumerate(entries) if entry.spare), None)
-        if scheme == PAXOS:
+        if scheme.kind == PAXOS:
             self._check_group(entries)
-        elif spare is not None:
-            self.refuse(f"the scheme {scheme!r} has no spares", "spare")
-        elif len(entries) > 1:
-            problem = f"the site has {len(entries)} brokers; the scheme 'tree' takes one until routing is built"
-            self.refuse(problem, "broker", 1)
+        else:
+            spare = next((place for place, entry in enumerate(entries) if entry.spare), None)
+            if spare is not None:
+                self.refuse(f"the scheme {scheme.kind!r} has no spares", "spare", "broker", spare)
         return tuple(entries)
+
+    def _broker(self, table: dict[str, Any], title: str, place: int) -> BrokerEntry:
+        self.allow(table, title, _BROKER, place)
+        if "id" not in table:
+            self.refuse("a broker has an id", "", title, place)
+        self.check_name("id", table["id"], title, place)
+        entry = BrokerEntry(**table)
+        self.check_address("address", entry.address, title, place)
+        if entry.peer_address:
+            self.check_address("peer_address", entry.peer_address, title, place)
+            if entry.peer_address == entry.address:
+                self.refuse("brokers and clients have different addresses", "peer_address", title, place)
+        return entry
 
     def _check_group(self, entries: list[BrokerEntry]) -> None:
         members = [entry for entry in entries if not entry.spare]
         if len(members) not in GROUP_SIZES:
             sizes = ", ".join(map(str, GROUP_SIZES))
-            self.refuse(f"the group has {len(members)} replicas, and has to have one of {sizes}", "broker")
+            self.refuse(f"the group has {len(members)} replicas, and has to have one of {sizes}", "", "broker")
         for place, entry in enumerate(entries):
             if not entry.data:
-                self.refuse(f"replica {entry.id!r} has no data: its votes must outlive it", "broker", place)
+                self.refuse(f"replica {entry.id!r} has no data: its votes must outlive it", "", "broker", place)
             if not entry.peer_address and len(entries) > 1:
                 problem = f"replica {entry.id!r} has no peer_address: the others of its group connect there"
-                self.refuse(problem, "broker", place)
-            if any(other.data == entry.data for other in entries[:place]):
-                self.refuse(f"two replicas keep their data in {entry.data!r}", "data", place)
+                self.refuse(problem, "", "broker", place)
+        self._check_folders(entries, "replicas")
 
-    def _check_address(self, key: str, address: str, occurrence: int) -> None:
-        if not is_address(address):
-            self.refuse(f"{address!r} is no address: write host:port, for instance {DEFAULT_ADDRESS}", key, occurrence)
+    def _check_folders(self, entries: Sequence[BrokerEntry], who: str) -> None:
+        folders: dict[str, None] = {}
+        for place, entry in enumerate(entries):
+            if entry.data in folders:
+                self.refuse(f"two {who} keep their data in {entry.data!r}", "data", "broker", place)
+            if entry.data:
+                folders[entry.data] = None
+
+    def network(self, site: Site, document: dict[str, Any], seeded: network.Seeded | None) -> Site:
+        """The same site with its links; a single broker has none, and nothing to route."""
+        level, ids = site.scheme.reliability, [entry.id for entry in site.brokers]
+        links = network.read_links(self, document, ids, level, seeded)
+        if site.is_network:
+            described = [(entry.id, entry.peer_address, entry.data) for entry in site.brokers]
+            network.check_brokers(self, described, level, "broker" if "broker" in document else "topology")
+            self._check_folders(site.brokers, "brokers")
+            if site.application is not None:
+                problem = (
+                    "an application is hosted by one broker, or by a group: each broker of a network would host its"
+                    " own, and none would see all events"
+                )
+                self.refuse(problem, "", "application")
+        else:
+            alone = "the site has one broker, and there is nothing to route"
+            if level is not Reliability.NONE:
+                self.refuse(f"'reliability' is {level.value!r}, of a network; {alone}", "reliability", "scheme")
+            if "routing" in document:
+                self.refuse(f"[routing] is of a network; {alone}", "", "routing")
+        return replace(site, links=links, routing_table=network.read_routing(self, document.get("routing", {})))
 
     def limits(self, table: dict[str, Any]) -> tuple[CoreLimits, HostingLimits]:
         core, hosting = CoreLimits.__struct_fields__, HostingLimits.__struct_fields__
         self.allow(table, "limits", dict.fromkeys((*core, *hosting), int))
         for key, value in table.items():
             if value < 1:
-                self.refuse(f"{key!r} is {value}, and has to be 1 or more", key)
+                self.refuse(f"{key!r} is {value}, and has to be 1 or more", key, "limits")
             if key in ("request_bytes", "answer_bytes") and value > REQUEST_BYTES_MAX:
-                self.refuse(f"{key!r} is {value}, and has to be {REQUEST_BYTES_MAX} or less", key)
+                self.refuse(f"{key!r} is {value}, and has to be {REQUEST_BYTES_MAX} or less", key, "limits")
         given = [{key: value for key, value in table.items() if key in known} for known in (core, hosting)]
         return CoreLimits(**given[0]), HostingLimits(**given[1])
 
@@ -280,10 +318,10 @@ class _Reader:
             return None
         self.allow(table, "application", {"factory": str, "settings": dict})
         if "factory" not in table:
-            self.refuse("an application has a factory", "application")
+            self.refuse("an application has a factory", "", "application")
         if not FACTORY.fullmatch(table["factory"]):
             problem = f"{table['factory']!r} is no factory: write package.module:name"
-            self.refuse(problem, "factory")
+            self.refuse(problem, "factory", "application")
         return ApplicationEntry(**table)
 
     def retention(self, table: dict[str, Any]) -> RetentionSettings:
@@ -291,11 +329,11 @@ class _Reader:
         self.allow(table, "retention", dict.fromkeys(("bytes", "age_s", "bytes_hard", "stage_s"), int))
         for key, value in table.items():
             if value < (1 if key == "stage_s" else 0):
-                self.refuse(f"{key!r} is {value}, and has to be 0 or more", key)
+                self.refuse(f"{key!r} is {value}, and has to be 0 or more", key, "retention")
         defaults = RetentionSettings()
         kept, hard = table.get("bytes", defaults.bytes), table.get("bytes_hard", defaults.bytes_hard)
         if hard and (hard < kept or not kept):
-            self.refuse(f"'bytes_hard' is {hard}, less than 'bytes', {kept or 'for ever'}", "bytes_hard")
+            self.refuse(f"'bytes_hard' is {hard}, less than 'bytes', {kept or 'for ever'}", "bytes_hard", "retention")
         return RetentionSettings(
             bytes=kept,
             age=table.get("age_s", 0) * SECOND,
@@ -308,5 +346,5 @@ class _Reader:
         self.allow(table, "security", dict.fromkeys(("plaintext", "remote_operators"), str))
         said = table.get(what)
         if said not in (None, PLAINTEXT_ACCEPTED):
-            self.refuse(f'{what!r} is {said!r}; leave it out, or write "{PLAINTEXT_ACCEPTED}"', what)
+            self.refuse(f'{what!r} is {said!r}; leave it out, or write "{PLAINTEXT_ACCEPTED}"', what, "security")
         return said is not None

@@ -7,7 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-from holdfast.broker.site import BrokerEntry, Site, is_address
+from holdfast.broker.site import BrokerEntry, Site
+from holdfast.broker.site_text import is_address
 from holdfast.cli.applications import application_of
 from holdfast.cli.logs import add_log_arguments, start_logging
 from holdfast.cli.main import BROKER_FAILED, OK, STORAGE_FAILED

@@ -11,7 +11,8 @@ import asyncio
 import sys
 from typing import Any, NamedTuple
 
-from holdfast.broker.site import Site, is_address, is_name
+from holdfast.broker.site import Site
+from holdfast.broker.site_text import is_address, is_name
 from holdfast.cli.group_leader import find_leader, nobody
 from holdfast.cli.main import CHECK_FAILED, OK, UsageError
 from holdfast.client.operator import BrokerDesk

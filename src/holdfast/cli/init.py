@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from holdfast.apps.zapviewers.viewership import CHANNELS_TOLD_MAX, EVERY_MS
-from holdfast.broker.site import DEFAULT_ADDRESS, PAXOS, PLAINTEXT_ACCEPTED, SCHEMES, TREE
+from holdfast.broker.site import PAXOS, PLAINTEXT_ACCEPTED, SCHEMES, TREE
+from holdfast.broker.site_text import DEFAULT_ADDRESS
 from holdfast.cli.main import OK
 from holdfast.errors import SiteError
 from holdfast.protocols.cursors.host import RetentionSettings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from random import Random
 
 from msgspec.structs import replace
 
@@ -17,7 +18,7 @@ def read_site(name: str) -> Site:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise SiteError(f"this is no UTF-8 text: {error.reason} at byte {error.start}", name) from error
-    site = site_from_toml(text, name)
+    site = site_from_toml(text, name, Random)
     here = Path.cwd() if name == "-" else Path(name).resolve().parent
     brokers = [replace(entry, data=str(here / entry.data)) if entry.data else entry for entry in site.brokers]
     return replace(site, brokers=tuple(brokers))

@@ -17,7 +17,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from holdfast.broker.site import NAME, ApplicationEntry
+from holdfast.broker.site import ApplicationEntry
+from holdfast.broker.site_text import NAME
 from holdfast.errors import ScenarioError, TopologyError, UnknownChecker
 from holdfast.kernel.time import MILLISECOND
 from holdfast.model.event import PAYLOAD_BYTES_MAX

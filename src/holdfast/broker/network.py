@@ -1,0 +1,237 @@
+"""What a site file says of a network of brokers: who is joined with whom, and how events are routed.
+
+    [[link]]                          # brokers that are joined; or
+    between = ["b1", "b2"]
+    [topology]                        # a graph that is made: holdfast.topology.generators
+    kind = "random-tree"              # star, chain, random-tree, random-graph, transit-stub
+    seed = 1                          # the same seed gives the same links
+    degree = 3.0                      # of random-graph and transit-stub: links of a broker, on average
+    brokers = 30                      # makes the brokers too, b1 to b30, in place of [[broker]]
+    address = "127.0.0.1:7411"        # of b1; the others' count up
+    peer_address = "127.0.0.1:7511"   # likewise; absent: they follow the addresses
+    data = "var"                      # var/b1 …; absent: they keep nothing over a restart
+    [routing]                         # all optional: `RoutingSettings`
+    refresh_ms = 10000
+
+Routing runs on a tree (D0-A1), so that a graph with a cycle is refused at levels that would never use the links beside
+it (D1-A10); what can have no effect, or would break what a level promises, is refused likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from holdfast.broker.site_text import DEFAULT_ADDRESS, PORT_MAX, SiteText
+from holdfast.errors import TopologyError
+from holdfast.kernel.time import MILLISECOND
+from holdfast.model.event import EVENT_BYTES_MAX
+from holdfast.protocols.routing.settings import Reliability, RoutingSettings
+from holdfast.topology.generators import BROKERS_MAX, Kind, links_of
+from holdfast.topology.overlay import Overlay
+
+if TYPE_CHECKING:
+    from random import Random
+
+# Makes the random numbers of a seed: no module here makes its own.
+Seeded = Callable[[int], "Random"]
+Links = tuple[tuple[str, str], ...]
+
+TABLES: Mapping[str, type] = {"link": list, "topology": dict, "routing": dict}
+DEFAULTS = RoutingSettings(name="", overlay=Overlay((), ()))
+_TOPOLOGY = {
+    "kind": str, "seed": int, "degree": float, "brokers": int, "address": str, "peer_address": str, "data": str,
+}  # fmt: skip
+_OF_BROKERS = ("address", "peer_address", "data")
+
+SWITCHES = ("advertisements", "covering", "ask_neighbours")
+COUNTS = ("store_bytes", "queue_bytes", "duplicates_remembered")
+TIMES = {
+    "dial_every_ms": "dial_every",
+    "refresh_ms": "refresh",
+    "expire_ms": "expire",
+    "settle_ms": "settle",
+    "restore_ms": "restore",
+    "retransmit_ms": "retransmit",
+}
+DETECTOR_TIMES = {
+    "heartbeat_ms": "heartbeat",
+    "suspect_ms_min": "suspect_after_min",
+    "suspect_ms_max": "suspect_after_max",
+}
+_DEFAULT_MS = {key: getattr(DEFAULTS, field) // MILLISECOND for key, field in TIMES.items()} | {
+    key: getattr(DEFAULTS.detector, field) // MILLISECOND for key, field in DETECTOR_TIMES.items()
+}
+MORE, NOT_LESS = "more", "not less"
+MS_MAX = 30 * 86_400_000  # longer is a slip
+
+
+def check_brokers(text: SiteText, brokers: Sequence[tuple[str, str, str]], level: Reliability, title: str) -> None:
+    """Whether brokers, each given as (id, peer address, data), can form a network at this level.
+
+    `title` is the table that they come from.
+    """
+    for place, (name, peer_address, data) in enumerate(brokers):
+        if not peer_address:
+            problem = f"broker {name!r} has no peer_address: the others of the network connect there"
+            text.refuse(problem, "", title, 0 if title == "topology" else place)
+        if level.buffers and not data:
+            problem = (
+                f'broker {name!r} has no data: with reliability "{level.value}" it answers for events until the next'
+                " broker has stored them, and they must outlive it"
+            )
+            text.refuse(problem, "", title, 0 if title == "topology" else place)
+
+
+def broker_tables(text: SiteText, topology: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The brokers that `[topology]` makes, written as `[[broker]]` would be; none if it makes no brokers."""
+    text.allow(topology, "topology", _TOPOLOGY)
+    if "brokers" not in topology:
+        for key in _OF_BROKERS:
+            if key in topology:
+                problem = f"{key!r} in [topology] is of brokers that are made there: say brokers = 4, or write it"
+                text.refuse(f"{problem} into each [[broker]]", key, "topology")
+        return []
+    count = topology["brokers"]
+    if not 1 <= count <= BROKERS_MAX:
+        text.refuse(f"'brokers' is {count}, and has to be 1 to {BROKERS_MAX}", "brokers", "topology")
+    address = topology.get("address", DEFAULT_ADDRESS)
+    addresses = _counted(text, "address", address, count)
+    # Behind the addresses there is room for any number of them.
+    peers = [""] if count == 1 else []
+    if "peer_address" in topology:
+        peers = _counted(text, "peer_address", topology["peer_address"], count)
+    elif count > 1:
+        peers = _counted(text, "address", address, 2 * count)[count:]
+    tables = []
+    for place in range(count):
+        table = {"id": f"b{place + 1}", "address": addresses[place], "peer_address": peers[place]}
+        if topology.get("data"):
+            table["data"] = f"{topology['data']}/{table['id']}"
+        tables.append(table)
+    return tables
+
+
+def _counted(text: SiteText, key: str, first: str, count: int) -> list[str]:
+    text.check_address(key, first, "topology")
+    host, _, port = first.rpartition(":")
+    if int(port) + count - 1 > PORT_MAX:
+        text.refuse(f"{count} addresses from {first} on would go beyond the last port, {PORT_MAX}", key, "topology")
+    return [f"{host}:{int(port) + place}" for place in range(count)]
+
+
+def read_links(
+    text: SiteText, document: Mapping[str, Any], ids: Sequence[str], level: Reliability, seeded: Seeded | None
+) -> Links:
+    """Who is joined with whom, listed or made; refused if the graph is none that this level routes on."""
+    if "link" in document and "topology" in document:
+        text.refuse("links are listed by [[link]], or made by [topology]; the site has both", "", "topology")
+    if "topology" in document:
+        links = _made(text, document["topology"], ids, seeded)
+    else:
+        links = _listed(text, document.get("link", []), ids)
+        if not links and len(ids) > 1:
+            problem = (
+                f"the site has {len(ids)} brokers, and nothing says how they are joined: add [[link]] with"
+                f' between = ["{ids[0]}", "{ids[1]}"], or [topology] with a kind'
+            )
+            text.refuse(problem, "", "broker", 1)
+    overlay = Overlay(ids, links)
+    try:
+        overlay.spanning_tree()
+    except TopologyError as error:
+        text.refuse(f"{error}: every broker has to be joined with the others", "", "link")
+    if overlay.has_cycle and not level.detours:
+        _refuse_cycle(text, document, overlay, level)
+    return links
+
+
+def _made(text: SiteText, topology: Mapping[str, Any], ids: Sequence[str], seeded: Seeded | None) -> Links:
+    kinds = [kind.value for kind in Kind]
+    if "kind" not in topology:
+        text.refuse(f"a topology has a kind: one of {', '.join(kinds)}", "", "topology")
+    if topology["kind"] not in kinds:
+        problem = f"there is no topology {topology['kind']!r}; there is {', '.join(kinds)}"
+        text.refuse(problem, "kind", "topology")
+    seed = topology.get("seed", 1)
+    if seed < 0:
+        text.refuse(f"'seed' is {seed}, and has to be 0 or more", "seed", "topology")
+    if seeded is None:
+        text.refuse("this site is made with random numbers, and its reader was given none", "seed", "topology")
+    try:
+        return links_of(Kind(topology["kind"]), ids, seeded(seed), topology.get("degree"))
+    except TopologyError as error:
+        text.refuse(str(error), error.parameter, "topology")
+
+
+def _listed(text: SiteText, tables: Sequence[Any], ids: Sequence[str]) -> Links:
+    links: list[tuple[str, str]] = []
+    for place, table in enumerate(tables):
+        if not isinstance(table, dict):
+            text.refuse("'link' is an array of tables: write [[link]]", "link")
+        between = table.get("between")
+        if not isinstance(between, list) or len(between) != 2 or not all(type(end) is str for end in between):
+            text.refuse('a link has two ends: write between = ["b1", "b2"]', "between", "link", place)
+        text.allow(table, "link", {"between": list}, place)
+        links.append((between[0], between[1]))
+    try:
+        Overlay(ids, links)
+    except TopologyError as error:
+        wrong = next(place for place in range(len(links)) if not _is_graph(ids, links[: place + 1]))
+        text.refuse(f"{error}; there is {', '.join(ids)}", "between", "link", wrong)
+    return tuple(links)
+
+
+def _is_graph(ids: Sequence[str], links: Sequence[tuple[str, str]]) -> bool:
+    try:
+        Overlay(ids, links)
+    except TopologyError:
+        return False
+    return True
+
+
+def _refuse_cycle(text: SiteText, document: Mapping[str, Any], overlay: Overlay, level: Reliability) -> None:
+    others = " or ".join(f'"{each.value}"' for each in Reliability if each.detours)
+    why = f'with reliability "{level.value}" only a tree is used: take {others}'
+    if "topology" in document:
+        key = "degree" if "degree" in document["topology"] else "kind"
+        text.refuse(f"the topology has a cycle, and {why}, or a kind without cycles", key, "topology")
+    part_of = {broker: [broker] for broker in overlay.brokers}
+    for place, (one, other) in enumerate(overlay.links):
+        if part_of[one] is part_of[other]:
+            text.refuse(f"this link closes a cycle, and {why}, or leave it out", "between", "link", place)
+        part_of[one] += part_of[other]
+        for broker in part_of[other]:
+            part_of[broker] = part_of[one]
+
+
+def read_routing(text: SiteText, table: Mapping[str, Any]) -> RoutingSettings:
+    """`[routing]`: the settings that all brokers of the network share."""
+    numbers = dict.fromkeys((*TIMES, *DETECTOR_TIMES, *COUNTS), int)
+    text.allow(table, "routing", {**dict.fromkeys(SWITCHES, bool), **numbers})
+    for key in numbers:
+        least = EVENT_BYTES_MAX if key.endswith("_bytes") else 1  # the largest event has to find room
+        if key in table and table[key] < least:
+            text.refuse(f"{key!r} is {table[key]}, and has to be {least} or more", key, "routing")
+        if "_ms" in key and table.get(key, 1) > MS_MAX:
+            text.refuse(f"{key!r} is {table[key]}, and has to be {MS_MAX} or less", key, "routing")
+    # Else what is wanted would be forgotten between two tellings, and who is alive suspected between two heartbeats.
+    _check_order(text, table, "expire_ms", "refresh_ms", MORE)
+    _check_order(text, table, "suspect_ms_min", "heartbeat_ms", MORE)
+    _check_order(text, table, "suspect_ms_max", "suspect_ms_min", NOT_LESS)
+    own = {field: table[key] * MILLISECOND for key, field in TIMES.items() if key in table}
+    plain = {key: table[key] for key in (*SWITCHES, *COUNTS) if key in table}
+    watching = {field: table[key] * MILLISECOND for key, field in DETECTOR_TIMES.items() if key in table}
+    return replace(DEFAULTS, detector=replace(DEFAULTS.detector, **watching), **own, **plain)
+
+
+def _check_order(text: SiteText, table: Mapping[str, Any], later: str, sooner: str, wanted: str) -> None:
+    """`wanted` says how the two have to compare."""
+    first, second = (table.get(key, _DEFAULT_MS[key]) for key in (later, sooner))
+    if first > second or (first == second and wanted == NOT_LESS):
+        return
+    values = [f"{table[key]}" if key in table else f"{_DEFAULT_MS[key]} (the default)" for key in (later, sooner)]
+    problem = f"{later!r} is {values[0]}, and has to be {wanted} than {sooner!r}, {values[1]}"
+    text.refuse(problem, later if later in table else sooner, "routing")
