@@ -22,6 +22,7 @@ import msgspec
 
 from holdfast import client
 from holdfast.cli.main import OK
+from holdfast.cli.where import add_where_arguments, url_from
 from holdfast.errors import HoldfastError, NotConnected
 from holdfast.runtime import loop
 
@@ -47,7 +48,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
-    parser.add_argument("--url", help="where (default: a broker is started for it)")
+    add_where_arguments(parser, otherwise="a broker is started for it")
     parser.add_argument("--events", type=_positive, default=200_000, metavar="N", help="to publish (default 200000)")
     parser.add_argument(
         "--size", type=_positive, default=32, metavar="BYTES", help="of a text in each event (default 32)"
@@ -70,8 +71,9 @@ def _positive(text: str) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if arguments.url is not None:
-        result = _measure(arguments.url, arguments)
+    running = url_from(arguments)
+    if running is not None:
+        result = _measure(running, arguments)
     else:
         with _own_broker() as url:
             result = _measure(url, arguments)

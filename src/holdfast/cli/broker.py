@@ -12,6 +12,7 @@ from holdfast.broker.site_text import is_address
 from holdfast.cli.applications import application_of
 from holdfast.cli.logs import add_log_arguments, start_logging
 from holdfast.cli.main import BROKER_FAILED, OK, STORAGE_FAILED
+from holdfast.cli.where import chosen
 from holdfast.errors import LogError, SiteError
 from holdfast.runtime import loop
 from holdfast.runtime.serving import check_servable, serve
@@ -44,10 +45,7 @@ def default_site() -> Site:
 def run(arguments: argparse.Namespace) -> int:
     site = default_site() if arguments.site is None else read_site(arguments.site)
     where = arguments.site or "the default site"
-    entries = [entry for entry in site.brokers if arguments.id in (None, entry.id)]
-    if not entries:
-        known = ", ".join(entry.id for entry in site.brokers)
-        raise SiteError(f"there is no broker {arguments.id!r}; there is {known}", where)
+    entries = chosen(site, arguments.id, where)
     if arguments.metrics and not is_address(arguments.metrics):
         raise SiteError(f"--metrics is {arguments.metrics!r}; write host:port, for instance 127.0.0.1:9411", where)
     check_servable(site, where, arguments.metrics)

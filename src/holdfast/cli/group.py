@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from holdfast.cli import group_changes
 from holdfast.cli.group_leader import find_leader, nobody
 from holdfast.cli.main import CHECK_FAILED, OK, UsageError
-from holdfast.cli.subscribe import DEFAULT_URL
+from holdfast.cli.where import DEFAULT_URL
 from holdfast.client.operator import BrokerDesk
 from holdfast.client.url import SCHEME, addresses_of
 from holdfast.protocols.operating.operator import Unreachable

@@ -8,7 +8,7 @@ import sys
 from holdfast import client
 from holdfast.cli.lines import read_place, write_line
 from holdfast.cli.main import OK
-from holdfast.cli.subscribe import DEFAULT_URL
+from holdfast.cli.where import DEFAULT_URL, add_where_arguments, url_from
 from holdfast.runtime import loop
 
 EXAMPLES = """\
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
     parser.add_argument("filter", metavar="FILTER", nargs="?", default="", help="which events (default: all)")
-    parser.add_argument("--url", default=DEFAULT_URL, help=f"where (default {DEFAULT_URL})")
+    add_where_arguments(parser)
     parser.add_argument("--start", type=_place, metavar="PLACE", help="a position or a time (default: the first kept)")
     parser.add_argument("--end", type=_place, metavar="PLACE", help="a position or a time (default: the last one now)")
     parser.set_defaults(run=_run)
@@ -37,11 +37,11 @@ def _place(text: str) -> object:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    loop.run(_read(arguments))
+    loop.run(_read(url_from(arguments) or DEFAULT_URL, arguments))
     return OK
 
 
-async def _read(arguments: argparse.Namespace) -> None:
-    async with client.connect(arguments.url) as bus:
+async def _read(url: str, arguments: argparse.Namespace) -> None:
+    async with client.connect(url) as bus:
         async for batch in bus.read(arguments.filter, arguments.start, arguments.end).batches():
             sys.stdout.buffer.write(b"".join(map(write_line, batch)))

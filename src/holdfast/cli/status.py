@@ -13,15 +13,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.cli.main import CHECK_FAILED, OK, UsageError
-from holdfast.cli.subscribe import DEFAULT_URL
 from holdfast.cli.terminal import CLEAR, duration, is_terminal, paint, table
+from holdfast.cli.where import DEFAULT_URL, addresses_at
 from holdfast.client.operator import BrokerDesk
-from holdfast.client.url import SCHEME, addresses_of
 from holdfast.protocols.operating.messages import Inspected
 from holdfast.protocols.operating.operator import Unreachable
 from holdfast.protocols.paxos.ballots import readable
 from holdfast.runtime import loop
-from holdfast.runtime.site_file import read_site
 
 EXAMPLES = """\
 examples:
@@ -43,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
     parser.add_argument("where", metavar="SITE|URL", nargs="?", default=DEFAULT_URL, help=f"default {DEFAULT_URL}")
+    parser.add_argument("--broker", metavar="ID", help="of a site file: this one only (default: all)")
     parser.add_argument("--watch", action="store_true", help="again and again, until interrupted")
     parser.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="with --watch (default 2)")
     parser.add_argument("--links", type=int, default=LINKS_SHOWN, metavar="N", help="links to show for each broker")
@@ -54,10 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if arguments.where.startswith(SCHEME):
-        brokers = [("", address) for address in addresses_of(arguments.where)]
-    else:
-        brokers = [(entry.id, entry.address) for entry in read_site(arguments.where).brokers]
+    brokers = addresses_at(arguments.where, arguments.broker)
     if arguments.every < EVERY_S_MIN:
         raise UsageError(f"--every is {arguments.every} s, and has to be {EVERY_S_MIN} or more")
     return loop.run(_show(brokers, arguments))

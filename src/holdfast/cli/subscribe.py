@@ -8,16 +8,15 @@ import sys
 from holdfast import client
 from holdfast.cli.lines import read_place, write_line
 from holdfast.cli.main import OK, UsageError
+from holdfast.cli.where import DEFAULT_URL, add_where_arguments, url_from
 from holdfast.runtime import loop
-
-DEFAULT_URL = "holdfast://127.0.0.1:7411"
-
 
 EXAMPLES = """\
 examples:
   holdfast subscribe "topic = 'stock' AND price > 100"
   holdfast subscribe "price > 100" --name risk          carries on where the last one under this name was
   holdfast subscribe --name all --from earliest --count 10
+  holdfast subscribe --site site.toml --broker b1       at this broker of a site
 """
 
 
@@ -25,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
     parser.add_argument("filter", metavar="FILTER", nargs="?", default="", help="which events (default: all)")
-    parser.add_argument("--url", default=DEFAULT_URL, help=f"where (default {DEFAULT_URL})")
+    add_where_arguments(parser)
     parser.add_argument("--count", type=int, metavar="N", help="stop after so many events")
     parser.add_argument(
         "--overflow", choices=("disconnect", "drop-oldest", "block"), default="disconnect", help="if we are too slow"
@@ -41,15 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.from_ is not None and arguments.name is None:
         raise UsageError("--from is for named subscriptions: say --name, or use holdfast read")
-    loop.run(_subscribe(arguments))
+    loop.run(_subscribe(url_from(arguments) or DEFAULT_URL, arguments))
     return OK
 
 
-async def _subscribe(arguments: argparse.Namespace) -> None:
+async def _subscribe(url: str, arguments: argparse.Namespace) -> None:
     def on_state(state: client.State, detail: str) -> None:
         print(f"{state.value}: {detail}", file=sys.stderr, flush=True)
 
-    async with client.connect(arguments.url, on_state=on_state) as bus:
+    async with client.connect(url, on_state=on_state) as bus:
         made: client.Subscription | client.NamedSubscription
         if arguments.name is None:
             made = bus.subscribe(arguments.filter, overflow=arguments.overflow)
