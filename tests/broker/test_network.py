@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import pytest
 
 from holdfast.broker import network
 from holdfast.broker.site import BrokerEntry, Site, site_from_toml
+from holdfast.cli.init_network import default_of
 from holdfast.errors import SiteError
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.protocols.routing.settings import DetectorSettings, Reliability, RoutingSettings
 from holdfast.topology.generators import Kind, links_of
 from holdfast.topology.overlay import Overlay
+from tests.repository import ROOT
 
 LINES = (("b1", "b2"), ("b2", "b3"))
 
@@ -323,3 +326,23 @@ def test_a_topology_is_not_made_without_random_numbers() -> None:
 )
 def test_a_mistake_about_routing_is_named_with_its_line(table: str, problem: str) -> None:
     assert refusal(site(rest=links(*LINES) + "[routing]\n" + table)).startswith(f"site.toml:{problem}")
+
+
+def test_the_page_for_operators_shows_all_settings_with_their_defaults() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| .* \| ([^|]+) \|$", page, re.MULTILINE))
+    shown = {
+        name: value.replace(",", "").strip("`")
+        for names, values in rows.items()
+        for name, value in zip(re.findall(r"\w+", names), values.split(" and "), strict=False)
+    }
+    sizes = {"store_bytes": "256 MiB", "queue_bytes": "8 MiB"}
+    for key in (*network.SWITCHES, *network.COUNTS, *network.TIMES, *network.DETECTOR_TIMES):
+        assert shown[key] == sizes.get(key, default_of(key)), key
+    assert (network.DEFAULTS.store_bytes, network.DEFAULTS.queue_bytes) == (256 * 1024**2, 8 * 1024**2)
+
+
+def test_the_network_that_the_page_for_operators_shows_is_one() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    (text,) = (block.removeprefix("toml\n") for block in page.split("```")[1::2] if block.startswith("toml\n[scheme]"))
+    assert len(read(text).brokers) == 30

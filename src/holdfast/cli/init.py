@@ -5,15 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from random import Random
 
 from holdfast.apps.zapviewers.viewership import CHANNELS_TOLD_MAX, EVERY_MS
-from holdfast.broker.site import PAXOS, PLAINTEXT_ACCEPTED, SCHEMES, TREE
+from holdfast.broker.site import PAXOS, PLAINTEXT_ACCEPTED, SCHEMES, TREE, site_from_toml
 from holdfast.broker.site_text import DEFAULT_ADDRESS
+from holdfast.cli.init_network import BROKERS, BROKERS_LISTED_MAX, network_text
 from holdfast.cli.main import OK
 from holdfast.errors import SiteError
 from holdfast.protocols.cursors.host import RetentionSettings
 from holdfast.protocols.paxos.settings import Protocol
+from holdfast.protocols.routing.settings import Reliability
 from holdfast.protocols.sessions.limits import CoreLimits
+from holdfast.topology.generators import Kind
 
 _LIMITS = CoreLimits()
 _RETENTION = RetentionSettings()
@@ -83,10 +87,9 @@ data = "var/r{number}"                     # what it promised and voted for must
 _PROTOCOL_LINE = 'protocol = "batch" '
 
 
-def text_of(scheme: str, protocol: str = Protocol.BATCH.value) -> str:
-    """A site file; of a group, with a protocol."""
+def _group_text(protocol: str) -> str:
     line = f'protocol = "{protocol}" '
-    return PAXOS_TEXT.replace(_PROTOCOL_LINE, line.ljust(len(_PROTOCOL_LINE))) if scheme == PAXOS else TREE_TEXT
+    return PAXOS_TEXT.replace(_PROTOCOL_LINE, line.ljust(len(_PROTOCOL_LINE)))
 
 
 ZAPVIEWERS_TEXT = f"""
@@ -103,7 +106,21 @@ APPLICATIONS = {"zapviewers": ZAPVIEWERS_TEXT}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", default="site.toml", help="default site.toml; '-' prints it")
     parser.add_argument(
-        "--scheme", choices=SCHEMES, help="tree: one broker (default); paxos: a group of three replicas"
+        "--scheme",
+        choices=SCHEMES,
+        help="tree: a network of brokers; paxos: a group of three replicas (default: one broker)",
+    )
+    parser.add_argument("--brokers", type=int, metavar="N", help=f"of a network (default {BROKERS}); 1 is one broker")
+    parser.add_argument(
+        "--reliability",
+        choices=[each.value for each in Reliability],
+        help="of a network; what it does about failing brokers and links (default buffered; where links form cycles,"
+        " bypass+buffered)",
+    )
+    parser.add_argument(
+        "--topology",
+        choices=[each.value for each in Kind],
+        help="of a network: its links are made, by a seed (default: they are listed)",
     )
     parser.add_argument(
         "--protocol",
@@ -115,11 +132,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_run)
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _text(arguments: argparse.Namespace) -> str:
     scheme = arguments.scheme or (PAXOS if arguments.protocol else TREE)
+    given = [name for name in ("brokers", "reliability", "topology") if getattr(arguments, name) is not None]
     if arguments.protocol and scheme != PAXOS:
         raise SiteError("a protocol is of a group: say --scheme paxos", arguments.file)
-    text = text_of(scheme, arguments.protocol or Protocol.BATCH.value) + APPLICATIONS.get(arguments.application, "")
+    if given and scheme != TREE:
+        raise SiteError(f"--{given[0]} is of a network: say --scheme tree", arguments.file)
+    if scheme == PAXOS:
+        return _group_text(arguments.protocol or Protocol.BATCH.value)
+    # An application is hosted by one broker, or by a group.
+    alone = not given and (arguments.scheme is None or arguments.application is not None)
+    count = arguments.brokers if "brokers" in given else 1 if alone else BROKERS
+    if count == 1 and given in ([], ["brokers"]):
+        return TREE_TEXT
+    if arguments.topology is None and count > BROKERS_LISTED_MAX:
+        problem = f"--brokers is {count}; more than {BROKERS_LISTED_MAX} are not listed: say --topology too"
+        raise SiteError(problem, arguments.file)
+    topology = None if arguments.topology is None else Kind(arguments.topology)
+    usual = Reliability.BYPASS_BUFFERED if topology is Kind.RANDOM_GRAPH else Reliability.BUFFERED
+    level = usual if arguments.reliability is None else Reliability(arguments.reliability)
+    return network_text(count, level, topology) + _LIMITS_TEXT
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.brokers is not None and arguments.brokers < 1:
+        raise SiteError(f"--brokers is {arguments.brokers}, and has to be 1 or more", arguments.file)
+    text = _text(arguments) + APPLICATIONS.get(arguments.application, "")
+    try:
+        site_from_toml(text, arguments.file, Random)
+    except SiteError as error:
+        # Its lines are of a file that is not written.
+        raise SiteError(f"these options do not go together: {error.problem}", arguments.file) from error
     if arguments.file == "-":
         sys.stdout.write(text)
         return OK

@@ -1,0 +1,118 @@
+"""Site files of broker networks to start from, for `holdfast init`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.broker.network import COUNTS, DEFAULTS, DETECTOR_TIMES, SWITCHES, TIMES
+from holdfast.broker.site import TREE
+from holdfast.kernel.time import MILLISECOND
+from holdfast.protocols.routing.settings import Reliability
+from holdfast.topology.generators import DEGREE, Kind
+
+BROKERS = 4
+BROKERS_LISTED_MAX = 100  # then addresses would run into peer addresses; and nobody reads on
+_ADDRESS, _PEER_ADDRESS = 7411, 7511
+
+_ABOUT_LEVELS = {
+    Reliability.NONE: "what a broker knows and holds is lost with it",
+    Reliability.PERIODIC: "subscriptions are told again, now and then and after a restart",
+    Reliability.BUFFERED: "events are kept until the next broker has stored them",
+    Reliability.BYPASS: "events go around brokers and links that failed, where links allow it",
+    Reliability.BYPASS_BUFFERED: "both of these",
+}
+ABOUT_ROUTING = {
+    "advertisements": "subscriptions go where something is advertised; without, everywhere",
+    "covering": "what a broader subscription asks for already is not asked for again",
+    "ask_neighbours": "a restarted broker asks at once what is wanted",
+    "dial_every_ms": "between attempts to reach a neighbour",
+    "refresh_ms": "between tellings of what is wanted …",
+    "expire_ms": "… and what was not told for so long is not wanted any more",
+    "settle_ms": "a publisher of something new waits at most so long for those who want it",
+    "restore_ms": "a restarted broker waits at most so long for its neighbours",
+    "retransmit_ms": "what is not acknowledged is sent again",
+    "heartbeat_ms": "between signs of life to a neighbour",
+    "suspect_ms_min": "a neighbour that was silent so long is suspected …",
+    "suspect_ms_max": "… or up to so long, where the link is slow or uneven",
+    "store_bytes": "of events that neighbours have not acknowledged; then publishers wait",
+    "queue_bytes": "of events that wait for one neighbour; then publishers wait",
+    "duplicates_remembered": "events that the last broker knows as delivered",
+}
+
+
+def network_text(brokers: int, level: Reliability, topology: Kind | None) -> str:
+    """All tables that are of a network."""
+    lines = [
+        "# A site: a broker network, described once. `holdfast up FILE` runs all of it here; `holdfast broker FILE"
+        " --id b1` one",
+        "# broker of it, as you would on its own machine. Clients connect to any: `holdfast subscribe --site FILE"
+        " --broker b1`.",
+        'name = "my-site"',
+        "",
+        "[scheme]",
+        _line(f'kind = "{TREE}"', "brokers that are joined by links, and route events along a tree of them"),
+        _line(f'reliability = "{level.value}"', "what is done about failing brokers and links:"),
+        *(_line("", f'"{each.value}": {about}') for each, about in _ABOUT_LEVELS.items()),
+        "",
+        *(_listed(brokers, level) if topology is None else _made(brokers, level, topology)),
+        "",
+        *_routing(),
+    ]
+    return "\n".join(lines) + "\n\n"
+
+
+def links_listed(brokers: int, level: Reliability) -> list[tuple[int, int]]:
+    """A tree that branches at b2; where detours are made, a ring: around any broker there is another way."""
+    if level.detours and brokers > 2:
+        return [(number, number + 1) for number in range(1, brokers)] + [(brokers, 1)]
+    return [((number + 1) // 2, number) for number in range(2, brokers + 1)]
+
+
+def _listed(brokers: int, level: Reliability) -> Iterator[str]:
+    for place in range(brokers):
+        first = place == 0
+        yield "[[broker]]"
+        yield f'id = "b{place + 1}"'
+        yield _line(f'address = "127.0.0.1:{_ADDRESS + place}"', "where clients connect" if first else "")
+        said = "where other brokers connect" if first else ""
+        yield _line(f'peer_address = "127.0.0.1:{_PEER_ADDRESS + place}"', said)
+        said = "keeps its state and its events there" if first else ""
+        yield _line(f'data = "var/b{place + 1}"', said)
+        yield ""
+    for one, other in links_listed(brokers, level):
+        yield "[[link]]"
+        yield f'between = ["b{one}", "b{other}"]'
+
+
+def _made(brokers: int, level: Reliability, topology: Kind) -> Iterator[str]:
+    yield "[topology]"
+    yield _line(f'kind = "{topology.value}"', ", ".join(kind.value for kind in Kind))
+    yield _line("seed = 1", "the same seed gives the same links")
+    if topology.takes_degree:
+        said = f"degree = {min(DEGREE, brokers - 1):.1f}"
+        yield _line(said if level.detours else f"# {said}", "links of a broker, on average")
+    yield _line(f"brokers = {brokers}", f"b1 to b{brokers}; or write [[broker]] tables, as without a topology")
+    yield _line(f'address = "127.0.0.1:{_ADDRESS}"', "where clients of b1 connect; the others' count up")
+    if brokers <= BROKERS_LISTED_MAX:
+        yield _line(f'peer_address = "127.0.0.1:{_PEER_ADDRESS}"', "where other brokers connect, likewise")
+    yield _line('data = "var"', "var/b1 …: they keep their state and their events there")
+
+
+def _routing() -> Iterator[str]:
+    yield _line("# [routing]", "these are the defaults")
+    for key, about in ABOUT_ROUTING.items():
+        yield _line(f"# {key} = {default_of(key)}", about)
+
+
+def default_of(key: str) -> str:
+    """As the site file would say it."""
+    if key in SWITCHES:
+        return "true" if getattr(DEFAULTS, key) else "false"
+    if key in COUNTS:
+        return str(getattr(DEFAULTS, key))
+    time = getattr(DEFAULTS, TIMES[key]) if key in TIMES else getattr(DEFAULTS.detector, DETECTOR_TIMES[key])
+    return str(time // MILLISECOND)
+
+
+def _line(setting: str, about: str) -> str:
+    return f"{setting:<35} # {about}" if about else setting

@@ -1,0 +1,118 @@
+"""`holdfast init` writes networks that can be run, and broken, as they are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from holdfast.broker.network import COUNTS, DEFAULTS, DETECTOR_TIMES, SWITCHES, TIMES
+from holdfast.broker.site import Site, site_from_toml
+from holdfast.cli.init_network import ABOUT_ROUTING, default_of, links_listed
+from holdfast.protocols.routing.settings import Reliability
+from holdfast.runtime.site_file import read_site
+from holdfast.topology.generators import Kind
+from tests.cli.test_main import run
+
+
+def written(tmp_path: Path, *options: str) -> Site:
+    path = tmp_path / "mine.toml"
+    path.unlink(missing_ok=True)
+    assert run("init", str(path), *options) == 0
+    return read_site(str(path))
+
+
+def test_a_tree_to_start_from_has_four_brokers_one_of_them_between_the_others(tmp_path: Path) -> None:
+    site = written(tmp_path, "--scheme", "tree")
+    assert site.scheme.reliability is Reliability.BUFFERED
+    assert site.links == (("b1", "b2"), ("b2", "b3"), ("b2", "b4"))
+    assert [(entry.id, entry.address, entry.peer_address) for entry in site.brokers] == [
+        (f"b{n}", f"127.0.0.1:{7410 + n}", f"127.0.0.1:{7510 + n}") for n in (1, 2, 3, 4)
+    ]
+    assert [entry.data for entry in site.brokers] == [str(tmp_path / f"var/b{n}") for n in (1, 2, 3, 4)]
+
+
+def test_without_options_there_is_one_broker_as_ever(tmp_path: Path) -> None:
+    one = written(tmp_path)
+    assert [entry.id for entry in one.brokers] == ["b1"]
+    assert written(tmp_path, "--brokers", "1") == one
+    assert written(tmp_path, "--scheme", "tree", "--brokers", "1") == one
+
+
+@pytest.mark.parametrize("level", Reliability)
+@pytest.mark.parametrize("brokers", [2, 3, 4, 7, 100])
+def test_every_level_gets_links_that_suit_it(brokers: int, level: Reliability, tmp_path: Path) -> None:
+    """D1-A14: a detour needs another way, so there is one around every broker."""
+    site = written(tmp_path, "--brokers", str(brokers), "--reliability", level.value)
+    assert len(site.brokers) == brokers
+    assert site.scheme.reliability is level
+    assert site.overlay.is_connected
+    assert site.overlay.has_cycle is (level.detours and brokers > 2)
+
+
+@pytest.mark.parametrize("count", range(3, 8))
+def test_around_any_broker_of_a_ring_there_is_another_way(count: int) -> None:
+    links = links_listed(count, Reliability.BYPASS)
+    assert [sum(broker in link for link in links) for broker in range(1, count + 1)] == [2] * count
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("brokers", [4, 30, 150])
+def test_a_topology_is_written_in_place_of_links(kind: Kind, brokers: int, tmp_path: Path) -> None:
+    site = written(tmp_path, "--topology", kind.value, "--brokers", str(brokers))
+    text = (tmp_path / "mine.toml").read_text()
+    assert ("\n[[link]]" in text, "\n[[broker]]" in text) == (False, False)
+    assert len(site.brokers) == brokers
+    assert site.overlay.is_connected
+    assert site.overlay.has_cycle is (kind is Kind.RANDOM_GRAPH)
+    assert site.scheme.reliability.detours is (kind is Kind.RANDOM_GRAPH)
+
+
+def test_detours_get_a_transit_stub_graph_with_links_to_make_them_by(tmp_path: Path) -> None:
+    assert written(tmp_path, "--topology", "transit-stub", "--reliability", "bypass").overlay.has_cycle
+
+
+def test_the_settings_that_are_shown_in_comments_are_all_there_are_and_the_defaults(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("init", "--scheme", "tree", "-") == 0
+    text = capsys.readouterr().out
+    begin, end = text.index("# [routing]"), text.index("[limits]")
+    uncommented = text[:begin] + re.sub(r"^# ", "", text[begin:end], flags=re.MULTILINE) + text[end:]
+    assert site_from_toml(uncommented, "site.toml", Random).routing_table == DEFAULTS
+    assert list(ABOUT_ROUTING) == re.findall(
+        r"^(\w+) = ", uncommented[begin : uncommented.index("[limits]")], re.MULTILINE
+    )
+    assert set(ABOUT_ROUTING) == {*SWITCHES, *COUNTS, *TIMES, *DETECTOR_TIMES}
+    assert (default_of("refresh_ms"), default_of("heartbeat_ms"), default_of("covering")) == ("10000", "500", "true")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--brokers 0", "--brokers is 0, and has to be 1 or more"),
+        ("--brokers 101", "--brokers is 101; more than 100 are not listed: say --topology too"),
+        ("--brokers 10001 --topology star", "these options do not go together: 'brokers' is 10001, and has to be 1 to"),
+        ("--scheme paxos --brokers 3", "--brokers is of a network: say --scheme tree"),
+        ("--protocol fast --reliability none", "--reliability is of a network: say --scheme tree"),
+        ("--scheme paxos --topology star", "--topology is of a network: say --scheme tree"),
+        (
+            "--brokers 1 --reliability buffered",
+            "these options do not go together: 'reliability' is 'buffered', of a net",
+        ),
+        ("--topology random-graph --reliability none", "these options do not go together: the topology has a cycle"),
+        ("--brokers 3 --application zapviewers", "these options do not go together: an application is hosted by one"),
+        ("--reliability some", "argument --reliability: invalid choice: 'some'"),
+        ("--topology ring", "argument --topology: invalid choice: 'ring'"),
+        ("--brokers some", "argument --brokers: invalid int value: 'some'"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused_and_nothing_is_written(
+    options: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.toml"
+    assert run("init", str(path), *options.split()) == 2
+    assert problem in capsys.readouterr().err
+    assert not path.exists()
