@@ -119,11 +119,13 @@ async def _start(
     application = None if make_application is None else make_application()
     group = PaxosSettings(entry.id, site.members, site.scheme.protocol, site.scheme.pipeline, spares=site.spares)
 
+    routing = site.routing(entry) if site.is_network else None
+
     def make(rng: Random, streams: StoredStreams) -> Node:
         try:
             if site.is_group:
                 return make_replica(settings, group, rng, streams, application=application)
-            return make_broker(settings, rng, streams, application)
+            return make_broker(settings, rng, streams, application, routing)
         except WrongLog as error:
             error.folder = entry.data
             raise
