@@ -11,7 +11,9 @@ import msgspec
 from holdfast.codec import Registry
 from holdfast.kernel.messages import Message
 from holdfast.model.event import Event, encode_batch, encode_event
+from holdfast.protocols.bypass import messages as bypass
 from holdfast.protocols.cursors import messages as log
+from holdfast.protocols.failure.messages import Alive
 from holdfast.protocols.operating.messages import (
     ChangeGroup,
     GroupAction,
@@ -128,6 +130,9 @@ MESSAGE_EXAMPLES: list[Message] = [
     routing.Settled(6),
     routing.Forward(9, BATCH),
     routing.AcknowledgeEvents(10),
+    Alive(),
+    bypass.LinkStates((bypass.LinkState("b1", 7, 8, ("b2", "b3"), True),)),
+    bypass.Detour("b1", "b2", 3, 200, b"\x01\x02", True),
 ]
 
 COMMAND_EXAMPLES: list[commands.Command] = [

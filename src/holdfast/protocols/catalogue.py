@@ -6,7 +6,9 @@ from typing import Final
 
 from holdfast.codec import Registry
 from holdfast.kernel.messages import Message, Record
+from holdfast.protocols.bypass.messages import BYPASS_MESSAGES, LARGE_BYPASS_MESSAGES
 from holdfast.protocols.cursors.messages import CURSOR_MESSAGES, LARGE_CURSOR_MESSAGES
+from holdfast.protocols.failure.messages import FAILURE_MESSAGES
 from holdfast.protocols.operating.messages import OPERATING_MESSAGES, Inspected
 from holdfast.protocols.paxos.messages import LARGE_PAXOS_MESSAGES, PAXOS_MESSAGES, PAXOS_RECORDS
 from holdfast.protocols.routing.messages import LARGE_ROUTING_MESSAGES, ROUTING_MESSAGES, ROUTING_RECORDS
@@ -27,7 +29,15 @@ from holdfast.protocols.sessions.messages import (
 PROTOCOL_VERSIONS: Final = (1,)
 
 MESSAGES: Final = Registry[Message](
-    {**SESSION_MESSAGES, **OPERATING_MESSAGES, **CURSOR_MESSAGES, **PAXOS_MESSAGES, **ROUTING_MESSAGES}
+    {
+        **SESSION_MESSAGES,
+        **OPERATING_MESSAGES,
+        **CURSOR_MESSAGES,
+        **PAXOS_MESSAGES,
+        **FAILURE_MESSAGES,
+        **BYPASS_MESSAGES,
+        **ROUTING_MESSAGES,
+    }
 )
 RECORDS: Final = Registry[Record]({**SESSION_RECORDS, **PAXOS_RECORDS, **ROUTING_RECORDS})
 
@@ -47,5 +57,6 @@ LARGE_KINDS: Final = frozenset(
         *LARGE_CURSOR_MESSAGES,
         *LARGE_PAXOS_MESSAGES,
         *LARGE_ROUTING_MESSAGES,
+        *LARGE_BYPASS_MESSAGES,
     )
 )

@@ -1,0 +1,1 @@
+"""Which neighbours are there, as far as one broker can tell."""

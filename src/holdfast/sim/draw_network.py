@@ -1,0 +1,188 @@
+"""Networks of brokers from seeds: a tree or a graph, clients at brokers of their own, faults of brokers and links.
+
+As `draw` does it for one broker or a group. Faults begin and end before `safety_ms`; near the end of the run, when all
+has been well for a while, every publisher publishes once more: what a network has not recovered from is seen then.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+import msgspec
+
+from holdfast.protocols.routing.settings import Reliability
+from holdfast.protocols.sessions.messages import Overflow
+from holdfast.sim.draw import draw_event, draw_filter
+from holdfast.sim.latency import Constant, Exponential, Latency, Uniform
+from holdfast.sim.scenario import (
+    Action,
+    Broker,
+    Client,
+    Cut,
+    DiskSlow,
+    Fault,
+    Kill,
+    Network,
+    Pause,
+    PowerCut,
+    Publish,
+    Routing,
+    Scenario,
+    Subscribe,
+    Unsubscribe,
+)
+from holdfast.topology.generators import Kind, links_of
+
+ALWAYS: Final = ("only-matching", "at-most-once", "bounded-queues", "liveness", "network")
+ORDER: Final = "publisher-order"
+
+
+class NetworkShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of what is drawn. `reliability` and `links`: those, instead of any."""
+
+    name: str = "network"
+    reliability: Reliability | None = None
+    brokers: tuple[Broker, ...] = ()  # these, with `routing`; else as many as are drawn
+    routing: Routing | None = None
+    brokers_max: int = 30
+    clients_max: int = 6
+    subscriptions_max: int = 8
+    publishes_max: int = 16
+    faults_max: int = 5
+    safety_ms: int = 12_000
+    quiet_ms: int = 22_000  # from when all is healed until the last publications
+    end_ms: int = 8_000  # and from then on
+
+
+def draw_network_scenario(seed: int, shape: NetworkShape | None = None) -> Scenario:
+    """The scenario of a seed. The same seed and shape give the same scenario."""
+    shape = shape or NetworkShape()
+    rng = Random(f"{shape.name}/{seed}")
+    routing, brokers = _draw_brokers(rng, shape)
+    names = [broker.id for broker in brokers]
+    clients = [
+        Client(
+            id=f"c{number}",
+            brokers=(rng.choice(names),),
+            publish_window=rng.choice((1, 4, 1_024)),
+            batch_events=rng.choice((1, 3, 256)),
+            # Where brokers forget and do not ask for it again, who does not resubscribe waits for ever.
+            resubscribe=rng.random() < 0.7 or not routing.reliability.refreshes,
+        )
+        for number in range(1, rng.randint(2, shape.clients_max) + 1)
+    ]
+    faults = _draw_faults(rng, shape, brokers, clients, routing)
+    detoured = routing.reliability.detours and bool(faults)
+    return Scenario(
+        name=shape.name,
+        seed=seed,
+        brokers=brokers,
+        clients=clients,
+        routing=routing,
+        network=Network(latency=_draw_latency(rng)),
+        actions=_draw_actions(rng, shape, clients),
+        faults=faults,
+        safety_ms=shape.safety_ms,
+        liveness_ms=shape.quiet_ms + shape.end_ms,
+        checkers=list(ALWAYS) if detoured else [*ALWAYS, ORDER],
+    )
+
+
+def _draw_brokers(rng: Random, shape: NetworkShape) -> tuple[Routing, list[Broker]]:
+    level = rng.choice(tuple(Reliability)) if shape.reliability is None else shape.reliability
+    if shape.routing is not None:
+        routing, brokers = shape.routing, list(shape.brokers)
+    else:
+        count = min(rng.choice((3, 3, 4, 4, 5, 5, 6, 7, 8, 12, 30)), shape.brokers_max)
+        names = [f"b{number}" for number in range(1, count + 1)]
+        brokers = [Broker(id=name) for name in names]
+        kind = rng.choice((Kind.RANDOM_TREE, Kind.RANDOM_TREE, Kind.CHAIN, Kind.STAR))
+        if level.detours and rng.random() < 0.8:
+            kind = Kind.RANDOM_GRAPH
+        routing = Routing(links=list(links_of(kind, names, rng)), reliability=level)
+    routing = msgspec.structs.replace(
+        routing,
+        advertisements=rng.random() < 0.8,
+        covering=rng.random() < 0.8,
+        ask_neighbours=rng.random() < 0.8,
+    )
+    durable = rng.random() < 0.3
+    brokers = [
+        msgspec.structs.replace(
+            broker,
+            durable=routing.reliability.buffers or broker.durable or durable,
+            snapshot_every=rng.choice((3, 20, 4_096)),
+            sync_us=rng.choice(((100, 2_000), (20, 50), (1_000, 30_000))),
+            service_us_per_message=rng.choice((0, 0, 0, 50)),
+            gather_us=rng.choice((0, 0, 2_000)),
+        )
+        for broker in brokers
+    ]
+    return routing, brokers
+
+
+def _draw_latency(rng: Random) -> Latency:
+    return rng.choice(
+        (
+            Constant(delay_us=500),
+            Uniform(low_us=50, high_us=5_000),
+            Exponential(minimum_us=100, mean_us=2_000, maximum_us=100_000),
+        )
+    )
+
+
+def _draw_actions(rng: Random, shape: NetworkShape, clients: list[Client]) -> list[Action]:
+    actions: list[Action] = []
+    last = shape.safety_ms
+    for number in range(1, rng.randint(1, shape.subscriptions_max) + 1):
+        client, name = rng.choice(clients), f"s{number}"
+        at = rng.randint(0, last // 10 if rng.random() < 0.7 else last)
+        overflow = Overflow.DISCONNECT
+        actions.append(
+            Subscribe(at_ms=at, client=client.id, name=name, filter=draw_filter(rng), overflow=overflow, window=1_024)
+        )
+        if rng.random() < 0.3:
+            actions.append(Unsubscribe(at_ms=rng.randint(at, last), client=client.id, name=name))
+    for _ in range(rng.randint(1, shape.publishes_max)):
+        client = rng.choice(clients)
+        events = [draw_event(rng) for _ in range(rng.randint(1, 4))]
+        actions.append(Publish(at_ms=rng.randint(0, last), client=client.id, events=events, retry=rng.random() < 0.8))
+    for client in clients:
+        events = [draw_event(rng) for _ in range(2)]
+        actions.append(Publish(at_ms=last + shape.quiet_ms, client=client.id, events=events))
+    return sorted(actions, key=lambda action: action.at_ms)
+
+
+def _draw_faults(
+    rng: Random, shape: NetworkShape, brokers: list[Broker], clients: list[Client], routing: Routing
+) -> list[Fault]:
+    kinds = ["kill", "kill", "power-cut", "pause", "cut", "cut", "client"]
+    if brokers[0].durable:
+        kinds.append("disk-slow")
+    chosen = [kind for kind in kinds if rng.random() < 0.6]
+    faults: list[Fault] = []
+    for _ in range(rng.randint(0, shape.faults_max) if chosen else 0):
+        at = rng.randint(0, shape.safety_ms - 1)
+        length = min(rng.choice((10, 300, 3_000, 8_000, 12_000)), shape.safety_ms - at)
+        host = rng.choice(brokers).id
+        match rng.choice(chosen):
+            case "kill":
+                faults.append(Kill(at_ms=at, for_ms=length, host=host))
+            case "power-cut":
+                faults.append(PowerCut(at_ms=at, for_ms=length, host=host))
+            case "pause":
+                faults.append(Pause(at_ms=at, for_ms=length, host=host))
+            case "cut":
+                one, other = rng.choice(routing.links)
+                both = rng.random() < 0.8
+                faults.append(Cut(at_ms=at, for_ms=length, source=one, target=other, both=both))
+            case "client":
+                client = rng.choice(clients)
+                if rng.random() < 0.5:
+                    faults.append(Kill(at_ms=at, for_ms=length, host=client.id))
+                else:
+                    faults.append(Cut(at_ms=at, for_ms=length, source=client.id, target=client.brokers[0]))
+            case "disk-slow":
+                faults.append(DiskSlow(at_ms=at, for_ms=length, host=host))
+    return sorted(faults, key=lambda fault: fault.at_ms)

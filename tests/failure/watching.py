@@ -1,0 +1,59 @@
+"""A failure detector with a clock of its own, whose timer fires when its time comes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.kernel.inputs import Input, TimerFired
+from holdfast.kernel.outbox import Effect, Outbox, RecordingOutbox, SetTimer
+from holdfast.kernel.parts import Assembly
+from holdfast.protocols.failure.detector import FailureDetector
+from holdfast.protocols.routing.settings import DetectorSettings
+
+
+class Watching:
+    """`calls` are those that the detector made, in order."""
+
+    def __init__(self, settings: DetectorSettings, neighbours: Sequence[str]) -> None:
+        self.detector = FailureDetector(settings, neighbours)
+        self.detector.suspected = self._suspected
+        self.detector.trusted = lambda peer, out: self.calls.append(("trusted", peer))
+        self.out = RecordingOutbox()
+        self.calls: list[tuple[str, str]] = []
+        self._node = Assembly([self.detector])
+        self._due = 0
+
+    def _suspected(self, peer: str, reason: str, out: Outbox) -> None:
+        assert reason
+        self.calls.append(("suspected", peer))
+
+    def give(self, *inputs: Input) -> list[Effect]:
+        """What comes of them."""
+        self._node.handle(list(inputs), self.out)
+        self._node.check_invariants()
+        effects = self.out.take_effects()
+        for effect in effects:
+            if isinstance(effect, SetTimer):
+                self._due = self.out.now + effect.after
+        return effects
+
+    def hear(self, peer: str) -> list[Effect]:
+        self.detector.on_heard(peer, self.out)
+        return self.out.take_effects()
+
+    def fire(self) -> list[Effect]:
+        """Goes to when the timer fires, and fires it."""
+        self.out.now = self._due
+        return self.give(TimerFired(("detector", "wake")))
+
+    def run(self, until: int) -> list[Effect]:
+        """Lets time pass, with the timer firing when it is due."""
+        effects: list[Effect] = []
+        while self._due <= until:
+            effects += self.fire()
+        self.out.now = until
+        return effects
+
+    def pass_time(self, time: int) -> None:
+        """Time in which the timer does not fire."""
+        self.out.now += time
