@@ -1,0 +1,128 @@
+"""The way of a message to a neighbour in the tree, also when the neighbour or the link to it failed (D1-B5).
+
+Routing stays on the tree: a message is always *for* a neighbour there. Where it can't be given to it, it goes around:
+to the neighbour itself by other links, or, if that failed, to those behind it. Who gets it takes it as if its own
+neighbour in the tree had given it, the one in the direction of the sender; so nothing but the way is different.
+
+Nothing is acknowledged or kept here. A detour that finds no way is dropped and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final
+
+from holdfast.codec import Registry
+from holdfast.errors import ProtocolError
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.node import broken
+from holdfast.kernel.outbox import LATEST, NOW, After, Outbox
+from holdfast.kernel.queues import Lane
+from holdfast.protocols.bypass.database import SHOWN, Database
+from holdfast.protocols.bypass.messages import Detour
+from holdfast.protocols.bypass.view import View
+
+BROKERS: Final = frozenset({Role.BROKER})
+PASSED_BYTES_MAX: Final = 64 * 1024 * 1024  # that wait for one neighbour; then what is passed on to it is dropped
+
+
+class Detours:
+    """A part of a broker's node. `trusts` says whether the link to a neighbour can be used, as the failure detector
+    has it; `arrived` gets what came by a detour, as from a neighbour in the tree. `carried` are the types of messages
+    that may travel so.
+    """
+
+    name: ClassVar[str] = "detours"
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Detour: BROKERS}
+
+    def __init__(
+        self,
+        database: Database,
+        view: View,
+        carried: Registry[Message],
+        trusts: Callable[[str], bool],
+        passed_bytes_max: int = PASSED_BYTES_MAX,
+    ) -> None:
+        self.arrived: Callable[[str, Message, Outbox], None] = lambda source, message, out: None
+        self.view = view
+        self._database = database
+        self._carried = carried
+        self._trusts = trusts
+        self._passed_bytes_max = passed_bytes_max
+        self._brokers = frozenset(database.overlay.brokers)
+        self._hops_max = max(1, len(self._brokers) - 1)  # links of the longest way that meets nobody twice
+        self._sent = self._passed = self._arrived = self._dropped = 0
+
+    # ----------------------------------------------------------------------------------------------------- sending
+    def send(
+        self,
+        neighbour: str,
+        message: Message,
+        lane: Lane,
+        out: Outbox,
+        after: After = LATEST,
+        unready: bool = False,
+    ) -> tuple[str, ...]:
+        """Sends a message for a neighbour in the tree; gives those that it is on its way to now, which may be nobody.
+
+        `unready`: it is one that makes brokers ready, and may go to those that are not.
+        """
+        if self._trusts(neighbour) and (unready or self._database.is_ready(neighbour)):
+            out.send(neighbour, message, lane, after)
+            return (neighbour,)
+        targets = self.view.targets(neighbour, unready)
+        if targets:
+            kind, body = self._carried.encode(message)
+            for target in targets:
+                hop = self.view.next_hop(target)
+                if hop is None:
+                    broken("a target of a detour can be reached", target=target)
+                detour = Detour(target, self.view.own, self._hops_max, kind, body, lane is Lane.USER)
+                out.send(hop, detour, lane, after)
+            self._sent += len(targets)
+        return targets
+
+    # --------------------------------------------------------------------------------------------------- receiving
+    def on_detour(self, peer: str, detour: Detour, out: Outbox) -> None:
+        message = self._checked(detour)
+        if detour.target == self.view.own:
+            self._arrived += 1
+            self.arrived(self.view.tree.next_hop(self.view.own, detour.sender), message, out)
+        else:
+            self._pass_on(detour, out)
+
+    def _pass_on(self, detour: Detour, out: Outbox) -> None:
+        """By our own view, which may be newer or older than the sender's: `hops` ends what goes round in a circle."""
+        hop = self.view.next_hop(detour.target)
+        if hop is None or detour.hops == 1 or (detour.is_user and self._is_full(hop, out)):
+            self._dropped += 1
+            return
+        passed = Detour(detour.target, detour.sender, detour.hops - 1, detour.kind, detour.body, detour.is_user)
+        out.send(hop, passed, Lane.USER if detour.is_user else Lane.CONTROL, NOW)
+        self._passed += 1
+
+    def _is_full(self, hop: str, out: Outbox) -> bool:
+        return hop in out.queues and out.queues[hop].bytes > self._passed_bytes_max
+
+    def _checked(self, detour: Detour) -> Message:
+        """What is carried. It is read by everyone who passes it on, so that the link that ends for it is the one that
+        it came into the network by."""
+        for name in (detour.target, detour.sender):
+            if name not in self._brokers:
+                raise ProtocolError(f"Detour names {name[:SHOWN]!r}; the site file has no such broker")
+        if detour.target == detour.sender:
+            raise ProtocolError(f"Detour from {detour.sender} to itself")
+        if detour.hops > self._hops_max:
+            raise ProtocolError(f"Detour over {detour.hops} links; no way here has more than {self._hops_max}")
+        return self._carried.decode(detour.kind, detour.body)
+
+    # ---------------------------------------------------------------------------------------------------- operators
+    def measure(self) -> dict[str, int]:
+        return {
+            "detours_sent_total": self._sent,
+            "detours_passed_total": self._passed,
+            "detours_arrived_total": self._arrived,
+            "detours_dropped_total": self._dropped,
+            "brokers_unreachable": self.view.unreachable,
+        }

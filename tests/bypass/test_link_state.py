@@ -1,0 +1,104 @@
+"""News of links as a part: what goes out in which turn, and to whom (D1-A11, D1-B5)."""
+
+from __future__ import annotations
+
+from holdfast.kernel.inputs import Input, LinkDown, LinkUp, Received, Started
+from holdfast.kernel.links import Role
+from holdfast.kernel.outbox import NOW, Disconnect, Effect, Note, RecordingOutbox, Send
+from holdfast.kernel.parts import Assembly
+from holdfast.kernel.queues import Lane
+from holdfast.protocols.bypass.database import Database
+from holdfast.protocols.bypass.link_state import LinkStateNews
+from holdfast.protocols.bypass.messages import LinkState, LinkStates
+from holdfast.topology.overlay import Overlay
+
+GRAPH = Overlay(["a", "b", "c", "d"], [("a", "b"), ("a", "c"), ("c", "d")])
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.news = LinkStateNews(Database(GRAPH, "a"))
+        self.out = RecordingOutbox()
+        self.changed = 0
+        self.news.changed = self._changed
+        self._node = Assembly([self.news])
+        self.give(Started(4))
+
+    def _changed(self, out: object) -> None:
+        self.changed += 1
+
+    def give(self, *inputs: Input) -> list[Effect]:
+        self._node.handle(list(inputs), self.out)
+        self._node.check_invariants()
+        return self.out.take_effects()
+
+
+def told(to: str, *states: LinkState) -> Send:
+    return Send(to, LinkStates(states), Lane.CONTROL, NOW)
+
+
+def up(peer: str, link: int, incarnation: int = 1, role: Role = Role.BROKER) -> LinkUp:
+    return LinkUp(link, peer, incarnation, role, True)
+
+
+def test_a_neighbour_is_told_everything_when_its_link_comes_up() -> None:
+    bench = Bench()
+    assert bench.give(up("b", 1)) == [told("b", LinkState("a", 4, 1))]
+    assert bench.give(Received(1, "b", [LinkStates((LinkState("b", 1, 1, ("a",), True),))])) == []
+    assert bench.give(up("c", 2)) == [
+        told("b", LinkState("c", 1, 0)),  # that it lives; more is not known of it
+        told("c", LinkState("a", 4, 1), LinkState("b", 1, 1, ("a",), True)),
+    ]
+    assert bench.changed == 3
+
+
+def test_the_news_of_a_turn_go_out_together_at_its_end() -> None:
+    bench = Bench()
+    bench.give(up("b", 1), up("c", 2))
+    bench.news.trusted("b", bench.out)
+    bench.news.trusted("c", bench.out)
+    bench.news.set_ready(True, bench.out)
+    assert bench.out.take_effects() == []
+    news = LinkState("d", 9, 3, ("c",), True)
+    own = LinkState("a", 4, 4, ("b", "c"), True)
+    assert bench.give(Received(2, "c", [LinkStates((news,))])) == [told("b", own, news), told("c", own)]
+    bench.news.suspected("c", "silent", bench.out)
+    later = LinkState("a", 4, 5, ("b",), True)
+    assert bench.give() == [told("b", later), told("c", later)]  # who is suspected may be there
+    assert bench.news.measure() == {"link_states_sent_total": 6, "link_states_received_total": 1}
+
+
+def test_what_is_no_news_calls_nobody_and_is_told_to_nobody() -> None:
+    bench = Bench()
+    bench.give(up("b", 1), up("c", 2))
+    bench.news.trusted("b", bench.out)
+    bench.give()
+    changed = bench.changed
+    bench.news.trusted("b", bench.out)
+    bench.news.suspected("c", "never there", bench.out)
+    bench.news.set_ready(False, bench.out)
+    old = LinkStates((LinkState("a", 4, 1), LinkState("c", 1, 0)))
+    assert bench.give(Received(2, "c", [old])) == []
+    assert bench.changed == changed
+
+
+def test_a_link_that_went_down_is_told_nothing_and_an_older_one_does_not_count() -> None:
+    bench = Bench()
+    bench.give(up("b", 1))
+    assert bench.give(up("b", 2), LinkDown(1, "b", "superseded")) == [told("b", LinkState("a", 4, 1))]
+    assert bench.give(LinkDown(2, "b", "reset")) == []
+    bench.news.suspected("b", "reset", bench.out)
+    bench.news.set_ready(True, bench.out)
+    assert bench.give() == []
+
+
+def test_clients_and_brokers_that_are_no_neighbours_are_told_nothing_and_say_nothing() -> None:
+    bench = Bench()
+    assert bench.give(up("b", 1, role=Role.CLIENT), up("d", 2)) == []
+    effects = bench.give(Received(2, "d", [LinkStates((LinkState("d", 1, 1),))]))
+    problem = "LinkStates from 'd', which no link joins with a"
+    assert effects == [
+        Note("control", {"what": "protocol-error", "detail": {"peer": "d", "problem": problem}}),
+        Disconnect(2, f"protocol error: {problem}"),
+    ]
+    assert bench.news.measure()["link_states_received_total"] == 0
