@@ -63,6 +63,20 @@ def test_what_is_new_is_told_to_all_others_once_and_never_back() -> None:
     assert owed(database) == {}
 
 
+def test_who_says_something_old_is_still_told_what_is_new() -> None:
+    database = joined("b", "c")
+    database.merge("c", [LinkState("c", 1, 2, ("a",))])
+    database.merge("b", [LinkState("c", 1, 1)])
+    assert owed(database) == {"b": ["c"]}
+
+
+def test_who_knows_more_is_not_told_what_was_to_be_told() -> None:
+    database = joined("b", "c")
+    database.merge("c", [LinkState("c", 1, 1, ("a",))])
+    database.merge("b", [LinkState("c", 1, 2)])
+    assert owed(database) == {"c": ["c"]}
+
+
 def test_on_a_new_link_all_that_is_known_is_told() -> None:
     database = joined("b")
     database.merge("b", [LinkState("b", 1, 1, ("a",)), LinkState("c", 1, 4)])

@@ -179,6 +179,24 @@ def test_a_broker_that_is_not_ready_is_passed_by_for_events_and_not_for_what_mak
     assert view.next_hop("c") == "b"
 
 
+def test_targets_follow_every_change() -> None:
+    overlay = Overlay(["a", "b", "c"], [("a", "b"), ("b", "c"), ("a", "c")])
+    tree = Overlay(["a", "b", "c"], [("a", "b"), ("b", "c")]).spanning_tree()
+    database = Database(overlay, "a")
+    database.start(1)
+    view = View(database, tree)
+    seen = [view.targets("b")]
+    for neighbour in ("b", "c"):
+        database.set_up(neighbour, True)
+        database.merge(neighbour, [LinkState(neighbour, 1, 1, ("a", "b") if neighbour == "c" else ("a",), True)])
+        seen.append(view.targets("b"))
+    database.merge("b", [LinkState("b", 1, 2, ("a",), False)])
+    seen.append(view.targets("b"))
+    database.set_up("c", False)
+    seen.append(view.targets("b"))
+    assert seen == [(), ("b",), ("b",), ("c",), ()]
+
+
 def test_a_long_chain_of_failures_is_no_trouble() -> None:
     brokers = [f"b{number}" for number in range(3000)]
     overlay = Overlay(brokers, [*pairwise(brokers), (brokers[0], brokers[-1])])

@@ -70,12 +70,11 @@ class Database:
         up = tuple(near for near in self.overlay.neighbours(self.own) if near in self._up)
         self._put(LinkState(self.own, incarnation, number + 1, up, ready))
 
-    def _put(self, state: LinkState, source: str = "") -> None:
+    def _put(self, state: LinkState) -> None:
         self._states[state.origin] = state
         self.changes += 1
-        for neighbour, owed in self._owed.items():
-            if neighbour != source:
-                owed[state.origin] = None
+        for owed in self._owed.values():
+            owed[state.origin] = None
 
     # -------------------------------------------------------------------------------------------------- neighbours
     def link_up(self, neighbour: str, incarnation: int) -> bool:
@@ -100,16 +99,14 @@ class Database:
         before = self.changes
         for state in states:
             known = self._states.get(state.origin)
-            if known is not None and state.version <= known.version:
-                if state.version == known.version and source in self._owed:
-                    self._owed[source].pop(state.origin, None)
-            elif state.origin == self.own:
-                # A clock that was put back gave us a lower incarnation than we had before: go on from there.
-                self._say(self._states[self.own].ready, state.version)
-            else:
-                self._put(state, source)
-                if source in self._owed:
-                    self._owed[source].pop(state.origin, None)
+            if known is None or state.version > known.version:
+                if state.origin == self.own:
+                    # A clock that was put back gave us a lower incarnation than we had before: go on from there.
+                    self._say(self._states[self.own].ready, state.version)
+                else:
+                    self._put(state)
+            if source in self._owed and state.version == self._states[state.origin].version:
+                self._owed[source].pop(state.origin, None)  # it knows what we know
         return self.changes != before
 
     def take_owed(self) -> list[tuple[str, tuple[LinkState, ...]]]:
