@@ -50,7 +50,7 @@ class Postman:
     def __init__(self, detours: Detours) -> None:
         self.detours = detours
         self.got: list[int] = []
-        detours.arrived = self.on_parcel
+        detours.arrived = lambda source, sender, message, out: self.on_parcel(source, message, out)
 
     def on_parcel(self, source: str, message: Message, out: Outbox) -> None:
         assert isinstance(message, Parcel)

@@ -41,7 +41,7 @@ class Bench:
         trusted = self.database.state(own)
         assert trusted is not None
         self.detours = Detours(self.database, view, CARRIED, trusted.up.__contains__, passed_bytes_max=200)
-        self.detours.arrived = lambda source, message, out: self.arrived.append((source, message))
+        self.detours.arrived = lambda source, sender, message, out: self.arrived.append((source, message))
         self.arrived: list[tuple[str, Message]] = []
         self.out = RecordingOutbox()
 

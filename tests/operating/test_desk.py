@@ -3,7 +3,7 @@
 from random import Random
 
 from holdfast.broker.assembly import BrokerSettings, make_broker, make_operator
-from holdfast.broker.measures import NODE_MEASURES
+from holdfast.broker.measures import NETWORK_MEASURES, NODE_MEASURES
 from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Received, Requested, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import NOW, Complete, Connect, Disconnect, RecordingOutbox, Send
@@ -46,7 +46,10 @@ def test_an_operator_is_told_who_is_there_and_what_is_measured() -> None:
     answer = inspected(node, out)
     assert (answer.request, answer.broker, answer.incarnation, answer.uptime) == (9, "b1", 77, 3 * SECOND)
     assert set(answer.measures) == {
-        name for name in NODE_MEASURES if not name.startswith(("log_", "named_", "staged_", "replica_", "application_"))
+        name
+        for name in NODE_MEASURES
+        if not name.startswith(("log_", "named_", "staged_", "replica_", "application_"))
+        and name not in NETWORK_MEASURES
     }
     wanted = {"sessions": 1, "clients_connected": 1, "subscriptions": 1, "events_accepted_total": 3}
     wanted |= {"events_sent_total": 2, "backlog_events": 2, "backlog_events_longest": 2, "advertisements": 0}

@@ -6,10 +6,20 @@ from typing import Any
 
 import msgspec
 
+from holdfast.codec import Registry
+from holdfast.kernel.messages import Message
+from holdfast.kernel.outbox import LATEST, NOW, Outbox
+from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.bypass.database import Database
+from holdfast.protocols.bypass.detours import Detours
+from holdfast.protocols.bypass.link_state import LinkStateNews
+from holdfast.protocols.bypass.view import View
+from holdfast.protocols.failure.detector import FailureDetector
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.gate import Gate
 from holdfast.protocols.routing.local import LocalInterests
+from holdfast.protocols.routing.messages import ROUTING_MESSAGES, Forward, Routes
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.router import Router
 from holdfast.protocols.routing.settings import RoutingSettings
@@ -19,6 +29,7 @@ from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host import SessionHost
 from holdfast.protocols.sessions.interests import Interests
 from holdfast.protocols.sessions.sequencer import DirectSequencer
+from holdfast.topology.overlay import SpanningTree
 
 
 class NetworkParts(msgspec.Struct, frozen=True):
@@ -38,8 +49,7 @@ def network_neighbours(settings: RoutingSettings) -> tuple[str, ...]:
 def join_network(core: BrokerCore, settings: RoutingSettings) -> None:
     """The core says what its clients want and offer; before it is brought to where its journal ends."""
     core.interests = core.cursors.interests = Interests()
-    if settings.reliability.detours:
-        core.arrivals.remember_max = settings.duplicates_remembered
+    core.arrivals.remember_max = settings.duplicates_remembered
 
 
 def make_network(
@@ -71,4 +81,62 @@ def make_network(
     forwarding.released = gate.release_soon
     gate.is_congested, gate.publish = forwarding.is_congested, host.on_publish
     host.admits, host.on_entered = gate.admits, forwarding.on_entered
-    return [gate, neighbours, forwarding]
+    detector = FailureDetector(settings.detector, network_neighbours(settings))
+    detector.suspected = lambda peer, reason, out: neighbours.on_suspected(peer, out)
+    bypass = _add_bypass(settings, tree, detector, neighbours, forwarding) if level.detours else []
+    # News come before the detector: a restart is known before the neighbour counts as up.
+    return [*bypass, detector, gate, neighbours, forwarding]
+
+
+# What may travel by a detour, under the numbers that it has in the catalogue.
+_CARRIED = Registry[Message]({kind: type for kind, type in ROUTING_MESSAGES.items() if type in (Routes, Forward)})
+
+
+def _add_bypass(
+    settings: RoutingSettings,
+    tree: SpanningTree,
+    detector: FailureDetector,
+    neighbours: Neighbours,
+    forwarding: Forwarding,
+) -> list[Any]:
+    """News of links, a view of the whole network, and the ways around what failed (D1-B5)."""
+    database = Database(settings.overlay, settings.name)
+    news = LinkStateNews(database)
+    view = View(database, tree)
+    detours = Detours(database, view, _CARRIED, lambda peer: detector.trusts(peer) and neighbours.is_linked(peer))
+    events_after = LATEST if settings.reliability.buffers else NOW
+
+    def suspected(peer: str, reason: str, out: Outbox) -> None:
+        news.suspected(peer, reason, out)
+        neighbours.on_suspected(peer, out)
+
+    def arrived(source: str, sender: str, message: Message, out: Outbox) -> None:
+        if isinstance(message, Routes):
+            neighbours.on_detoured(source, sender, message, out)
+        elif isinstance(message, Forward):
+            forwarding.on_detoured(source, message, out)
+
+    def became_ready(out: Outbox) -> None:
+        news.set_ready(True, out)
+        release(out)
+
+    def unlinked(peer: str, out: Outbox) -> None:
+        drop(peer, out)
+        neighbours.on_view_changed(out)
+
+    release, neighbours.became_ready = neighbours.became_ready, became_ready
+    drop, neighbours.unlinked = neighbours.unlinked, unlinked
+    detector.suspected, detector.trusted = suspected, news.trusted
+    news.changed = neighbours.on_view_changed
+    neighbours.targets = lambda peer: view.targets(peer, unready=True)
+    neighbours.detour = lambda peer, message, out: _ignore(
+        detours.send(peer, message, Lane.CONTROL, out, events_after, unready=True)
+    )
+    forwarding.is_usable = detours.is_direct
+    forwarding.detour = lambda peer, message, out: bool(detours.send(peer, message, Lane.USER, out, events_after))
+    detours.arrived = arrived
+    return [news, detours]
+
+
+def _ignore(result: object) -> None:
+    """A detour that reaches nobody is no error: whoever comes back is told everything."""

@@ -191,7 +191,7 @@ def _draw_network(rng: Random, shape: Shape) -> Network:
     return Network(latency=latency, adversary=adversary, bytes_per_second=rng.choice((0, 0, 0, 20_000)))
 
 
-def _draw_filter(rng: Random) -> str:
+def draw_filter(rng: Random) -> str:
     symbol, price = rng.choice(SYMBOLS), rng.randint(0, 100)
     return rng.choice(
         (
@@ -207,7 +207,7 @@ def _draw_filter(rng: Random) -> str:
     )
 
 
-def _draw_event(rng: Random) -> ScenarioEvent:
+def draw_event(rng: Random) -> ScenarioEvent:
     attributes: dict[str, int | float | str | bool] = {}
     if rng.random() < 0.9:
         attributes["symbol"] = rng.choice(SYMBOLS)
@@ -228,14 +228,14 @@ def _draw_actions(rng: Random, shape: Shape, clients: list[Client]) -> list[Acti
         overflow = rng.choice((Overflow.DISCONNECT, Overflow.DISCONNECT, Overflow.DROP_OLDEST, Overflow.BLOCK))
         window = rng.choice((1, 3, 1_024))
         actions.append(
-            Subscribe(at_ms=at, client=client.id, name=name, filter=_draw_filter(rng), overflow=overflow, window=window)
+            Subscribe(at_ms=at, client=client.id, name=name, filter=draw_filter(rng), overflow=overflow, window=window)
         )
         if rng.random() < 0.2:
             actions.append(Unsubscribe(at_ms=rng.randint(at, last), client=client.id, name=name))
     retry = rng.random() < 0.9
     for _ in range(rng.randint(1, shape.publishes_max)):
         most = shape.events_per_publish_max if rng.random() < 0.05 else min(6, shape.events_per_publish_max)
-        events = [_draw_event(rng) for _ in range(rng.randint(1, most))]
+        events = [draw_event(rng) for _ in range(rng.randint(1, most))]
         client = rng.choice(clients)
         actions.append(Publish(at_ms=rng.randint(0, last), client=client.id, events=events, retry=retry))
     return sorted(actions, key=lambda action: action.at_ms)

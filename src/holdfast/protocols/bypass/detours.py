@@ -29,8 +29,8 @@ PASSED_BYTES_MAX: Final = 64 * 1024 * 1024  # that wait for one neighbour; then 
 
 class Detours:
     """A part of a broker's node. `trusts` says whether the link to a neighbour can be used, as the failure detector
-    has it; `arrived` gets what came by a detour, as from a neighbour in the tree. `carried` are the types of messages
-    that may travel so.
+    has it; `arrived` gets what came by a detour, as from a neighbour in the tree, and who sent it. `carried` are the
+    types of messages that may travel so.
     """
 
     name: ClassVar[str] = "detours"
@@ -44,7 +44,7 @@ class Detours:
         trusts: Callable[[str], bool],
         passed_bytes_max: int = PASSED_BYTES_MAX,
     ) -> None:
-        self.arrived: Callable[[str, Message, Outbox], None] = lambda source, message, out: None
+        self.arrived: Callable[[str, str, Message, Outbox], None] = lambda source, sender, message, out: None
         self.view = view
         self._database = database
         self._carried = carried
@@ -55,6 +55,10 @@ class Detours:
         self._sent = self._passed = self._arrived = self._dropped = 0
 
     # ----------------------------------------------------------------------------------------------------- sending
+    def is_direct(self, neighbour: str) -> bool:
+        """Whether events for a neighbour need no detour."""
+        return self._trusts(neighbour) and self._database.is_ready(neighbour)
+
     def send(
         self,
         neighbour: str,
@@ -68,7 +72,7 @@ class Detours:
 
         `unready`: it is one that makes brokers ready, and may go to those that are not.
         """
-        if self._trusts(neighbour) and (unready or self._database.is_ready(neighbour)):
+        if self.is_direct(neighbour) or (unready and self._trusts(neighbour)):
             out.send(neighbour, message, lane, after)
             return (neighbour,)
         targets = self.view.targets(neighbour, unready)
@@ -88,7 +92,7 @@ class Detours:
         message = self._checked(detour)
         if detour.target == self.view.own:
             self._arrived += 1
-            self.arrived(self.view.tree.next_hop(self.view.own, detour.sender), message, out)
+            self.arrived(self.view.tree.next_hop(self.view.own, detour.sender), detour.sender, message, out)
         else:
             self._pass_on(detour, out)
 

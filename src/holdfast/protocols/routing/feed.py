@@ -39,6 +39,19 @@ class Batch:
         return Batch(number + 1, self.events[skipped:], None if self.deadlines is None else self.deadlines[skipped:])
 
 
+def in_batches(events: Sequence[EventBytes]) -> list[tuple[int, int]]:
+    """Where to cut events so that each part fits into a message."""
+    cuts, start, size = [], 0, 0
+    for row, event in enumerate(events):
+        if row - start == BATCH_EVENTS or (size and size + len(event) > BATCH_BYTES):
+            cuts.append((start, row))
+            start, size = row, 0
+        size += len(event)
+    if len(events) > start:
+        cuts.append((start, len(events)))
+    return cuts
+
+
 class Feed:
     """To one neighbour."""
 
@@ -71,13 +84,12 @@ class Feed:
         return self._sent_bytes > 0
 
     def put(self, events: Sequence[EventBytes], deadlines: Sequence[int] | None = None) -> None:
-        for start in range(0, len(events), BATCH_EVENTS):
-            part = list(events[start : start + BATCH_EVENTS])
-            times = None if deadlines is None else list(deadlines[start : start + BATCH_EVENTS])
-            batch = Batch(self.following, part, times)
+        for start, end in in_batches(events):
+            times = None if deadlines is None else list(deadlines[start:end])
+            batch = Batch(self.following, list(events[start:end]), times)
             self._batches.append(batch)
             self.bytes += batch.bytes
-            self.following += len(part)
+            self.following += end - start
 
     def take(self) -> list[Batch]:
         """What may be sent now; it counts as sent."""

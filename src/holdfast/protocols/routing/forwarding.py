@@ -23,7 +23,7 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.queues import Lane
 from holdfast.model.event import Event, EventBytes, encode_batch
-from holdfast.protocols.routing.feed import Batch, Feed
+from holdfast.protocols.routing.feed import Batch, Feed, in_batches
 from holdfast.protocols.routing.messages import AcknowledgeEvents, Forward, Introduction
 from holdfast.protocols.routing.neighbours import BROKERS, Neighbours
 from holdfast.protocols.routing.router import LOCAL
@@ -66,8 +66,10 @@ class Forwarding:
         self._congested = False
         self._ticking = False
         self.released: Callable[[Outbox], None] = lambda out: None
-        # Of a level that detours: events for a neighbour that has no usable link.
-        self.detour: Callable[[str, list[EventBytes], Outbox], None] | None = None
+        # Of a level that detours: whether a neighbour's link is good for events; and the way around for those that it
+        # is not good for, which says whether there is one.
+        self.is_usable: Callable[[str], bool] = lambda peer: True
+        self.detour: Callable[[str, Forward, Outbox], bool] = lambda peer, message, out: False
         self.forwarded_total = self.arrived_total = self.lost_total = self.expired_total = self.repeated_total = 0
 
     # ------------------------------------------------------------------------------------------------------- start
@@ -192,14 +194,28 @@ class Forwarding:
         deadlines = [_deadline(event) for event in events] if any(event.lifetime for event in events) else None
         for peer, wanted in rows.items():
             chosen = slices if len(wanted) == len(slices) else [slices[row] for row in wanted]
-            if self._store is not None or peer in self._open:
+            usable = peer in self._open and self.is_usable(peer)
+            if self._store is not None or usable:
                 times = None if deadlines is None else [deadlines[row] for row in wanted]
                 self.feeds[peer].put(chosen, times)
-            if peer not in self._open:
-                if self.detour is not None:
-                    self.detour(peer, list(chosen), out)
-                elif self._store is None:
-                    self.lost_total += len(chosen)
+            if not usable:
+                self._go_around(peer, chosen, out)
+
+    def _go_around(self, peer: str, events: list[EventBytes], out: Outbox) -> None:
+        """What is not stored for a neighbour, or not for it alone: the way around is not acknowledged (D1-B6)."""
+        for start, end in in_batches(events):
+            found = self.detour(peer, Forward(0, encode_batch(events[start:end])), out)
+            if not found and self._store is None:
+                self.lost_total += end - start
+
+    def on_detoured(self, source: str, message: Forward, out: Outbox) -> None:
+        """Events that came around a neighbour, or around the link to it."""
+        try:
+            events, slices = self._core.decode(message.events)
+        except EventError as error:
+            raise ProtocolError(f"in a detoured Forward, {error}") from error
+        if events:
+            self.arrive(source, "", 0, events, slices, out)
 
     def on_acknowledge_events(self, peer: str, message: AcknowledgeEvents, out: Outbox) -> None:
         feed = self.feeds.get(peer)

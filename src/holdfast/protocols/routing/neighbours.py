@@ -92,6 +92,11 @@ class Neighbours:
         self.settled: Callable[[list[int], Outbox], None] = lambda tickets, out: None
         self.became_ready: Callable[[Outbox], None] = lambda out: None
         self.known: Callable[[str, Outbox], None] = lambda peer, out: None
+        # Of a level that detours: whom a message for a neighbour without a link reaches now, and sending it there.
+        self.targets: Callable[[str], tuple[str, ...]] = lambda peer: ()
+        self.detour: Callable[[str, Message, Outbox], None] = lambda peer, message, out: None
+        self._detoured: dict[str, tuple[str, ...]] = {}  # neighbour → those who were told in its place
+        self._view_changed = False
 
     # ------------------------------------------------------------------------------------------------------- links
     @property
@@ -116,6 +121,8 @@ class Neighbours:
             if not self._settings.ask_neighbours:
                 restore = max(restore, 2 * self._settings.refresh)
             out.set_timer((self.name, "restore"), restore)
+        else:
+            self.became_ready(out)
         if self._expires:
             out.set_timer((self.name, "refresh"), self._settings.refresh)
         for peer in self._neighbours:
@@ -165,6 +172,10 @@ class Neighbours:
         self._say_settled(self.settling.lost(peer), out)
         self._await_no_longer(peer, out)
 
+    def on_suspected(self, peer: str, out: Outbox) -> None:
+        """From the failure detector: nobody waits for what this neighbour could tell."""
+        self._await_no_longer(peer, out)
+
     def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
         if failed.peer in self._neighbours:
             self._await_no_longer(failed.peer, out)
@@ -206,13 +217,52 @@ class Neighbours:
         return not self._awaited or (len(self._awaited) == 1 and peer in self._awaited)
 
     def _tell_all(self, peer: str, neighbour: _Neighbour, out: Outbox) -> None:
-        self.router.take(peer)  # what has changed is a part of it
         complete = self._knows_beside(peer)
-        offers = [(entry, str(filter)) for entry, filter in self.router.offers[peer].told().items()]
-        wishes = [(entry, str(filter)) for entry, filter in self.router.wishes[peer].told().items()]
-        for message in _in_parts(offers, wishes, complete):
+        for message in self._everything(peer, complete):
             out.send(peer, message, after=self._after)
         neighbour.synced, neighbour.told_completely = True, complete
+
+    def _everything(self, peer: str, complete: bool) -> list[Routes]:
+        self.router.take(peer)  # what has changed is a part of it
+        offers = [(entry, str(filter)) for entry, filter in self.router.offers[peer].told().items()]
+        wishes = [(entry, str(filter)) for entry, filter in self.router.wishes[peer].told().items()]
+        return _in_parts(offers, wishes, complete)
+
+    # ------------------------------------------------------------------------------------------------------ detours
+    def on_view_changed(self, out: Outbox) -> None:
+        """Others may stand in for a neighbour now."""
+        self._view_changed = True
+
+    def _tell_around(self, out: Outbox) -> None:
+        """Whoever stands in for a neighbour without a link is told what the neighbour should know (D1-B5)."""
+        self._view_changed = False
+        for peer in self.tree:
+            targets = () if self._neighbours[peer].introduced else self.targets(peer)
+            if any(target not in self._detoured.get(peer, ()) for target in targets):
+                self._tell_everything_around(peer, out)
+            self._detoured[peer] = targets
+
+    def _tell_everything_around(self, peer: str, out: Outbox) -> None:
+        """In one part if it fits; else in several that say less: nothing is forgotten on their word either."""
+        messages = self._everything(peer, self._knows_beside(peer))
+        for message in messages:
+            if len(messages) > 1:
+                message = Routes(message.offers, message.wishes, full=True, complete=False)
+            self.detour(peer, message, out)
+
+    def on_detoured(self, source: str, sender: str, routes: Routes, out: Outbox) -> None:
+        """What the neighbour itself told around a broken link; or what others told in the place of one that failed.
+
+        Those know only their own side of it, and what they take back may hide what someone else on that side wants:
+        nothing is forgotten on their word.
+        """
+        offers, wishes = _parse(routes.offers), _parse(routes.wishes)
+        if routes.full and not routes.last:
+            raise ProtocolError("what is told by a detour comes in one part")
+        if source != sender:
+            routes = Routes(routes.offers, routes.wishes, full=True, complete=False)
+        if not self._neighbours[source].introduced:
+            self._apply(source, routes, offers, wishes, out)
 
     @property
     def _after(self) -> After:
@@ -298,31 +348,28 @@ class Neighbours:
             neighbour = self._neighbours[peer]
             if neighbour.introduced:
                 self._tell_all(peer, neighbour, out)
+            elif self._detoured.get(peer):
+                self._tell_everything_around(peer, out)
             if out.now - neighbour.refreshed_at > self._settings.expire:
                 self.router.replace(peer, {}, {})
 
     def finish(self, out: Outbox) -> None:
         """Tells neighbours what has changed in this turn."""
+        if self._view_changed:
+            self._tell_around(out)
         for peer in self.tree:
-            neighbour = self._neighbours[peer]
-            if neighbour.synced:
+            if self._neighbours[peer].synced:
                 offers, wishes = self.router.take(peer)
                 if offers or wishes:
-                    self._tell(peer, offers, wishes, out)
+                    for message in _changes(offers, wishes, self.settling.tell(peer)):
+                        out.send(peer, message, after=self._after)
+            elif self._detoured.get(peer):
+                offers, wishes = self.router.take(peer)
+                if offers or wishes:
+                    for message in _changes(offers, wishes, 0):
+                        self.detour(peer, message, out)
         self._say_settled(self.settling.finish(), out)
         self._note(out)
-
-    def _tell(self, peer: str, offers: Changes, wishes: Changes, out: Outbox) -> None:
-        messages = _in_parts(
-            [(entry, str(filter)) for entry, filter in offers.told.items()],
-            [(entry, str(filter)) for entry, filter in wishes.told.items()],
-            full=False,
-            withdrawn=list(offers.taken_back),
-            unwished=list(wishes.taken_back),
-            ticket=self.settling.tell(peer),
-        )
-        for message in messages:
-            out.send(peer, message, after=self._after)
 
     def _note(self, out: Outbox) -> None:
         changed = self.router.take_changed()
@@ -348,7 +395,6 @@ class Neighbours:
         told = sum(len(outlet) for outlet in self.router.wishes.values())
         hidden = sum(outlet.hidden for outlet in self.router.wishes.values())
         return {
-            "neighbours": len(self._neighbours),
             "neighbours_linked": sum(neighbour.introduced for neighbour in self._neighbours.values()),
             "routes": len(self.router.subscriptions),
             "routes_advertised": len(self.router.advertisements),
@@ -359,6 +405,17 @@ class Neighbours:
 
     def check_invariants(self) -> None:
         self.router.check_invariants()
+
+
+def _changes(offers: Changes, wishes: Changes, ticket: int) -> list[Routes]:
+    return _in_parts(
+        [(entry, str(filter)) for entry, filter in offers.told.items()],
+        [(entry, str(filter)) for entry, filter in wishes.told.items()],
+        full=False,
+        withdrawn=list(offers.taken_back),
+        unwished=list(wishes.taken_back),
+        ticket=ticket,
+    )
 
 
 def _parse(told: list[Told]) -> dict[str, Filter]:
