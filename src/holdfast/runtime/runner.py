@@ -63,6 +63,8 @@ NOTE_LEVELS = {
     "removed": logging.WARNING,
     "wiped-disk": logging.WARNING,
     "other-site-file": logging.WARNING,
+    "neighbour-trusted": logging.INFO,
+    "neighbour-suspected": logging.WARNING,
 }
 
 log = logging.getLogger("holdfast")
