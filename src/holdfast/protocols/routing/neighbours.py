@@ -97,6 +97,7 @@ class Neighbours:
         self.detour: Callable[[str, Message, Outbox], None] = lambda peer, message, out: None
         self._detoured: dict[str, tuple[str, ...]] = {}  # neighbour → those who were told in its place
         self._view_changed = False
+        self._done: list[Asked] = []  # those who asked and need not wait any more
 
     # ------------------------------------------------------------------------------------------------------- links
     @property
@@ -169,7 +170,7 @@ class Neighbours:
         out.drop_queue(peer)
         if was_introduced:
             self.unlinked(peer, out)
-        self._say_settled(self.settling.lost(peer), out)
+        self._done += self.settling.lost(peer)
         self._await_no_longer(peer, out)
 
     def on_suspected(self, peer: str, out: Outbox) -> None:
@@ -218,15 +219,16 @@ class Neighbours:
 
     def _tell_all(self, peer: str, neighbour: _Neighbour, out: Outbox) -> None:
         complete = self._knows_beside(peer)
-        for message in self._everything(peer, complete):
+        # What was asked about in this turn may be a part of it.
+        for message in self._everything(peer, complete, self.settling.tell(peer)):
             out.send(peer, message, after=self._after)
         neighbour.synced, neighbour.told_completely = True, complete
 
-    def _everything(self, peer: str, complete: bool) -> list[Routes]:
+    def _everything(self, peer: str, complete: bool, ticket: int = 0) -> list[Routes]:
         self.router.take(peer)  # what has changed is a part of it
         offers = [(entry, str(filter)) for entry, filter in self.router.offers[peer].told().items()]
         wishes = [(entry, str(filter)) for entry, filter in self.router.wishes[peer].told().items()]
-        return _in_parts(offers, wishes, complete)
+        return _in_parts(offers, wishes, complete, ticket=ticket)
 
     # ------------------------------------------------------------------------------------------------------ detours
     def on_view_changed(self, out: Outbox) -> None:
@@ -315,9 +317,11 @@ class Neighbours:
             self.known(peer, out)
 
     def on_settled(self, peer: str, settled: Settled, out: Outbox) -> None:
-        self._say_settled(self.settling.answered(peer, settled.ticket), out)
+        self._done += self.settling.answered(peer, settled.ticket)
 
-    def _say_settled(self, done: list[Asked], out: Outbox) -> None:
+    def _say_settled(self, out: Outbox) -> None:
+        """At the turn's end, behind what the same turn told: who hears that all is told has heard all of it."""
+        done, self._done = self._done + self.settling.finish(), []
         own = []
         for source, ticket in done:
             if source == LOCAL:
@@ -368,7 +372,7 @@ class Neighbours:
                 if offers or wishes:
                     for message in _changes(offers, wishes, 0):
                         self.detour(peer, message, out)
-        self._say_settled(self.settling.finish(), out)
+        self._say_settled(out)
         self._note(out)
 
     def _note(self, out: Outbox) -> None:
