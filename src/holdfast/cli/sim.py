@@ -20,9 +20,10 @@ from holdfast.errors import ScenarioError
 from holdfast.runtime.site_file import read_site
 from holdfast.sim.campaign import Campaign, Source, run_campaign, scenario_for
 from holdfast.sim.draw import Shape, group_shape
+from holdfast.sim.draw_network import NetworkShape
 from holdfast.sim.latency import RoundTripMatrix
 from holdfast.sim.run import Factories, Outcome, header_of, run_scenario
-from holdfast.sim.scenario import Application, Broker, Scenario, scenario_from_json, scenario_to_json
+from holdfast.sim.scenario import Application, Broker, Routing, Scenario, scenario_from_json, scenario_to_json
 from holdfast.sim.shrink import count_pieces, shrink
 from holdfast.trace.checkers import make_checker
 from holdfast.trace.schema import Row
@@ -51,8 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("site", metavar="SITE", nargs="?", help="a site file (default: one broker, drawn by each seed)")
     parser.add_argument(
         "--system",
-        choices=("tree", "paxos"),
-        help="without a site file: one broker (tree, the default) or a group of brokers (paxos), drawn by each seed",
+        choices=("tree", "network", "paxos"),
+        help="without a site file: one broker (tree, the default), a network of brokers of any level, or a group of"
+        " brokers (paxos), drawn by each seed",
     )
     parser.add_argument("--seeds", type=_seeds, metavar="A..B", help="which seeds (default 1..100)")
     parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="processes to use (default 1)")
@@ -114,10 +116,10 @@ def _source(arguments: argparse.Namespace) -> Source:
     if arguments.scenario:
         return _with_checkers(_read_scenario(arguments.scenario), arguments)
     if not arguments.site:
-        return group_shape() if arguments.system == "paxos" else Shape()
+        return {"paxos": group_shape(), "network": NetworkShape()}.get(arguments.system, Shape())
     site = read_site(arguments.site)
     shape, make_application = shape_of(site), application_of(site.application, arguments.site)
-    if site.application is None or make_application is None:
+    if site.application is None or make_application is None or isinstance(shape, NetworkShape):
         return shape
     topics = tuple(sorted(make_application().topics))
     hosted = Application(factory=site.application.factory, settings=site.application.settings, topics=topics)
@@ -126,15 +128,18 @@ def _source(arguments: argparse.Namespace) -> Source:
 
 def _factories(source: Source) -> Factories | None:
     """With what makes the application that is hosted, if one is."""
-    named = source.application
+    named = None if isinstance(source, NetworkShape) else source.application
     if named is None:
         return None
     entry = ApplicationEntry(factory=named.factory, settings=named.settings)
     return Factories(application=application_of(entry, source.name))
 
 
-def shape_of(site: Site) -> Shape:
-    """What is drawn for a site: its brokers as they are described, everything around them by seed."""
+def shape_of(site: Site) -> Shape | NetworkShape:
+    """What is drawn for a site: its brokers as they are described, everything around them by seed.
+
+    A network's links, its level and its way of routing are the site's; its times are the simulator's, which are shorter.
+    """
     brokers = tuple(
         Broker(
             id=entry.id,
@@ -149,6 +154,16 @@ def shape_of(site: Site) -> Shape:
     if site.is_group:
         group = group_shape([entry.id for entry in site.brokers], site.scheme.protocol, site.scheme.pipeline, site.name)
         return msgspec.structs.replace(group, brokers=brokers)
+    if site.is_network:
+        said = site.routing(site.brokers[0])
+        routing = Routing(
+            links=list(site.overlay.links),
+            reliability=said.reliability,
+            advertisements=said.advertisements,
+            covering=said.covering,
+            ask_neighbours=said.ask_neighbours,
+        )
+        return NetworkShape(name=site.name, brokers=brokers, routing=routing, reliability=said.reliability)
     return Shape(name=site.name, brokers=brokers, fixed_brokers=True)
 
 
@@ -175,10 +190,10 @@ def _with_checkers(scenario: Scenario, arguments: argparse.Namespace) -> Scenari
 # --------------------------------------------------------------------------------------------------------- campaign
 def _campaign(arguments: argparse.Namespace) -> int:
     source = _source(arguments)
-    if arguments.checkers is not None and isinstance(source, Shape):
+    if arguments.checkers is not None and not isinstance(source, Scenario):
         names = _with_checkers(scenario_for(source, 0), arguments).checkers
         source = msgspec.structs.replace(source, checkers=tuple(names))
-    default = range(1, 101) if isinstance(source, Shape) else range(source.seed, source.seed + 1)
+    default = range(source.seed, source.seed + 1) if isinstance(source, Scenario) else range(1, 101)
     seeds = default if arguments.seeds is None else arguments.seeds
     folder = Path(arguments.failures)
     bar = _Bar(len(seeds))

@@ -39,7 +39,7 @@ ORDER: Final = "publisher-order"
 
 
 class NetworkShape(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of what is drawn. `reliability` and `links`: those, instead of any."""
+    """Bounds of what is drawn. A level, or brokers with their routing: those, instead of any."""
 
     name: str = "network"
     reliability: Reliability | None = None
@@ -53,6 +53,7 @@ class NetworkShape(msgspec.Struct, frozen=True, kw_only=True):
     safety_ms: int = 12_000
     quiet_ms: int = 22_000  # from when all is healed until the last publications
     end_ms: int = 8_000  # and from then on
+    checkers: tuple[str, ...] | None = None  # instead of what the drawn network promises
 
 
 def draw_network_scenario(seed: int, shape: NetworkShape | None = None) -> Scenario:
@@ -85,7 +86,7 @@ def draw_network_scenario(seed: int, shape: NetworkShape | None = None) -> Scena
         faults=faults,
         safety_ms=shape.safety_ms,
         liveness_ms=shape.quiet_ms + shape.end_ms,
-        checkers=list(ALWAYS) if detoured else [*ALWAYS, ORDER],
+        checkers=list(shape.checkers or (ALWAYS if detoured else (*ALWAYS, ORDER))),
     )
 
 
@@ -101,13 +102,14 @@ def _draw_brokers(rng: Random, shape: NetworkShape) -> tuple[Routing, list[Broke
         if level.detours and rng.random() < 0.8:
             kind = Kind.RANDOM_GRAPH
         routing = Routing(links=list(links_of(kind, names, rng)), reliability=level)
-    routing = msgspec.structs.replace(
-        routing,
-        advertisements=rng.random() < 0.8,
-        covering=rng.random() < 0.8,
-        ask_neighbours=rng.random() < 0.8,
-    )
-    durable = rng.random() < 0.3
+    if shape.routing is None:
+        routing = msgspec.structs.replace(
+            routing,
+            advertisements=rng.random() < 0.8,
+            covering=rng.random() < 0.8,
+            ask_neighbours=rng.random() < 0.8,
+        )
+    durable = shape.routing is None and rng.random() < 0.3
     brokers = [
         msgspec.structs.replace(
             broker,

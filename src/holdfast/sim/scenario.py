@@ -94,8 +94,8 @@ class Routing(_Data, frozen=True, kw_only=True):
     restore_ms: Positive = 3_000
     retransmit_ms: Positive = 1_000
     dial_ms: Positive = 500
-    heartbeat_ms: Positive = 300
-    suspect_ms_min: Positive = 1_000
+    heartbeat_ms: Positive = 1_000
+    suspect_ms_min: Positive = 2_500
     suspect_ms_max: Positive = 5_000
     store_bytes: Positive = 256 * 1024 * 1024
     queue_bytes: Positive = 8 * 1024 * 1024

@@ -308,13 +308,15 @@ class Neighbours:
     def _apply(
         self, peer: str, routes: Routes, offers: dict[str, Filter], wishes: dict[str, Filter], out: Outbox
     ) -> None:
+        was_known = self.is_known(peer)
         apply_routes(self.router, peer, routes, offers, wishes)
         if self._level.buffers:
             self._store.told(peer, routes, offers, wishes, out)
         self._neighbours[peer].refreshed_at = out.now
         if routes.full and routes.complete:
             self._learned(peer, out)
-            self.known(peer, out)
+            if not was_known:
+                self.known(peer, out)
 
     def on_settled(self, peer: str, settled: Settled, out: Outbox) -> None:
         self._done += self.settling.answered(peer, settled.ticket)

@@ -62,6 +62,7 @@ class Router:
         self.offers = {neighbour: Outlet(covering) for neighbour in neighbours}
         self._index: FilterIndex[tuple[str, str]] = FilterIndex()  # of subscriptions that neighbours told
         self.changed: list[TableChange] = []  # since the last look
+        self._version = self._checked = 0  # how often it was changed; and when it was last found sound
 
     # ---------------------------------------------------------------------------------------------- subscriptions
     def subscribe(self, source: str, entry: str, filter: Filter) -> None:
@@ -69,7 +70,7 @@ class Router:
         if entry in table:
             return
         table[entry] = filter
-        self.changed.append(TableChange(SUBSCRIPTIONS, entry, source, filter, True))
+        self._note(SUBSCRIPTIONS, entry, source, filter, True)
         if source != LOCAL:
             self._index.add((source, entry), filter)
         for neighbour, outlet in self.wishes.items():
@@ -80,12 +81,16 @@ class Router:
         filter = self.subscriptions.by_source[source].pop(entry, None)
         if filter is None:
             return
-        self.changed.append(TableChange(SUBSCRIPTIONS, entry, source, filter, False))
+        self._note(SUBSCRIPTIONS, entry, source, filter, False)
         if source != LOCAL:
             self._index.remove((source, entry))
         for neighbour, outlet in self.wishes.items():
             if neighbour != source:
                 outlet.remove(entry)
+
+    def _note(self, table: str, entry: str, source: str, filter: Filter, present: bool) -> None:
+        self._version += 1
+        self.changed.append(TableChange(table, entry, source, filter, present))
 
     def _leads_to(self, neighbour: str, filter: Filter) -> bool:
         """Whether something that the filter may match is advertised on the other side of a neighbour."""
@@ -102,7 +107,7 @@ class Router:
         if entry in table:
             return
         table[entry] = filter
-        self.changed.append(TableChange(ADVERTISEMENTS, entry, source, filter, True))
+        self._note(ADVERTISEMENTS, entry, source, filter, True)
         for neighbour, outlet in self.offers.items():
             if neighbour != source:
                 outlet.add(entry, filter)
@@ -118,7 +123,7 @@ class Router:
         filter = self.advertisements.by_source[source].pop(entry, None)
         if filter is None:
             return
-        self.changed.append(TableChange(ADVERTISEMENTS, entry, source, filter, False))
+        self._note(ADVERTISEMENTS, entry, source, filter, False)
         for neighbour, outlet in self.offers.items():
             if neighbour != source:
                 outlet.remove(entry)
@@ -177,6 +182,9 @@ class Router:
         return rows
 
     def check_invariants(self) -> None:
+        if self._checked == self._version:
+            return  # nothing has changed since
+        self._checked = self._version
         counted = sum(len(table) for source, table in self.subscriptions.by_source.items() if source != LOCAL)
         require(len(self._index) == counted, "the index holds what neighbours told")
         for neighbour in self.neighbours:
