@@ -116,7 +116,9 @@ def _source(arguments: argparse.Namespace) -> Source:
     if arguments.scenario:
         return _with_checkers(_read_scenario(arguments.scenario), arguments)
     if not arguments.site:
-        return {"paxos": group_shape(), "network": NetworkShape()}.get(arguments.system, Shape())
+        if arguments.system == "network":
+            return NetworkShape()
+        return group_shape() if arguments.system == "paxos" else Shape()
     site = read_site(arguments.site)
     shape, make_application = shape_of(site), application_of(site.application, arguments.site)
     if site.application is None or make_application is None or isinstance(shape, NetworkShape):
@@ -138,7 +140,7 @@ def _factories(source: Source) -> Factories | None:
 def shape_of(site: Site) -> Shape | NetworkShape:
     """What is drawn for a site: its brokers as they are described, everything around them by seed.
 
-    A network's links, its level and its way of routing are the site's; its times are the simulator's, which are shorter.
+    A network's links, its level and its way of routing are the site's; its times are the simulator's, and shorter.
     """
     brokers = tuple(
         Broker(
