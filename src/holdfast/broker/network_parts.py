@@ -103,7 +103,12 @@ def _add_bypass(
     database = Database(settings.overlay, settings.name)
     news = LinkStateNews(database)
     view = View(database, tree)
-    detours = Detours(database, view, _CARRIED, lambda peer: detector.trusts(peer) and neighbours.is_linked(peer))
+
+    def is_usable(peer: str) -> bool:
+        """Both ends have to say so: one may still hear the other, and not be heard."""
+        return detector.trusts(peer) and neighbours.is_linked(peer) and view.is_usable(settings.name, peer)
+
+    detours = Detours(database, view, _CARRIED, is_usable)
     events_after = LATEST if settings.reliability.buffers else NOW
 
     def suspected(peer: str, reason: str, out: Outbox) -> None:
@@ -128,6 +133,7 @@ def _add_bypass(
     drop, neighbours.unlinked = neighbours.unlinked, unlinked
     detector.suspected, detector.trusted = suspected, news.trusted
     news.changed = neighbours.on_view_changed
+    neighbours.is_usable = is_usable
     neighbours.targets = lambda peer: view.targets(peer, unready=True)
     neighbours.detour = lambda peer, message, out: _ignore(
         detours.send(peer, message, Lane.CONTROL, out, events_after, unready=True)

@@ -92,7 +92,9 @@ class Neighbours:
         self.settled: Callable[[list[int], Outbox], None] = lambda tickets, out: None
         self.became_ready: Callable[[Outbox], None] = lambda out: None
         self.known: Callable[[str, Outbox], None] = lambda peer, out: None
-        # Of a level that detours: whom a message for a neighbour without a link reaches now, and sending it there.
+        # Of a level that detours: whether a neighbour's link is good; whom a message for one without reaches now, and
+        # sending it there.
+        self.is_usable: Callable[[str], bool] = lambda peer: True
         self.targets: Callable[[str], tuple[str, ...]] = lambda peer: ()
         self.detour: Callable[[str, Message, Outbox], None] = lambda peer, message, out: None
         self._detoured: dict[str, tuple[str, ...]] = {}  # neighbour → those who were told in its place
@@ -239,10 +241,16 @@ class Neighbours:
         """Whoever stands in for a neighbour without a link is told what the neighbour should know (D1-B5)."""
         self._view_changed = False
         for peer in self.tree:
-            targets = () if self._neighbours[peer].introduced else self.targets(peer)
-            if any(target not in self._detoured.get(peer, ()) for target in targets):
+            told, neighbour = self._detoured.get(peer, ()), self._neighbours[peer]
+            targets = () if self._is_direct(peer) else self.targets(peer)
+            if any(target not in told for target in targets):
                 self._tell_everything_around(peer, out)
+            elif told and neighbour.synced and not targets and self._is_direct(peer):
+                self._tell_all(peer, neighbour, out)  # the link is good again, and lacks what went around it
             self._detoured[peer] = targets
+
+    def _is_direct(self, peer: str) -> bool:
+        return self._neighbours[peer].introduced and self.is_usable(peer)
 
     def _tell_everything_around(self, peer: str, out: Outbox) -> None:
         """In one part if it fits; else in several that say less: nothing is forgotten on their word either."""
@@ -263,7 +271,7 @@ class Neighbours:
             raise ProtocolError("what is told by a detour comes in one part")
         if source != sender:
             routes = Routes(routes.offers, routes.wishes, full=True, complete=False)
-        if not self._neighbours[source].introduced:
+        if not self._is_direct(source):
             self._apply(source, routes, offers, wishes, out)
 
     @property
@@ -352,10 +360,10 @@ class Neighbours:
         """Tells everyone everything again, and forgets what was not told again (D1-B3)."""
         for peer in self.tree:
             neighbour = self._neighbours[peer]
-            if neighbour.introduced:
-                self._tell_all(peer, neighbour, out)
-            elif self._detoured.get(peer):
+            if self._detoured.get(peer):
                 self._tell_everything_around(peer, out)
+            elif neighbour.introduced:
+                self._tell_all(peer, neighbour, out)
             if out.now - neighbour.refreshed_at > self._settings.expire:
                 self.router.replace(peer, {}, {})
 
@@ -364,7 +372,7 @@ class Neighbours:
         if self._view_changed:
             self._tell_around(out)
         for peer in self.tree:
-            if self._neighbours[peer].synced:
+            if self._neighbours[peer].synced and not self._detoured.get(peer):
                 offers, wishes = self.router.take(peer)
                 if offers or wishes:
                     for message in _changes(offers, wishes, self.settling.tell(peer)):
