@@ -77,7 +77,8 @@ def make_network(
     neighbours.introduce = forwarding.introduction
     neighbours.linked, neighbours.unlinked = forwarding.on_linked, forwarding.on_unlinked
     neighbours.known = forwarding.on_known
-    neighbours.settled, neighbours.became_ready = gate.on_settled, gate.release_soon
+    neighbours.settled, neighbours.becoming_ready = gate.on_settled, gate.on_becoming_ready
+    neighbours.became_ready = gate.release_soon
     forwarding.released = gate.release_soon
     gate.is_congested, gate.publish = forwarding.is_congested, host.on_publish
     host.admits, host.on_entered = gate.admits, forwarding.on_entered
@@ -125,12 +126,7 @@ def _add_bypass(
         news.set_ready(True, out)
         release(out)
 
-    def unlinked(peer: str, out: Outbox) -> None:
-        drop(peer, out)
-        neighbours.on_view_changed(out)
-
     release, neighbours.became_ready = neighbours.became_ready, became_ready
-    drop, neighbours.unlinked = neighbours.unlinked, unlinked
     detector.suspected, detector.trusted = suspected, news.trusted
     news.changed = neighbours.on_view_changed
     neighbours.is_usable = is_usable

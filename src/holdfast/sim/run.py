@@ -158,7 +158,8 @@ def header_of(wanted: Scenario) -> schema.Header:
 
 def _network_settings(wanted: Scenario, routing: scenario.Routing) -> dict[str, Any]:
     """What a checker has to know of a network to say what it promised."""
-    return {"brokers": [broker.id for broker in wanted.brokers], **msgspec.to_builtins(routing)}
+    said = msgspec.structs.asdict(routing)  # with what has its default
+    return {"brokers": [broker.id for broker in wanted.brokers], **said, "reliability": routing.reliability.value}
 
 
 class _Run:

@@ -109,6 +109,14 @@ class Gate:
             self._tickets.pop(ticket, None)
         self.release_soon(out)
 
+    def on_becoming_ready(self, out: Outbox) -> None:
+        """The tables are about to be known, and neighbours to be told what is offered here: those who wait for that
+        wait for its answer, too."""
+        for client, held in self._held.items():
+            self._tickets[self._neighbours.settling.ask(LOCAL)] = client
+            held.since = out.now
+            out.set_timer((self.name, "patience"), self._settings.settle)
+
     def release_soon(self, out: Outbox) -> None:
         """Those who wait may not have to any more. Not at once: the turn may be journalled already."""
         if self._held:

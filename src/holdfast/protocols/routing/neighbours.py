@@ -90,6 +90,7 @@ class Neighbours:
         self.linked: Callable[[str, Introduction, Outbox], None] = lambda peer, introduction, out: None
         self.unlinked: Callable[[str, Outbox], None] = lambda peer, out: None
         self.settled: Callable[[list[int], Outbox], None] = lambda tickets, out: None
+        self.becoming_ready: Callable[[Outbox], None] = lambda out: None
         self.became_ready: Callable[[Outbox], None] = lambda out: None
         self.known: Callable[[str, Outbox], None] = lambda peer, out: None
         # Of a level that detours: whether a neighbour's link is good; whom a message for one without reaches now, and
@@ -168,6 +169,7 @@ class Neighbours:
         was_introduced = neighbour.introduced
         neighbour.link, neighbour.introduced, neighbour.synced = None, False, False
         neighbour.told_completely = False
+        self._view_changed = True
         neighbour.parts = ({}, {})
         out.drop_queue(peer)
         if was_introduced:
@@ -197,7 +199,7 @@ class Neighbours:
             out.report("other-network", peer=peer)
             out.disconnect(neighbour.link, f"{peer} belongs to another network, or has another site file")
             return
-        neighbour.introduced = True
+        neighbour.introduced = self._view_changed = True
         self.linked(peer, introduction, out)
         if peer in self.tree:
             self._greet(peer, neighbour, out)
@@ -286,6 +288,8 @@ class Neighbours:
         """Everything is known that a neighbour can tell now. Others may be told more completely by that."""
         if self._awaited.pop(peer, peer) is not None:
             return
+        if not self._awaited:
+            self.becoming_ready(out)
         for other, neighbour in self._neighbours.items():
             if neighbour.synced and not neighbour.told_completely and self._knows_beside(other):
                 self._tell_all(other, neighbour, out)

@@ -91,7 +91,7 @@ class Network(Checker):
         said = header.settings
         self._level = said.get("reliability", "none")
         # Until a failure is noticed, or a link is there again and tables are told, with time to spare.
-        times = ("suspect_ms_max", "suspect_ms_max", "dial_ms", "dial_ms", "restore_ms", "refresh_ms", "expire_ms")
+        times = ("suspect_ms_max", "dial_ms", "dial_ms", "restore_ms", "refresh_ms")
         grace = 2_000 + sum(said.get(name, 0) for name in times)
         links = [(one, other) for one, other in said.get("links", ())]
         self._outages = Outages(said.get("brokers", ()), links, grace * MILLISECOND)
