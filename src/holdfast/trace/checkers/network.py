@@ -6,7 +6,8 @@ subscription. The trace says which entries there were (`routed`). Of what is owe
 
 - `none`, `periodic`: what was under way while a broker or a link of the path was failing (D1-C2);
 - `bypass`: what was under way while anything changed, or while there was no way between the two brokers (D1-C4);
-- levels that buffer: nothing (D1-C3, D1-C5).
+- levels that buffer: nothing (D1-C3, D1-C5); with detours, a path may be complete but for brokers that are down and
+  have not heard of the subscription: then it is as with `bypass`.
 
 Tables that stay incomplete promise nothing, so there is a second promise: what is accepted when all has been well for a
 while is owed to everyone who wants it, whatever the tables say. `none` makes it only where nothing ever failed (D1-C1).
@@ -52,6 +53,7 @@ class _Owed(NamedTuple):
     home: str  # the publisher's broker
     last: str  # the subscriber's
     settled: bool
+    whole: bool  # no broker of the path had to be left out: all of them knew
 
 
 class Network(Checker):
@@ -168,15 +170,17 @@ class Network(Checker):
                         continue
                     # What has just been subscribed to may still be on its way.
                     known = settled and row.t - self._since[subscription] >= self._outages.grace
-                    if known or self._is_complete(row.node, last, text, row.t):
-                        owed = _Owed(event, row.t, row.node, last, known)
+                    whole = self._is_complete(row.node, last, text, row.t, detours=False)
+                    detours = self._level in DETOURING
+                    if known or whole or (detours and self._is_complete(row.node, last, text, row.t, detours)):
+                        owed = _Owed(event, row.t, row.node, last, known, whole)
                         self._owed.setdefault(subscription, {})[event] = owed
 
-    def _is_complete(self, home: str, last: str, text: str, t: int) -> bool:
-        """Whether every broker on the way, but for those that detours leave out, knows that it leads there."""
+    def _is_complete(self, home: str, last: str, text: str, t: int, detours: bool) -> bool:
+        """Whether every broker on the way knows that it leads there; but for those that detours leave out."""
         path = self._outages.path(home, last)
         for here, following in pairwise(path):
-            if self._level in DETOURING and here != home and self._outages.is_down(here, t):
+            if detours and here != home and self._outages.is_down(here, t):
                 continue
             entries = self._tables.get(here, {}).get(following, {})
             if not any(self._covers(other, text) for other in entries.values()):
@@ -205,7 +209,7 @@ class Network(Checker):
                 self.violate(each.t, f"{message} at {each.last}", (each.event,), (subscription,))
 
     def _may_lose(self, owed: _Owed) -> bool:
-        if self._level in BUFFERING:
+        if self._level in BUFFERING and (owed.whole or owed.settled):
             return False
         if self._level in DETOURING:
             return self._outages.is_cut_off(owed.home, owed.last, owed.t)
