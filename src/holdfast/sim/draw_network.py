@@ -50,7 +50,7 @@ class NetworkShape(msgspec.Struct, frozen=True, kw_only=True):
     subscriptions_max: int = 8
     publishes_max: int = 16
     faults_max: int = 5
-    safety_ms: int = 12_000
+    safety_ms: int = 12_000  # twice as much with detours: only what has failed for a while is known to all
     quiet_ms: int = 22_000  # from when all is healed until the last publications
     end_ms: int = 8_000  # and from then on
     checkers: tuple[str, ...] | None = None  # instead of what the drawn network promises
@@ -61,6 +61,8 @@ def draw_network_scenario(seed: int, shape: NetworkShape | None = None) -> Scena
     shape = shape or NetworkShape()
     rng = Random(f"{shape.name}/{seed}")
     routing, brokers = _draw_brokers(rng, shape)
+    if routing.reliability.detours:
+        shape = msgspec.structs.replace(shape, safety_ms=2 * shape.safety_ms)
     names = [broker.id for broker in brokers]
     clients = [
         Client(
@@ -166,7 +168,8 @@ def _draw_faults(
     faults: list[Fault] = []
     for _ in range(rng.randint(0, shape.faults_max) if chosen else 0):
         at = rng.randint(0, shape.safety_ms - 1)
-        length = min(rng.choice((10, 300, 3_000, 8_000, 12_000)), shape.safety_ms - at)
+        longest = shape.safety_ms
+        length = min(rng.choice((10, 300, longest // 4, 2 * longest // 3, longest)), longest - at)
         host = rng.choice(brokers).id
         match rng.choice(chosen):
             case "kill":

@@ -83,6 +83,7 @@ class Neighbours:
         self.tree = tree.neighbours(settings.name)
         self._neighbours = {peer: _Neighbour() for peer in settings.overlay.neighbours(settings.name)}
         self._awaited: dict[str, None] = {}  # neighbours of whose side we do not know everything yet
+        self._waited_enough = False
         self._network = settings.network_id
         # Set where the node is put together: what else is to be said in an introduction; who is to hear of links, of
         # tickets of our own, of being ready, and of neighbours whose side is known.
@@ -105,8 +106,8 @@ class Neighbours:
     # ------------------------------------------------------------------------------------------------------- links
     @property
     def is_ready(self) -> bool:
-        """Whether everything is known that neighbours can tell."""
-        return not self._awaited
+        """Whether everything is known that neighbours can tell, or was waited for long enough."""
+        return not self._awaited or self._waited_enough
 
     def is_linked(self, peer: str) -> bool:
         neighbour = self._neighbours.get(peer)
@@ -352,13 +353,22 @@ class Neighbours:
                 if self._neighbours[key[2]].link is None:
                     self._dial(key[2], out)
             case "restore":
-                for peer in list(self._awaited):
-                    self._learned(peer, out)
+                self._stop_waiting(out)
             case "refresh":
                 self._refresh(out)
                 out.set_timer((self.name, "refresh"), self._settings.refresh)
             case _:
                 broken("a timer of the neighbours has a known name", key=key)
+
+    def _stop_waiting(self, out: Outbox) -> None:
+        """Goes on with what is known. Where events are stored, what is not known stays so (D1-B4.1): our word is not
+        complete before we know, and what may be for those neighbours waits for them."""
+        if self._level.buffers:
+            self._waited_enough = True
+            self.becoming_ready(out)
+            self.became_ready(out)
+        for peer in [] if self._level.buffers else list(self._awaited):
+            self._learned(peer, out)
 
     def _refresh(self, out: Outbox) -> None:
         """Tells everyone everything again, and forgets what was not told again (D1-B3)."""

@@ -74,7 +74,7 @@ class Network(Checker):
         }
         super().__init__(name, handlers)
         self._level = "none"
-        self._outages = Outages((), (), 0)
+        self._outages = Outages((), (), 0, 0)
         self._filters = FilterCache()
         self._covers = lru_cache(maxsize=None)(self._ask_covers)
         self._matches = lru_cache(maxsize=None)(self._ask_matches)
@@ -96,7 +96,8 @@ class Network(Checker):
         times = ("suspect_ms_max", "dial_ms", "dial_ms", "restore_ms", "refresh_ms")
         grace = 2_000 + sum(said.get(name, 0) for name in times)
         links = [(one, other) for one, other in said.get("links", ())]
-        self._outages = Outages(said.get("brokers", ()), links, grace * MILLISECOND)
+        notice = 1_000 + said.get("suspect_ms_max", 0)
+        self._outages = Outages(said.get("brokers", ()), links, grace * MILLISECOND, notice * MILLISECOND)
 
     # ------------------------------------------------------------------------------------------------------- tables
     def _on_routed(self, row: Routed) -> None:

@@ -1,7 +1,7 @@
 """When brokers and links of a network were not well, as a trace tells it, and what that means for a path.
 
-A failure counts from its first moment until `grace` after its end: it has to be noticed, and the network has to come
-back from it. What is under way is under way for at most `grace`.
+A failure counts from its first moment until `grace` after its end: the network has to come back from it. After `notice`
+everyone knows of it. What is under way is under way for at most `TRANSIT`, where nothing holds it up.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from holdfast.topology.overlay import Overlay
 from holdfast.trace.schema import Fault
 
 FOR_EVER = 2**63
+TRANSIT = 2_000_000_000
 # States that do not keep a broker from working.
 HARMLESS = ("disk slow", "wiped")
 WELL = ("up", "healed")
@@ -28,8 +29,9 @@ class _Outage(NamedTuple):
 class Outages:
     """Fed with all faults of a run, in order."""
 
-    def __init__(self, brokers: Sequence[str], links: Sequence[tuple[str, str]], grace: int) -> None:
+    def __init__(self, brokers: Sequence[str], links: Sequence[tuple[str, str]], grace: int, notice: int) -> None:
         self.grace = grace
+        self._notice = notice
         self._overlay = Overlay(brokers, links)
         self._tree = self._overlay.spanning_tree() if brokers else None
         self._links = {f"{a}>{b}": frozenset((a, b)) for one, other in links for a, b in ((one, other), (other, one))}
@@ -91,9 +93,9 @@ class Outages:
         of one, since anything had changed shortly before, or did while it was under way."""
         down: set[str] = set()
         for component, start, end in self._all():
-            if end + self.grace <= t or start >= t + self.grace:
+            if end + self.grace <= t or start >= t + TRANSIT:
                 continue
-            if start > t - self.grace or end < t + self.grace:
+            if start > t - self._notice or end < t + TRANSIT:
                 return True  # it came or went meanwhile
             down.add(component)
         if source in down or target in down:

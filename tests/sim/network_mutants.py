@@ -1,0 +1,184 @@
+"""Mistakes that a network could have, each with the level and a seed at which the checkers see it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from holdfast.broker.assembly import make_broker
+from holdfast.broker.network_parts import NetworkParts
+from holdfast.kernel.inputs import Started
+from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.storage import StoredStreams
+from holdfast.model import Filter
+from holdfast.model.event import Event
+from holdfast.protocols.routing.covered import Outlet
+from holdfast.protocols.routing.forwarding import Forwarding
+from holdfast.protocols.routing.gate import Gate
+from holdfast.protocols.routing.messages import AcknowledgeEvents, Forward, Routes
+from holdfast.protocols.routing.neighbours import Neighbours
+from holdfast.protocols.routing.router import LOCAL, Router
+from holdfast.protocols.routing.settings import Reliability
+from holdfast.protocols.routing.store import EventStore
+from holdfast.sim.run import Factories
+
+
+class AcknowledgesBeforeStoring(Forwarding):
+    """D1-B4: the acknowledgement leaves while the event is only in memory."""
+
+    def on_forward(self, peer: str, message: Forward, out: Outbox) -> None:
+        super().on_forward(peer, message, out)
+        out.send(peer, AcknowledgeEvents(self._received[peer][1]), after=NOW)
+
+
+class SendsBeforeStoring(Forwarding):
+    """Numbers leave that the disk does not have: after a crash they stand for other events."""
+
+    def finish(self, out: Outbox) -> None:
+        store, self._store = self._store, None
+        super().finish(out)
+        self._store = store
+        if store is not None:
+            store.finish(self.feeds, out)
+
+
+class ForgetsWithTheLink(Forwarding):
+    """D1-B4: what was not acknowledged is not sent again."""
+
+    def on_unlinked(self, peer: str, out: Outbox) -> None:
+        super().on_unlinked(peer, out)
+        feed = self.feeds.get(peer)
+        if feed is not None:
+            feed.replace([])
+
+
+class KeepsNothing(EventStore):
+    """D1-B4.2: what is buffered does not outlive the broker that buffers it."""
+
+    def __init__(self, peers: Any, streams: StoredStreams, recovered: Any) -> None:
+        super().__init__(peers, streams, recovered)
+        self._records = [
+            msgspec.structs.replace(record, events=msgspec.Raw(b"\x90"), places=[]) for record in self._records
+        ]
+
+
+class TrustsAnEmptyTable(Neighbours):
+    """D1-B4.1: a broker that has lost its table takes it for the whole truth, and acknowledges."""
+
+    def on_started(self, started: Started, out: Outbox) -> None:
+        for source in self.router.neighbours:
+            self.router.replace(source, {}, {})
+        super().on_started(started, out)
+
+    def is_known(self, peer: str) -> bool:
+        return True
+
+
+class ForwardsBack(Router):
+    """D0-B1: an event goes back to where it came from."""
+
+    def match(self, source: str, events: Any) -> dict[str, list[int]]:
+        return super().match(LOCAL, events)
+
+
+class DoesNotPull(Router):
+    """D0-B1.1: an advertisement that comes late leaves the subscriptions where they are."""
+
+    def _subscriptions_beside(self, source: str) -> list[tuple[str, Filter]]:
+        return []
+
+
+class _ForgetsToUncover(Outlet):
+    def _uncover(self, entries: list[str]) -> None:
+        for entry in entries:
+            del self.wanted[entry]
+
+
+class ForgetsToUncover(Router):
+    """D2-B4: what the broader subscription hid is never told."""
+
+    def __init__(self, neighbours: Any, advertisements: bool = True, covering: bool = True) -> None:
+        super().__init__(neighbours, advertisements, covering)
+        self.wishes = {neighbour: _ForgetsToUncover(covering) for neighbour in self.neighbours}
+
+
+class NeverRefreshes(Neighbours):
+    """D1-B3: who was restarted is told nothing, at once or later."""
+
+    def _tell_all(self, peer: str, neighbour: Any, out: Outbox) -> None:
+        if neighbour.told_life and self.is_ready and out.now > 3_000_000_000:
+            neighbour.synced = True
+            self.router.take(peer)
+        else:
+            super()._tell_all(peer, neighbour, out)
+
+
+class DropsWhatWasSaid(Neighbours):
+    """D1-B5: what those beyond a failed broker say is not listened to."""
+
+    def on_detoured(self, source: str, sender: str, routes: Routes, out: Outbox) -> None:
+        pass
+
+
+class NoWayAround(Forwarding):
+    """D1-B5: events do not go around a failed broker."""
+
+    def _go_around(self, peer: str, events: Any, out: Outbox) -> None:
+        pass
+
+
+class Impatient(Gate):
+    """A publisher of something new does not wait until those who want it are known."""
+
+    def _must_wait(self, client: str) -> bool:
+        return False
+
+
+class HoldsForEver(Gate):
+    """Whoever has to wait waits for ever."""
+
+    def _release(self, client: str, out: Outbox) -> None:
+        pass
+
+
+class ShufflesAPublisher(Forwarding):
+    """D0-C25: the events of one message leave in the wrong order."""
+
+    def _route(self, source: str, events: list[Event], slices: Any, out: Outbox) -> None:
+        super()._route(source, events[::-1], slices[::-1], out)
+
+
+class NetworkMutant(msgspec.Struct, frozen=True):
+    """What is wrong, at which level it can be seen, and by which seed."""
+
+    parts: NetworkParts
+    level: Reliability
+    seed: int
+
+    @property
+    def factories(self) -> Factories:
+        return Factories(broker=partial(make_broker, parts=self.parts))
+
+
+def _mutant(level: str, seed: int, **parts: type) -> NetworkMutant:
+    return NetworkMutant(NetworkParts(**parts), Reliability(level), seed)
+
+
+MUTANTS: dict[str, NetworkMutant] = {
+    "acknowledges-before-storing": _mutant("buffered", 0, forwarding=AcknowledgesBeforeStoring),
+    "sends-before-storing": _mutant("buffered", 0, forwarding=SendsBeforeStoring),
+    "forgets-with-the-link": _mutant("buffered", 0, forwarding=ForgetsWithTheLink),
+    "keeps-nothing": _mutant("buffered", 0, store=KeepsNothing),
+    "trusts-an-empty-table": _mutant("buffered", 0, neighbours=TrustsAnEmptyTable),
+    "forwards-back": _mutant("none", 0, router=ForwardsBack),
+    "does-not-pull": _mutant("none", 0, router=DoesNotPull),
+    "forgets-to-uncover": _mutant("none", 0, router=ForgetsToUncover),
+    "impatient": _mutant("none", 0, gate=Impatient),
+    "holds-for-ever": _mutant("none", 0, gate=HoldsForEver),
+    "shuffles-a-publisher": _mutant("none", 0, forwarding=ShufflesAPublisher),
+    "never-refreshes": _mutant("periodic", 0, neighbours=NeverRefreshes),
+    "drops-what-was-said": _mutant("bypass", 0, neighbours=DropsWhatWasSaid),
+    "no-way-around": _mutant("bypass", 0, forwarding=NoWayAround),
+}
