@@ -54,7 +54,7 @@ MESSAGE_EXAMPLES: list[Message] = [
     messages.Publish(6, BATCH, 5, True),
     messages.OpenDirect(1_700_000_000_000, 2**62),
     messages.DirectChanged(("b2:7411", "b3:7411")),
-    messages.Progress((1, 2), (30, 40), (29, 39), True),
+    messages.Progress((1, 2), (30, 40), (29, 39), True, (0, 1)),
     messages.CloseSession(),
     messages.Ping(),
     messages.SessionOpened(
@@ -73,7 +73,7 @@ MESSAGE_EXAMPLES: list[Message] = [
     messages.SubscriptionEnded(13, "overflow"),
     messages.Accepted(14, ((13, Refusal.LIMIT, "too much"), (14, Refusal.CONFLICT, "in use"))),
     messages.Deliver([1, 2], [15, 16], [encode_event(EVENT), encode_event(EVENT)]),
-    messages.Dropped(17, 18),
+    messages.Dropped(17, 18, (3, 4, 9, 9)),
     messages.Pong(),
     messages.AskApplication(4, b"\x01", 3),
     messages.ApplicationAnswered(4, b"\x02", Refusal.APPLICATION_FAILED, "no", "request_bytes", 7),
@@ -89,8 +89,8 @@ MESSAGE_EXAMPLES: list[Message] = [
     log.CloseCursor(1),
     log.CursorClosed(1),
     log.CursorEnded(1, Refusal.SUPERSEDED, "another", 9),
-    log.CursorEvents(1, 2, 9, [3, 4], [encode_event(EVENT), encode_event(EVENT)], [1, 2]),
-    log.CursorProgress(1, 9, 8, True),
+    log.CursorEvents(1, 2, 9, [3, 4], [encode_event(EVENT), encode_event(EVENT)], [1, 2], [5]),
+    log.CursorProgress(1, 9, 8, True, 2),
     log.Acknowledge(1, 9),
     log.Acknowledged(1, 9),
     log.ForgetName(1, "risk"),
@@ -136,13 +136,13 @@ MESSAGE_EXAMPLES: list[Message] = [
 ]
 
 COMMAND_EXAMPLES: list[commands.Command] = [
-    commands.OpenSession("client:a", 2**62, 3),
+    commands.OpenSession("client:a", 2**62, 3, 4),
     commands.EndSession("client:a", 3),
     commands.Subscribe("client:a", 3, 4, "price > 100", Overflow.BLOCK, 77),
     commands.Unsubscribe("client:a", 3, 4),
     commands.EndSubscription("client:a", 3, 4, "overflow"),
     commands.Publish("client:a", 3, 6, 5, BATCH),
-    commands.Receive("client:a", 3, (1, 2), (30, 40)),
+    commands.Receive("client:a", 3, (1, 2), (30, 40), (0, 1)),
     commands.DropSubscriptions("client:a", 3),
     commands.Advertise("client:a", 3, 4, "price > 1"),
     commands.Unadvertise("client:a", 3, 4),
@@ -157,10 +157,18 @@ COMMAND_EXAMPLES: list[commands.Command] = [
     commands.LookAtLog("client:a", 3, 4),
     commands.Execute("client:a", 3, 4, 2, b"\x01\x02"),
     commands.Arrive("", "b2", "disk-2", (4, 9), BATCH),
+    commands.ExpireEvents("", 5),
 ]
 
+# As they were when the first journals were written: what came since has its default.
+EARLY_COMMANDS: list[commands.Command] = [
+    commands.OpenSession("client:a", 2**62, 3),
+    *COMMAND_EXAMPLES[1:6],
+    commands.Receive("client:a", 3, (1, 2), (30, 40)),
+    *COMMAND_EXAMPLES[7:8],
+]
 RECORD_EXAMPLES = [
-    commands.Applied(100, 200, COMMAND_EXAMPLES[:8], application="a.b:c"),
+    commands.Applied(100, 200, EARLY_COMMANDS, application="a.b:c"),
     commands.CoreState(101, b"\x01\x02"),
     commands.EventBatch(7, 8, BATCH),
     paxos.Formed({"b1": "disk"}, True, ("b1",), {}, MEMBERSHIP),

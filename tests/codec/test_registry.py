@@ -52,4 +52,4 @@ def test_fields_that_older_bytes_do_not_have_get_their_defaults() -> None:
 
 
 def test_fields_that_newer_bytes_have_are_skipped() -> None:
-    assert MESSAGES.decode(26, msgspec.msgpack.encode([1, 2, {"new": [3]}, None])) == Dropped(1, 2)
+    assert MESSAGES.decode(26, msgspec.msgpack.encode([1, 2, [], {"new": [3]}, None])) == Dropped(1, 2)

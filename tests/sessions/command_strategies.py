@@ -23,8 +23,13 @@ VALUES = st.one_of(
 )
 
 
-def _event(sequence: int, topic: str, attributes: dict[str, Any], payload: bytes) -> EventBytes:
-    return encode_event(Event("p", 1, sequence, topic, attributes, payload))
+# When, and for how long: by the time of the first command, for ever, over, not over yet; and beyond 64 bits.
+NOW = 1_700_000_000 * 10**9
+times = st.sampled_from([(0, 0)] * 3 + [(NOW, -1), (NOW, 1), (NOW, 4), (NOW, 7), (NOW, 10**9), (2**64 - 1, 2**64 - 1)])
+
+
+def _event(sequence: int, topic: str, attributes: dict[str, Any], payload: bytes, times: tuple[int, int]) -> EventBytes:
+    return encode_event(Event("p", 1, sequence, topic, attributes, payload, *times))
 
 
 events = st.builds(
@@ -33,6 +38,7 @@ events = st.builds(
     st.sampled_from(["", "t", "u", "count"]),
     st.dictionaries(st.sampled_from(["n", "m", "topic", "x" * 200]), VALUES, max_size=3),
     st.binary(max_size=40),
+    times,
 )
 batches = st.builds(encode_batch, st.lists(events, max_size=5))
 
@@ -70,7 +76,8 @@ steps = st.lists(
         step("end subscription", number),
         step("publish", st.integers(-2, 2), st.integers(0, 3), batches),
         step("publish", st.just(0), st.integers(0, 3), batches),
-        step("receive", st.lists(st.tuples(number, st.integers(0, 12)), max_size=3)),
+        step("receive", st.lists(st.tuples(number, st.integers(0, 12), st.integers(0, 4)), max_size=3)),
+        step("expire events", st.integers(0, 25)),
         step("drop"),
         step("execute", st.integers(-2, 2), st.integers(0, 2), st.sampled_from([b"a", b"fail", bytes(9)])),
         *log_steps,
@@ -107,8 +114,12 @@ def to_command(core: BrokerCore, step: tuple[Any, ...]) -> Command:
             confirmed = 0 if session is None else session.confirmed
             return commands.Execute(name, epoch, confirmed + 1 + fields[0], confirmed + fields[1], fields[2])
         case "receive":
-            pairs = fields[0]
-            return commands.Receive(name, epoch, tuple(n for n, _ in pairs), tuple(r for _, r in pairs))
+            said = fields[0]
+            late = tuple(x for _, _, x in said)
+            numbers = tuple(n for n, _, _ in said), tuple(r for _, r, _ in said)
+            return commands.Receive(name, epoch, *numbers, late if any(late) else ())
+        case "expire events":
+            return commands.ExpireEvents("", NOW + fields[0])
         case "open cursor":
             known = core.cursors.cursors.get(fields[1])
             generation = known.generation if known is not None and fields[5] else 0
@@ -128,7 +139,7 @@ def to_command(core: BrokerCore, step: tuple[Any, ...]) -> Command:
         case "keep":
             return commands.KeepLog("", fields[0])
         case "expire":
-            return commands.ExpireStages("", 1_700_000_000 * 10**9 + fields[0])
+            return commands.ExpireStages("", NOW + fields[0])
     return commands.DropSubscriptions(name, epoch)
 
 
@@ -142,13 +153,15 @@ anyone = st.one_of(client, st.text(max_size=4))
 epochs = st.one_of(st.just(1_700_000_000_000), integers)
 any_commands = st.lists(
     st.one_of(
-        st.builds(commands.OpenSession, anyone, integers, epochs),
+        st.builds(commands.OpenSession, anyone, integers, epochs, integers),
         st.builds(commands.EndSession, anyone, epochs),
         st.builds(commands.Subscribe, anyone, epochs, integers, texts, overflow, integers),
         st.builds(commands.Unsubscribe, anyone, epochs, integers),
         st.builds(commands.EndSubscription, anyone, epochs, integers, st.text(max_size=3)),
         st.builds(commands.Publish, anyone, epochs, st.one_of(st.just(1), integers), integers, raw),
         st.builds(commands.Receive, anyone, epochs, some, some),
+        st.builds(commands.Receive, anyone, epochs, some, some, some),
+        st.builds(commands.ExpireEvents, anyone, integers),
         st.builds(commands.DropSubscriptions, anyone, epochs),
         st.builds(commands.Execute, anyone, epochs, integers, integers, st.binary(max_size=9)),
         st.builds(commands.Execute, anyone, epochs, st.integers(1, 4), st.integers(0, 3), st.binary(max_size=9)),

@@ -26,7 +26,7 @@ def test_subscriptions_are_not_dropped_between_the_asking_for_a_session_and_the_
     bench.handle(bench.up("s"))
     bench.say("s", OpenSession(1, EPOCH, (1,), (0,), (0,)))
     bench.advance(5 * SECOND)
-    assert bench.sequencer.take_submitted() == [commands.OpenSession(S, 1, EPOCH)]
+    assert bench.sequencer.take_submitted() == [commands.OpenSession(S, 1, EPOCH, 1)]
 
 
 def test_a_client_that_asks_and_leaves_again_is_away_from_then_on() -> None:
@@ -35,6 +35,6 @@ def test_a_client_that_asks_and_leaves_again_is_away_from_then_on() -> None:
     bench.say("s", OpenSession(1, EPOCH, (1,), (0,), (0,)))
     bench.handle(bench.down("s"))
     bench.advance(9 * SECOND)
-    assert bench.sequencer.take_submitted() == [commands.OpenSession(S, 1, EPOCH)]
+    assert bench.sequencer.take_submitted() == [commands.OpenSession(S, 1, EPOCH, 1)]
     bench.advance(2 * SECOND)
     assert bench.sequencer.take_submitted() == [commands.DropSubscriptions(S, EPOCH)]

@@ -24,6 +24,7 @@ from holdfast.protocols.sessions.outputs import (
     Answered,
     CursorFed,
     CursorTaken,
+    Expired,
     Freed,
     NotOpened,
     Opened,
@@ -63,6 +64,9 @@ def plain_outputs(outputs: list[Output]) -> list[Any]:
         match output:
             case Woken():
                 rows.append(("woken", [(s.client, s.number) for s in output.subscriptions]))
+            case Expired():
+                events = [bytes(data) for data in output.events]
+                rows.append(("expired", output.subscription.client, output.subscription.number, events))
             case Removed():
                 rows.append(("removed", output.subscription.client, output.subscription.number))
             case CursorTaken():

@@ -8,6 +8,7 @@ from holdfast.trace.schema import (
     Confirmed,
     Control,
     Delivered,
+    Expired,
     Fault,
     Header,
     Hop,
@@ -81,6 +82,8 @@ EVERY_KIND: list[Row] = [
         owner="s/1/1",
         present=False,
     ),
+    Delivered(t=40, event="p/1/2", subscription="s/1/1", subscriber="s", left=4_000),
+    Expired(t=41, event="p/1/2", subscription="s/1/1", subscriber="s", node="b1"),
 ]
 
 

@@ -282,6 +282,11 @@ class BlockingNamedSubscription:
     def name(self) -> str:
         return self._subscription.name
 
+    @property
+    def expired(self) -> int:
+        """How many events did not come before their deadlines, and are not handed out."""
+        return self._subscription.expired
+
     def __enter__(self) -> BlockingNamedSubscription:
         self._bus._run(self._subscription.__aenter__())
         return self
@@ -342,6 +347,11 @@ class BlockingSubscription:
     def gaps(self) -> int:
         """How often the broker forgot the subscription, so that nobody knows what was missed."""
         return self._subscription.gaps
+
+    @property
+    def expired(self) -> int:
+        """How many events did not come before their deadlines, and are not handed out."""
+        return self._subscription.expired
 
     def __enter__(self) -> BlockingSubscription:
         self._bus._run(self._subscription.__aenter__())

@@ -468,6 +468,10 @@ class Bus:
                 if isinstance(missed, Subscription):
                     missed.missed += report.count or 0
                     missed.gaps += report.count is None
+            case requests.EventsExpired():
+                late = self._subscriptions.get(report.subscription)
+                if late is not None:
+                    late.expired += report.count
             case log_requests.CursorLost():
                 gone = self._subscriptions.pop(-report.cursor, None)
                 if gone is not None:

@@ -22,7 +22,8 @@ class NamedSubscription:
 
     The broker keeps what is not acknowledged. With `auto_ack` an event is acknowledged when the next one is asked for;
     without, only by `ack`. What was not acknowledged comes again to whoever subscribes under the name next, in order
-    and with `attempt` above 1.
+    and with `attempt` above 1. `expired` counts the events that did not come before their deadlines, and are not handed
+    out.
     """
 
     def __init__(self, bus: Bus, text: str, name: str, from_: Start | None, window: int, auto_ack: bool) -> None:
@@ -30,6 +31,7 @@ class NamedSubscription:
         self.name = name
         self.window = window
         self.auto_ack = auto_ack
+        self.expired = 0
         self._from = from_
         self._bus = bus
         self._number = 0

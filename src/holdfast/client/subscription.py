@@ -18,7 +18,8 @@ class Subscription:
     """Made by `bus.subscribe`; use it with `async with`, and iterate over it with `async for`.
 
     `missed` counts the events that were dropped for want of room, and `gaps` how often the broker forgot the
-    subscription, so that nobody knows how many were missed.
+    subscription, so that nobody knows how many were missed. `expired` counts those that did not come before their
+    deadlines, and are not handed out.
     """
 
     def __init__(self, bus: Bus, text: str, overflow: str, window: int) -> None:
@@ -27,6 +28,7 @@ class Subscription:
         self.window = window
         self.missed = 0
         self.gaps = 0
+        self.expired = 0
         self._bus = bus
         self._number = 0
         self._feed = EventFeed()

@@ -6,10 +6,15 @@ message that carries it (the hop header).
 
 An event's id is (publisher, incarnation, sequence): unique without anyone's help, and ordered for each incarnation of a
 publisher (D0-A7).
+
+An event may have a lifetime. Its deadline is when it was published, by its publisher's clock, and so much more; whoever
+gets it before that, by its own clock, gets it on time, and for others it has expired (D1-A4). So clocks are taken to
+agree: one that is fast by a second makes events a second shorter-lived for those who go by it.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Protocol, TypeAlias
 
@@ -28,6 +33,12 @@ EVENT_BYTES_MAX = 1024 * 1024 - 1024
 BATCH_EVENTS_MAX = 8_192  # that travel together
 # Shorter bytes than these can't break any of the limits above: a name and its value take three bytes or more.
 SMALL_BYTES = 128
+# Deadlines are kept in 64 bits, and what publishers say may add up to more.
+DEADLINE_MAX = 2**63 - 1
+
+
+def _deadline(published_at: int, lifetime: int) -> int:
+    return max(1, min(published_at + lifetime, DEADLINE_MAX)) if lifetime else 0
 
 
 class Event(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
@@ -46,6 +57,11 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unkno
     def id(self) -> str:
         """The id as text, as traces show it."""
         return f"{self.publisher}/{self.incarnation}/{self.sequence}"
+
+    @property
+    def deadline(self) -> int:
+        """From then on, by the wall clock, it is expired; 0: never."""
+        return _deadline(self.published_at, self.lifetime)
 
 
 class Contents(Protocol):
@@ -73,6 +89,14 @@ _decode_one = msgspec.msgpack.Decoder(Event).decode
 _Batch: TypeAlias = Annotated[list[Event], msgspec.Meta(max_length=BATCH_EVENTS_MAX)]
 _decode_events: Callable[[EventBytes | bytes], list[Event]] = msgspec.msgpack.Decoder(_Batch).decode
 _decode_slices = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+
+
+_lifetime = operator.attrgetter("lifetime")
+
+
+def any_expires(events: Iterable[Event]) -> bool:
+    """Whether some have a lifetime. Most have none; then this is all that lifetimes cost."""
+    return any(map(_lifetime, events))
 
 
 def encode_event(event: Event) -> EventBytes:
@@ -135,6 +159,40 @@ def event_ids(events: Sequence[EventBytes] | EventBytes) -> list[str]:
     """The ids, as text, of some events, or of a batch of them."""
     ids = _decode_ids(events) if isinstance(events, msgspec.Raw) else [_decode_id(event) for event in events]
     return [f"{id.publisher}/{id.incarnation}/{id.sequence}" for id in ids]
+
+
+class _Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An event's id and times; what lies between is skipped."""
+
+    publisher: str
+    incarnation: int
+    sequence: int
+    topic: msgspec.Raw
+    attributes: msgspec.Raw
+    payload: msgspec.Raw = msgspec.Raw(b"\xc4\x00")
+    published_at: int = 0
+    lifetime: int = 0
+
+
+_decode_mark = msgspec.msgpack.Decoder(_Mark).decode
+
+
+def event_marks(events: Sequence[EventBytes]) -> list[tuple[str, int]]:
+    """The id, as text, and the deadline of some events; for who looks at nothing else."""
+    marks = [_decode_mark(event) for event in events]
+    return [(f"{m.publisher}/{m.incarnation}/{m.sequence}", _deadline(m.published_at, m.lifetime)) for m in marks]
+
+
+_decode_marks = msgspec.msgpack.Decoder(list[_Mark]).decode
+
+
+def deadlines_in(batch: EventBytes) -> list[int]:
+    """The deadlines of a batch of events, 0 for those without one; empty if none has any. EventError if it is none."""
+    try:
+        marks = _decode_marks(batch)
+    except UNREADABLE as error:
+        raise EventError(f"bytes are no events: {error}") from error
+    return [_deadline(mark.published_at, mark.lifetime) for mark in marks] if any(map(_lifetime, marks)) else []
 
 
 def decode_batch(batch: EventBytes) -> tuple[list[Event], list[EventBytes]]:

@@ -15,9 +15,11 @@ from holdfast.kernel.links import Role, peer_name
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.time import MILLISECOND, SECOND
+from holdfast.model.event import event_marks
 from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.incoming import SubscriptionPhase
+from holdfast.protocols.sessions.lifetimes import missing_of
 from holdfast.sim.network import End, Frame, Packet
 from holdfast.sim.scenario import Action, Ask, Client, Publish, Subscribe, Unsubscribe
 from holdfast.trace import schema
@@ -39,7 +41,19 @@ _ENDING, _FORGOTTEN = SubscriptionPhase.ENDING, SubscriptionPhase.FORGOTTEN
 
 
 class _Subscription:
-    __slots__ = ("asked", "gap", "number", "phase", "received", "reported", "seen", "seen_before", "text", "wanted")
+    __slots__ = (
+        "asked",
+        "gap",
+        "late",
+        "number",
+        "phase",
+        "received",
+        "reported",
+        "seen",
+        "seen_before",
+        "text",
+        "wanted",
+    )
 
     def __init__(self, number: int, text: str, wanted: Subscribe) -> None:
         self.number = number
@@ -48,6 +62,7 @@ class _Subscription:
         self.phase = _MAKING
         self.received = 0
         self.reported = 0
+        self.late = 0  # of those received, the ones that came after their deadlines
         self.gap = False  # something did not arrive that should have
         self.asked = False  # the broker does not seem to know how far we are
         # "publisher/incarnation" → the highest sequence that came; and what that was when the broker last forgot.
@@ -67,7 +82,7 @@ class _Subscription:
 
     def forgotten(self, again: bool) -> None:
         self.phase = _MAKING if again else _FORGOTTEN
-        self.received = self.reported = 0
+        self.received = self.reported = self.late = 0
         self.gap = self.asked = False
         self.seen_before = dict(self.seen)
 
@@ -331,7 +346,7 @@ class LightClient:
             case messages.Dropped():
                 subscription = self._in_phase(message.subscription, _LIVE)
                 if subscription is not None:
-                    self._on_dropped(subscription, message.through)
+                    self._on_dropped(subscription, message)
 
     def _in_phase(self, number: int, phase: SubscriptionPhase) -> _Subscription | None:
         subscription = self._subscriptions.get(number)
@@ -339,7 +354,9 @@ class LightClient:
 
     def _on_deliver(self, message: messages.Deliver, broker: str) -> None:
         tracing = self._simulation.tracing
-        for number, place, event in zip(message.subscriptions, message.numbers, message.event_ids(), strict=True):
+        wall = self._simulation.wall + self._simulation.now + self.wall_offset
+        marks = event_marks(message.events)
+        for number, place, (event, deadline) in zip(message.subscriptions, message.numbers, marks, strict=True):
             subscription = self._in_phase(number, _LIVE)
             if subscription is None:
                 continue
@@ -349,16 +366,25 @@ class LightClient:
                     subscription.gap = True
                 else:
                     subscription.asked = True
-            elif subscription.take(event) and tracing:
-                self._emit(schema.Delivered, subscription, event=event, via=broker)
+            elif not subscription.take(event):
+                continue
+            elif 0 < deadline <= wall:
+                subscription.late += 1
+                self._emit(schema.Expired, subscription, event=event, node=self.name)
+            elif tracing:
+                left = deadline - wall if deadline else None
+                self._emit(schema.Delivered, subscription, event=event, via=broker, left=left)
 
-    def _on_dropped(self, subscription: _Subscription, through: int) -> None:
-        count = through - subscription.received
+    def _on_dropped(self, subscription: _Subscription, dropped: messages.Dropped) -> None:
+        before, through = subscription.received, dropped.through
+        count = through - before
         self._unreported[subscription] = None
         if count > 0:
             subscription.received = through
             subscription.gap = False
-            self._emit(schema.Missed, subscription, reason="overflow", count=count)
+            count -= missing_of(dropped.expired, before, through)
+            if count > 0:
+                self._emit(schema.Missed, subscription, reason="overflow", count=count)
         else:
             subscription.asked = True
 
@@ -384,7 +410,9 @@ class LightClient:
         subscriptions, self._unreported = list(self._unreported), {}
         received = tuple(s.received for s in subscriptions)
         missing = any(s.gap for s in subscriptions)
-        self._send(messages.Progress(tuple(s.number for s in subscriptions), received, received, missing))
+        late = tuple(s.late for s in subscriptions)
+        numbers = tuple(s.number for s in subscriptions)
+        self._send(messages.Progress(numbers, received, received, missing, late if any(late) else ()))
         for subscription in subscriptions:
             subscription.reported = subscription.received
             subscription.gap = subscription.asked = False

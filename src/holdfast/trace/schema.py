@@ -142,6 +142,21 @@ class Delivered(Row, frozen=True, kw_only=True, tag="delivered"):
     tag: str = ""
     attempt: int = 1
     position: tuple[str, int] | None = None
+    left: int | None = None  # nanoseconds until its deadline, by the subscriber's clock; None: it has no lifetime
+
+
+class Expired(Row, frozen=True, kw_only=True, tag="expired"):
+    """An event that a subscription wanted is not handed over: at `node`, it came after its deadline or waited past it.
+
+    At its broker, or at the subscriber itself. A broker may say so of an event that its client had on time and could
+    not confirm.
+    """
+
+    kind: ClassVar[str] = "expired"
+    event: str
+    subscription: str
+    subscriber: str
+    node: str
 
 
 class Missed(Row, frozen=True, kw_only=True, tag="missed"):
@@ -220,6 +235,7 @@ AnyRow: TypeAlias = (
     | Confirmed
     | Unsubscribed
     | Delivered
+    | Expired
     | Missed
     | Hop
     | Fault

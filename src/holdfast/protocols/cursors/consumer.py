@@ -13,6 +13,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
+from holdfast.model.event import any_expires
 from holdfast.model.received import ReceivedEvent, received_events
 from holdfast.protocols.cursors import requests
 from holdfast.protocols.cursors.messages import (
@@ -29,7 +30,7 @@ from holdfast.protocols.cursors.messages import (
 )
 from holdfast.protocols.sessions.conversation import Conversation, Phase
 from holdfast.protocols.sessions.messages import Refusal
-from holdfast.protocols.sessions.requests import UNSOLICITED
+from holdfast.protocols.sessions.requests import UNSOLICITED, EventsExpired
 
 
 class CursorPhase(enum.Enum):
@@ -40,8 +41,8 @@ class CursorPhase(enum.Enum):
 
 class _Cursor:
     __slots__ = (
-        "_positions", "acknowledged", "asked", "command", "consumed", "enders", "gap", "generation", "log_id", "maker",
-        "number", "phase", "received", "reported", "unreported", "waiters", "wanted",
+        "_positions", "acknowledged", "asked", "command", "consumed", "enders", "expired", "gap", "generation",
+        "log_id", "maker", "number", "phase", "received", "reported", "unreported", "waiters", "wanted",
     )  # fmt: skip
 
     def __init__(self, number: int, maker: int, command: requests.MakeCursor) -> None:
@@ -54,6 +55,7 @@ class _Cursor:
         self.log_id = ""  # of the log that its positions are of
         self.received = 0  # everything up to this position has arrived
         self.consumed = 0
+        self.expired = 0  # events that were not handed over, here or already by the broker
         self.acknowledged = 0  # as the broker says
         self.wanted = 0  # to be acknowledged
         self.waiters: list[tuple[int, int]] = []  # (position, request)
@@ -302,11 +304,27 @@ class Consumer:
         except EventError as error:
             raise ProtocolError(f"in CursorEvents, {error}") from error
         cursor.gap = False
-        cursor.hand_over(events, message.positions[known:], message.through)
+        positions = message.positions[known:]
+        late = [event for event in events if 0 < event.deadline <= out.wall] if any_expires(events) else []
+        if late or message.expired:
+            left_out = sum(cursor.received < position <= message.through for position in message.expired)
+            self._expire(cursor, late, len(late) + left_out, out)
+            there = [row for row, event in enumerate(events) if not 0 < event.deadline <= out.wall]
+            events, positions = [events[row] for row in there], [positions[row] for row in there]
+        cursor.hand_over(events, positions, message.through)
         if events:
             if out.tracing:
                 self._note_delivered(cursor, events, peer, out)
             out.deliver(-cursor.number, events)
+
+    def _expire(self, cursor: _Cursor, late: list[ReceivedEvent], count: int, out: Outbox) -> None:
+        """What has expired counts as received, and is not handed over (D1-A4)."""
+        cursor.expired += count
+        if count:
+            out.complete(UNSOLICITED, EventsExpired(-cursor.number, count))
+        for event in late if out.tracing else ():
+            detail = {"name": cursor.command.name, "event": event.id, "subscriber": self._conversation.name}
+            out.note("control", what="named-expired", detail=detail)
 
     def _note_delivered(self, cursor: _Cursor, events: list[ReceivedEvent], via: str, out: Outbox) -> None:
         for event in events:
@@ -347,7 +365,7 @@ class Consumer:
         cursors, self._unreported = self._unreported, {}
         for cursor in cursors:
             if cursor.phase is CursorPhase.LIVE:
-                message = CursorProgress(cursor.number, cursor.received, cursor.consumed, cursor.gap)
+                message = CursorProgress(cursor.number, cursor.received, cursor.consumed, cursor.gap, cursor.expired)
                 self._conversation.send(message, out)
                 cursor.reported, cursor.unreported = cursor.received, 0
                 cursor.gap = cursor.asked = False

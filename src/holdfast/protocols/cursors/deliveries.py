@@ -45,8 +45,8 @@ class Delivery:
     """One cursor's events on their way over this link."""
 
     __slots__ = (
-        "consumed", "cursor", "gone", "in_flight", "in_flight_count", "live", "number", "opened", "peer", "progress_at",
-        "queue", "queue_bytes", "reading", "received", "repeat_after", "returned", "sent", "window",
+        "consumed", "cursor", "deadlines", "gone", "in_flight", "in_flight_count", "live", "number", "opened", "peer",
+        "progress_at", "queue", "queue_bytes", "reading", "received", "repeat_after", "returned", "sent", "window",
     )  # fmt: skip
 
     def __init__(self, owner: Owner, taken: CursorTaken, now: int, repeat_after: int) -> None:
@@ -57,6 +57,7 @@ class Delivery:
         self.live = False
         self.queue: deque[tuple[int, EventBytes]] = deque()
         self.queue_bytes = 0
+        self.deadlines: dict[int, int] = {}  # of events in the queue that have one, by position
         self.reading = 0  # the request that reads the log for it, if one does
         self.in_flight: deque[tuple[int, int]] = deque()  # (up to which position, how many), not consumed
         self.in_flight_count = 0
@@ -91,6 +92,7 @@ class Delivery:
         """Lets go of what is in memory; the log has it."""
         self.live = False
         self.queue.clear()
+        self.deadlines.clear()
         self.queue_bytes = 0
 
     def rewind(self) -> None:
@@ -126,6 +128,7 @@ class CursorDeliveries:
     def __init__(self, head: Callable[[], int], settings: DeliverySettings) -> None:
         self.sent_total = 0
         self.read_total = 0  # of those, from the log
+        self.expired_total = 0  # as their owners say
         self._head = head
         self._settings = settings
         self._deliveries: dict[Owner, Delivery] = {}
@@ -134,6 +137,7 @@ class CursorDeliveries:
         self._durable = 0  # token
         self._last_request = 0
         self._due: dict[Owner, None] = {}  # to be looked at when the turn ends
+        self._expired_in_life: dict[str, tuple[int, int]] = {}  # name → generation, and what its owner said last
         self._sent_in_life: dict[str, int] = {}  # name → the last position that was sent to anyone
 
     def __bool__(self) -> bool:
@@ -174,6 +178,7 @@ class CursorDeliveries:
 
     def forget(self, name: str) -> None:
         self._sent_in_life.pop(name, None)
+        self._expired_in_life.pop(name, None)
 
     # ------------------------------------------------------------------------------------------------------- events
     def feed(self, fed: CursorFed) -> None:
@@ -183,6 +188,7 @@ class CursorDeliveries:
             return
         delivery.queue.extend(zip(fed.positions, (event.copy() for event in fed.events), strict=True))
         delivery.queue_bytes += sum(map(len, fed.events))
+        delivery.deadlines |= fed.deadlines
         settings = self._settings
         if len(delivery.queue) > settings.queue_events or delivery.queue_bytes > settings.queue_bytes:
             delivery.fall_behind()
@@ -202,9 +208,18 @@ class CursorDeliveries:
                 delivery.skip()
             delivery.land(said.consumed)
             delivery.progress_at, delivery.repeat_after = out.now, self._settings.repeat_after
+        self._count_expired(delivery.cursor, said.expired)
         if said.missing and delivery.sent > delivery.received:
             delivery.rewind()
         self._due[owner] = None
+
+    def _count_expired(self, cursor: Cursor, expired: int) -> None:
+        """An owner counts from when it took the cursor on, over all of its links."""
+        generation, known = self._expired_in_life.get(cursor.name, (0, 0))
+        known = known if generation == cursor.generation else 0
+        if expired > known:
+            self.expired_total += expired - known
+            self._expired_in_life[cursor.name] = (cursor.generation, expired)
 
     def look_again(self, peer: str) -> None:
         """The peer's queue has room."""
@@ -239,14 +254,18 @@ class CursorDeliveries:
         count = min(delivery.room, len(delivery.queue), self._settings.message_events)
         taken = [delivery.queue.popleft() for _ in range(count)]
         delivery.queue_bytes -= sum(len(event) for _, event in taken)
-        positions, events = [position for position, _ in taken], [event for _, event in taken]
         # What lies between the last one and the head does not concern the cursor.
-        through = positions[-1] if delivery.queue else self._head()
+        through = taken[-1][0] if delivery.queue else self._head()
+        expired: list[int] = []
+        if delivery.deadlines:
+            expired = [position for position, _ in taken if 0 < delivery.deadlines.pop(position, 0) <= out.wall]
+            taken = [(position, event) for position, event in taken if position not in expired] if expired else taken
+        positions, events = [position for position, _ in taken], [event for _, event in taken]
         takeovers = delivery.cursor.takeovers
-        message = cursor_events(delivery.number, takeovers, delivery.sent, through, positions, events)
+        message = cursor_events(delivery.number, takeovers, delivery.sent, through, positions, events, expired)
         out.send(delivery.peer, message, Lane.USER)
-        delivery.fly(through, count)
-        self._count(delivery, count)
+        delivery.fly(through, len(taken))
+        self._count(delivery, len(taken))
 
     def _count(self, delivery: Delivery, count: int) -> None:
         self.sent_total += count
@@ -267,7 +286,7 @@ class CursorDeliveries:
         room = max(1, min(delivery.room, max(1, delivery.window // 4), self._settings.message_events))
         # Up to what is there now: whoever takes the cursor over in the meantime is told that all that was sent.
         filters, sent_before = tuple(cursor.filters), tuple(cursor.takeovers)
-        part = CursorPart(delivery.number, sent_before, filters, delivery.sent, room, self._head())
+        part = CursorPart(delivery.number, sent_before, filters, delivery.sent, room, self._head(), out.wall)
         out.send_log(delivery.peer, self._last_request, EVENTS, delivery.sent + 1, self._settings.read_bytes, part)
 
     def on_log_sent(self, sent: LogSent, out: Outbox) -> bool:

@@ -442,6 +442,7 @@ class LogHost:
             "named_lag_events": max((log.head - cursor.acknowledged for cursor in cursors), default=0),
             "named_sent_total": self._deliveries.sent_total,
             "named_read_total": self._deliveries.read_total,
+            "named_expired_total": self._deliveries.expired_total,
             "staged_bytes": self._core.staging.bytes,
         }
 

@@ -79,7 +79,10 @@ class CursorEnded(Message, frozen=True):
 
 
 class CursorEvents(Message, frozen=True):
-    """All events of the cursor behind position `after`, up to `through`. `attempts`, if any is not the first."""
+    """All events of the cursor behind position `after`, up to `through`. `attempts`, if any is not the first.
+
+    `expired`: the positions of those that are left out, since they have expired.
+    """
 
     cursor: int
     after: int
@@ -87,6 +90,7 @@ class CursorEvents(Message, frozen=True):
     positions: list[int]
     events: list[EventBytes]
     attempts: list[int] = []  # noqa: RUF012 - a field's default, which is copied
+    expired: list[int] = []  # noqa: RUF012
 
     def weight(self) -> int:
         return NOMINAL_WEIGHT + sum(map(len, self.events))
@@ -96,12 +100,14 @@ class CursorEvents(Message, frozen=True):
 
 
 class CursorProgress(Message, frozen=True):
-    """How far the client is. `missing`: say again what comes after `received`."""
+    """How far the client is. `missing`: say again what comes after `received`. `expired`: how many events its
+    application did not get in this life of the cursor, since they have expired."""
 
     cursor: int
     received: int
     consumed: int
     missing: bool = False
+    expired: int = 0
 
 
 class Acknowledge(Message, frozen=True):

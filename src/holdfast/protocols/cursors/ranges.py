@@ -10,10 +10,11 @@ from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.node import broken
 from holdfast.matching import FilterIndex
 from holdfast.model import Filter
-from holdfast.model.event import EventBytes, decode_batch, slices_of
+from holdfast.model.event import EventBytes, deadlines_in, decode_batch, slices_of
 from holdfast.protocols.cursors.cursor import attempt
 from holdfast.protocols.cursors.messages import CursorEnded, CursorEvents, LogRefused, RangeRead
 from holdfast.protocols.sessions.commands import EventBatch
+from holdfast.protocols.sessions.lifetimes import deadlines_of
 from holdfast.protocols.sessions.messages import Refusal
 
 
@@ -32,12 +33,19 @@ class _Matcher:
 
     def rows(self, batch: EventBytes) -> tuple[list[EventBytes], list[int]]:
         """A batch's events, and the rows of those that match."""
+        slices, rows, _ = self.rows_until(batch, 0)
+        return slices, rows
+
+    def rows_until(self, batch: EventBytes, wall: int) -> tuple[list[EventBytes], list[int], dict[int, int]]:
+        """And, row → deadline, those that have one; none if `wall` is 0."""
         if self._index is None:
             slices = slices_of(batch)
-            return slices, list(range(len(slices)))
+            found = deadlines_in(batch) if wall else []
+            return slices, list(range(len(slices))), dict(enumerate(found))
         events, slices = decode_batch(batch)
         matched = self._index.match_batch([(event.attributes, event.topic) for event in events])
-        return slices, [row for row, found in enumerate(matched) if found]
+        rows = [row for row, wanted in enumerate(matched) if wanted]
+        return slices, rows, deadlines_of(events) if wall else {}
 
 
 def _batches(records: Sequence[tuple[int, Record]]) -> Iterator[EventBatch]:
@@ -89,18 +97,20 @@ class CursorPart(msgspec.Struct, frozen=True, gc=False):
     after: int
     room: int
     until: int
+    wall: int = 0  # what has expired by then is left out
 
     def make(self, records: Sequence[tuple[int, Record]], end: int) -> tuple[Message, int, int]:
         matchers = [(after, _Matcher(filter)) for after, filter in self.filters]
         positions: list[int] = []
         events: list[EventBytes] = []
+        expired: list[int] = []
         through = self.after
         for batch in _batches(records):
             for place, (after, matcher) in enumerate(matchers):
                 until = matchers[place + 1][0] if place + 1 < len(matchers) else None
                 if until is not None and until < batch.first:
                     continue
-                slices, rows = matcher.rows(batch.events)
+                slices, rows, deadlines = matcher.rows_until(batch.events, self.wall)
                 last = min(batch.first + len(slices) - 1, self.until)
                 for row in rows:
                     position = batch.first + row
@@ -108,26 +118,37 @@ class CursorPart(msgspec.Struct, frozen=True, gc=False):
                         break
                     if position <= max(after, self.after) or (until is not None and position > until):
                         continue
+                    if deadlines and 0 < deadlines.get(row, 0) <= self.wall:
+                        expired.append(position)
+                        continue
                     positions.append(position)
                     events.append(slices[row])
                     if len(events) == self.room:
-                        return self._message(positions[-1], positions, events), positions[-1], len(events)
+                        return self._message(positions[-1], positions, events, expired), positions[-1], len(events)
                 through = max(through, last)
                 if until is None or until >= last:
                     break
-        return self._message(through, positions, events), through, len(events)
+        return self._message(through, positions, events, expired), through, len(events)
 
-    def _message(self, through: int, positions: list[int], events: list[EventBytes]) -> CursorEvents:
-        return cursor_events(self.number, self.takeovers, self.after, through, positions, events)
+    def _message(
+        self, through: int, positions: list[int], events: list[EventBytes], expired: list[int]
+    ) -> CursorEvents:
+        return cursor_events(self.number, self.takeovers, self.after, through, positions, events, expired)
 
     def gone(self, first: int) -> Message:
         return CursorEnded(self.number, Refusal.POSITION_GONE, gone(first, self.after + 1), first)
 
 
 def cursor_events(
-    number: int, takeovers: Sequence[int], after: int, through: int, positions: list[int], events: list[EventBytes]
+    number: int,
+    takeovers: Sequence[int],
+    after: int,
+    through: int,
+    positions: list[int],
+    events: list[EventBytes],
+    expired: list[int],
 ) -> CursorEvents:
     attempts: list[int] = []
     if positions and attempt(takeovers, positions[0]) > 1:
         attempts = [attempt(takeovers, position) for position in positions]
-    return CursorEvents(number, after, through, positions, events, attempts)
+    return CursorEvents(number, after, through, positions, events, attempts, expired)

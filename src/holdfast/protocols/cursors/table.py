@@ -12,6 +12,7 @@ from holdfast.model import Filter
 from holdfast.protocols.cursors import messages
 from holdfast.protocols.cursors.cursor import Cursor, CursorState
 from holdfast.protocols.cursors.log_state import LogState
+from holdfast.protocols.sessions.lifetimes import deadlines_of
 from holdfast.protocols.sessions.messages import Refusal
 from holdfast.protocols.sessions.outputs import CursorFed, CursorLeft, CursorTaken, Output, Reply
 
@@ -194,14 +195,17 @@ class CursorTable:
         if not self._owned:
             return
         fed: dict[Cursor, CursorFed] = {}
+        deadlines = deadlines_of(events)
         matched = self._index.match_batch([(event.attributes, event.topic) for event in events])
         for place, wanted in enumerate(matched):
             for cursor in wanted:
                 if cursor.owner is not None:
                     if cursor not in fed:
-                        fed[cursor] = CursorFed(cursor, [], [])
+                        fed[cursor] = CursorFed(cursor, [], [], {})
                     fed[cursor].positions.append(first + place)
                     fed[cursor].events.append(slices[place])
+                    if place in deadlines:
+                        fed[cursor].deadlines[first + place] = deadlines[place]
         outputs += fed.values()
 
     def wanted_rows(self, events: list[Event], refused: Collection[int]) -> set[int]:

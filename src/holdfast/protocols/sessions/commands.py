@@ -20,8 +20,11 @@ class _Command(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class OpenSession(_Command, frozen=True, tag=1):
+    """`incarnation` is which start of the client it is, for what people read."""
+
     instance: int
     epoch: int
+    incarnation: int = 0
 
 
 class EndSession(_Command, frozen=True, tag=2):
@@ -59,11 +62,13 @@ class Publish(_Command, frozen=True, tag=6):
 
 
 class Receive(_Command, frozen=True, tag=7):
-    """The client has the events of these subscriptions up to these numbers."""
+    """The client has the events of these subscriptions up to these numbers; `late`, if it is there, is how many of
+    each ever came too late."""
 
     epoch: int
     subscriptions: tuple[int, ...]
     numbers: tuple[int, ...]
+    late: tuple[int, ...] = ()
 
 
 class DropSubscriptions(_Command, frozen=True, tag=8):
@@ -181,6 +186,13 @@ class Arrive(_Command, frozen=True, tag=21):
     events: EventBytes
 
 
+class ExpireEvents(_Command, frozen=True, tag=30):
+    """The broker's own decision: events that wait for clients and whose deadline is not behind `before` are given up.
+    `client` is empty."""
+
+    before: int
+
+
 LogCommandOfClient: TypeAlias = (
     OpenCursor | CloseCursor | AcknowledgeCursor | ForgetName | StageEvents | CommitStages | LookAtLog
 )
@@ -198,6 +210,7 @@ SessionCommand: TypeAlias = (
     | Unadvertise
     | Execute
     | Arrive
+    | ExpireEvents
 )
 Command: TypeAlias = SessionCommand | LogCommand
 

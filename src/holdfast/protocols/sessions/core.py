@@ -10,6 +10,8 @@ another way.
 - Events that a session publishes are numbered without gaps. What was accepted before is skipped; what leaves a gap is
   not taken. So a retried publish is not doubled.
 - Each subscription keeps the events that its client has not received, numbered without gaps, up to its limit.
+- Who wants an event that has expired does not get it (D1-A4): neither one that had when it was accepted, by the time of
+  the command, nor one that did while it waited. It is published all the same, and has its place in the log.
 - A session that has advertised something publishes what it advertised and nothing else; one that has not may publish
   anything, as if it had advertised every topic that it uses.
 - Bad events are refused one by one, and the refusal is kept until the client has seen it.
@@ -40,9 +42,11 @@ from holdfast.protocols.cursors.table import CursorTable
 from holdfast.protocols.sessions import commands, messages
 from holdfast.protocols.sessions.arrivals import Arrivals, ArrivalState
 from holdfast.protocols.sessions.commands import Command, LogCommand, LogCommandOfClient
+from holdfast.protocols.sessions.expiry import expire, note_deadlines, without_expired
 from holdfast.protocols.sessions.hosting import Hosting, HostingState
 from holdfast.protocols.sessions.interests import Interests
 from holdfast.protocols.sessions.judgement import Refused, judge
+from holdfast.protocols.sessions.lifetimes import Tally, deadlines_of
 from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import Overflow, Refusal
 from holdfast.protocols.sessions.outputs import (
@@ -89,6 +93,7 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
     cursors_ended: dict[str, list[tuple[int, int, str]]] = {}  # client → (epoch, its number, why)
     hosting: HostingState | None = None
     arrivals: ArrivalState | None = None
+    settled: Tally = msgspec.field(default_factory=Tally)
 
 
 class BrokerCore:
@@ -112,6 +117,8 @@ class BrokerCore:
         self._crowded: dict[Subscription, None] = {}  # of those, the ones with half of their room taken
         # Ledgers of sessions with half of their room taken, and with some that block.
         self._crowded_ledgers: dict[Ledger, None] = {}
+        self.perishing: dict[Subscription, None] = {}  # those that know of deadlines
+        self.settled = Tally()  # what became of events of subscriptions that are over
         self.index: FilterIndex[Subscription] = FilterIndex()
         self._decoded: tuple[EventBytes, list[Event], list[EventBytes]] | None = None
 
@@ -141,6 +148,8 @@ class BrokerCore:
                 self._execute(command, outputs)
             case commands.Arrive():
                 self._arrive(command, wall, outputs)
+            case commands.ExpireEvents():
+                self._expire(command, outputs)
             case commands.OpenSession():
                 self._open(command, wall, outputs)
             case commands.EndSession():
@@ -176,6 +185,7 @@ class BrokerCore:
             epoch = max(wall // MILLISECOND, last + 1)
             known = Session(command.client, command.instance, epoch, self.limits.backlog_bytes_per_session)
             self.sessions[command.client] = known
+        known.incarnation = command.incarnation
         self.dormant.pop(command.client, None)
         outputs.append(Opened(command.client, command.instance, known.epoch))
 
@@ -255,6 +265,8 @@ class BrokerCore:
         self.index.add(subscription, subscription.filter)
         if self.interests is not None:
             self.interests.subscribed(session.client, subscription.number, subscription.filter)
+        if subscription.deadlines is not None:
+            self.perishing[subscription] = None
         if subscription.overflow is Overflow.BLOCK:
             self.blocking[subscription] = None
             session.ledger.blocking[subscription] = None
@@ -295,6 +307,8 @@ class BrokerCore:
         ledger = subscription.ledger
         freed = bool(ledger.blocking) and ledger.is_crowded  # for others, which share the session's room with it
         ledger.bytes -= subscription.bytes
+        self.settled.add(subscription.tally)
+        self.perishing.pop(subscription, None)
         outputs.append(Removed(subscription))
         if subscription.overflow is Overflow.BLOCK:
             del self.blocking[subscription]
@@ -332,16 +346,42 @@ class BrokerCore:
             return
         # A session that kept much may have made a blocking subscription's publishers wait for any of its others.
         freed = bool(session.ledger.blocking) and session.ledger.is_crowded
-        for number, received in zip(command.subscriptions, command.numbers, strict=False):
+        late = command.late or (0,) * len(command.numbers)
+        for number, received, expired in zip(command.subscriptions, command.numbers, late, strict=False):
             subscription = session.subscriptions.get(number)
             if subscription is not None:
-                subscription.receive(received)
+                subscription.receive(received, expired)
+                if subscription.deadlines is None:
+                    self.perishing.pop(subscription, None)
                 if subscription.overflow is Overflow.BLOCK:
                     freed = True
                     self._count_crowded(subscription)
         self._count_ledger(session.ledger)
         if freed:
             outputs.append(Freed())
+
+    def _expire(self, command: commands.ExpireEvents, outputs: list[Output]) -> None:
+        """Gives up what waited for too long. Clients are told which numbers they need not wait for."""
+        # As with what is received: room in a crowded session is room for any of its subscriptions.
+        crowded = dict(self._crowded_ledgers)
+        lost = expire(self.perishing, command.before, outputs)
+        for subscription in lost:
+            if subscription.overflow is Overflow.BLOCK:
+                self._count_crowded(subscription)
+            self._count_ledger(subscription.ledger)
+        if lost:
+            outputs.append(Woken(lost))
+        if any(subscription.overflow is Overflow.BLOCK or subscription.ledger in crowded for subscription in lost):
+            outputs.append(Freed())
+
+    def tally(self) -> Tally:
+        """What became of all events that anyone wanted."""
+        total = Tally()
+        total.add(self.settled)
+        for session in self.sessions.values():
+            for subscription in session.subscriptions.values():
+                total.add(subscription.tally)
+        return total
 
     # ----------------------------------------------------------------------------------------------- advertisements
     def _advertise(self, command: commands.Advertise, outputs: list[Output]) -> None:
@@ -486,6 +526,9 @@ class BrokerCore:
             first = self.log.add(len(slices), sum(map(len, slices)), wall)
             outputs.append(Logged(first, self.log.wall, slices))
             self.cursors.feed(first, events, slices, outputs)
+        deadlines = deadlines_of(events)
+        if deadlines:
+            matched = without_expired(deadlines, slices, matched, wall, outputs)
         woken: dict[Subscription, tuple[list[EventBytes], list[int]]] = {}
         for row, wanted in enumerate(matched):
             if wanted:
@@ -497,7 +540,11 @@ class BrokerCore:
                         woken[subscription][1].append(position)
                     else:
                         woken[subscription] = ([kept], [position])
+        before = {subscription: subscription.last for subscription in woken} if deadlines else {}
         overflowed = self._keep(woken, slices, matched, first)
+        if deadlines:
+            note_deadlines(deadlines, matched, before)
+            self.perishing |= {subscription: None for subscription in woken if subscription.deadlines is not None}
         if self.blocking:
             for subscription in woken:
                 if subscription.overflow is Overflow.BLOCK:
@@ -627,6 +674,7 @@ class BrokerCore:
             self.cursors.ended_state(),
             self.hosting.get_state(),
             self.arrivals.get_state(),
+            self.settled,
         )
         return msgspec.msgpack.encode(state)
 
@@ -636,7 +684,8 @@ class BrokerCore:
         self.number, self.events = decoded.number, decoded.events
         self.memory, self.dormant = decoded.memory, dict.fromkeys(decoded.dormant)
         self.sessions, self.blocking, self.index = {}, {}, FilterIndex()
-        self._crowded, self._crowded_ledgers = {}, {}
+        self._crowded, self._crowded_ledgers, self.perishing = {}, {}, {}
+        self.settled = decoded.settled
         self._decoded = None
         for stored in decoded.sessions:
             self.sessions[stored.client] = session_from(stored, self.limits.backlog_bytes_per_session)
@@ -682,6 +731,8 @@ class BrokerCore:
                 crowded = blocks and subscription.is_crowded(self.limits.backlog_events, self.limits.backlog_bytes)
                 require((subscription in self._crowded) == crowded, "crowded subscriptions are listed", number=number)
                 require((subscription in session.ledger.blocking) == blocks, "a ledger knows who blocks", number=number)
+                knows = subscription.deadlines is not None
+                require((subscription in self.perishing) == knows, "who knows of deadlines is listed", number=number)
             self._check_ledger(session)
             require(session.advertised is None or len(session.advertised), "no offers are none", client=client)
             dormant = client in self.dormant

@@ -98,8 +98,9 @@ class Deliveries:
             cursors[subscription.number] = cursor
         batch = self._batch(client)
         if cursor.sent < subscription.first_kept - 1:
+            expired = subscription.expired_runs(cursor.sent, subscription.first_kept - 1)
             cursor.sent = subscription.first_kept - 1
-            batch.say(Dropped(subscription.number, cursor.sent))
+            batch.say(Dropped(subscription.number, cursor.sent, expired))
         queue = out.queue(client)
         room_bytes = self._settings.queue_bytes_max - queue.bytes - batch.weight
         if room_bytes < 0:

@@ -20,7 +20,7 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.model.event import Event
+from holdfast.model.event import Event, event_ids
 from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.admission import Admission
 from holdfast.protocols.sessions.core import EPOCH_MAX, BrokerCore
@@ -49,6 +49,7 @@ from holdfast.protocols.sessions.messages import (
 from holdfast.protocols.sessions.outputs import (
     Answered,
     Entered,
+    Expired,
     Freed,
     LogOutput,
     MadeByApplication,
@@ -69,10 +70,11 @@ CLIENTS: Final = frozenset({Role.CLIENT})
 class _Attachment:
     """A client's link."""
 
-    __slots__ = ("alternates", "direct", "epoch", "heard_at", "link", "opening")
+    __slots__ = ("alternates", "direct", "epoch", "heard_at", "incarnation", "link", "opening")
 
-    def __init__(self, link: int, now: int) -> None:
+    def __init__(self, link: int, incarnation: int, now: int) -> None:
         self.link = link
+        self.incarnation = incarnation
         self.heard_at = now
         self.opening: OpenSession | None = None
         self.epoch = 0  # 0: no session yet
@@ -148,7 +150,7 @@ class SessionHost:
         if up.role is Role.CLIENT:
             if up.peer in self._attached:
                 self._detach(up.peer, out)  # the driver may say later that the older link is down
-            self._attached[up.peer] = _Attachment(up.link, out.now)
+            self._attached[up.peer] = _Attachment(up.link, up.incarnation, out.now)
             self._keep_ticking(out)
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
@@ -209,7 +211,8 @@ class SessionHost:
             # Not away any more, though the group may take its time: what is dropped between now and the answer would
             # not be among what the answer says is forgotten.
             self._away.pop(peer, None)
-            self._sequencer.submit(commands.OpenSession(peer, opening.instance, opening.epoch), out)
+            incarnation = self._attached[peer].incarnation
+            self._sequencer.submit(commands.OpenSession(peer, opening.instance, opening.epoch, incarnation), out)
         else:
             # There will be a leader soon, if this replica is not cut off; going elsewhere would take longer.
             out.set_timer((self.name, "leaderless"), self._settings.leader_within)
@@ -338,9 +341,11 @@ class SessionHost:
 
     def on_progress(self, peer: str, message: Progress, out: Outbox) -> None:
         self._check_counts(message)
+        if len(message.late) not in (0, len(message.subscriptions)):
+            raise ProtocolError("Progress names subscriptions and late events in different counts")
         session = self.session(peer)
         if session is not None and self._deliveries.on_progress(peer, message, out):
-            command = commands.Receive(peer, session.epoch, message.subscriptions, message.received)
+            command = commands.Receive(peer, session.epoch, message.subscriptions, message.received, message.late)
             self._sequencer.submit(command, out)
 
     def on_publish(self, peer: str, message: Publish, out: Outbox) -> None:
@@ -378,6 +383,8 @@ class SessionHost:
                         self._replies.append((output.client, output.refusal))
                 case Opened():
                     self._opened(output, out)
+                case Expired():
+                    self._note_expired(output, out)
                 case Removed():
                     self._deliveries.forget(output.subscription)
                 case Freed():
@@ -394,6 +401,16 @@ class SessionHost:
             # Here and not at the end of the turn, so that who publishes next has to stand behind those that waited,
             # however the driver cuts turns.
             self._admission.release(out)
+
+    def _note_expired(self, expired: Expired, out: Outbox) -> None:
+        """For the trace: of a group, the replica that serves clients says so."""
+        subscription = expired.subscription
+        session = self._core.sessions.get(subscription.client)
+        if out.tracing and self._sequencer.is_serving and session is not None:
+            name = subscription.client.removeprefix(f"{Role.CLIENT.value}:")
+            text = f"{name}/{session.incarnation}/{subscription.number}"
+            for event in event_ids(expired.events):
+                out.note("expired", event=event, subscription=text, subscriber=name, node=self._node)
 
     def finish(self, out: Outbox) -> None:
         """Says what the turn came to. The sequencer's own `finish` has run before."""
@@ -431,6 +448,7 @@ class SessionHost:
         self._deliveries.repeat(out)
         self._look_after_links(out)
         self._drop_those_away(out)
+        self._expire(out)
         self._keep_ticking(out)
 
     def _look_after_links(self, out: Outbox) -> None:
@@ -459,6 +477,14 @@ class SessionHost:
                 out.note("control", what="client-away", detail={"client": client})
                 self._sequencer.submit(commands.DropSubscriptions(client, session.epoch), out)
 
+    def _expire(self, out: Outbox) -> None:
+        """Time passes in the core by commands only: one is due when the oldest event of some subscription expired."""
+        before = out.wall - self._settings.expire_after
+        if self._sequencer.is_serving and any(
+            subscription.has_expired(before) for subscription in self._core.perishing
+        ):
+            self._sequencer.submit(commands.ExpireEvents("", before), out)
+
     def _keep_ticking(self, out: Outbox) -> None:
         if not self._ticking and (self._attached or self._away):
             self._ticking = True
@@ -466,6 +492,7 @@ class SessionHost:
 
     def measure(self) -> dict[str, int]:
         subscriptions = [s for session in self._core.sessions.values() for s in session.subscriptions.values()]
+        tally = self._core.tally()
         return {
             "sessions": len(self._core.sessions),
             "clients_connected": len(self._attached),
@@ -479,6 +506,10 @@ class SessionHost:
             "events_accepted_total": self._core.events,
             "events_sent_total": self._deliveries.sent_total,
             "events_repeated_total": self._deliveries.repeated_total,
+            "events_on_time_total": tally.on_time,
+            "events_expired_total": tally.expired,
+            "events_dropped_total": tally.dropped,
+            "reliability_per_mille": tally.reliability,
         }
 
     def check_invariants(self) -> None:

@@ -26,6 +26,9 @@ class HostSettings(msgspec.Struct, frozen=True, gc=False):
     tick: int = 500 * MILLISECOND
     silent_after: int = 15 * SECOND  # a link on which nothing comes is closed
     away_after: int = 120 * SECOND  # the subscriptions of a client that does not come back are dropped
+    # An event that expired while its client had it is given up so much later: by then a client that got it on time has
+    # said so, and it counts as such.
+    expire_after: int = 1 * SECOND
     block_max: int = 10 * SECOND  # longest that a publisher waits for a subscription
     alternates: tuple[str, ...] = ()  # addresses that clients may try if this broker fails
     redirect: tuple[str, ...] = ()  # send every client there

@@ -1,7 +1,8 @@
 """One subscription at its client: how far it is, and what it has seen of each publisher.
 
 Numbers are those that the broker gave the subscription's events. `received` counts what the client got, `consumed` what
-the application has dealt with; in between lies what was handed over and not consumed, in runs without gaps.
+the application has dealt with; in between lies what was handed over and not consumed, in runs without gaps. What came
+after its deadline is received, and never handed over (D1-A4).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class IncomingSubscription:
 
     __slots__ = (
         "_reported_consumed", "_reported_received", "_runs", "_seen", "_seen_before", "_unconsumed_before", "asked",
-        "consumed", "enders", "filter", "gap", "maker", "number", "overflow", "phase", "received", "window",
+        "consumed", "enders", "filter", "gap", "late", "maker", "number", "overflow", "phase", "received", "window",
     )  # fmt: skip
 
     def __init__(self, number: int, maker: int, filter: str, overflow: Overflow, window: int) -> None:
@@ -42,6 +43,7 @@ class IncomingSubscription:
         self.phase = SubscriptionPhase.MAKING
         self.received = 0
         self.consumed = 0
+        self.late = 0  # of those received, the ones that came after their deadlines
         self.gap = False  # something did not arrive that should have
         self.asked = False  # the broker does not seem to know how far we are
         self._runs: deque[list[int]] = deque()  # [count, number of the last], handed over and not consumed
@@ -52,8 +54,9 @@ class IncomingSubscription:
         self._seen: dict[tuple[str, int], int] = {}
         self._seen_before: dict[tuple[str, int], int] = {}
 
-    def take(self, event: Event) -> bool:
-        """Counts the next event as received. False if the application had it from a session that the broker forgot."""
+    def take(self, event: Event, late: bool = False) -> bool:
+        """Counts the next event as received. False if the application had it from a session that the broker forgot, or
+        if it is not to have it, since it is late."""
         self.received += 1
         self.gap = False
         publisher = (event.publisher, event.incarnation)
@@ -64,10 +67,14 @@ class IncomingSubscription:
                 self._settle_consumed()
                 return False
             self._seen_before.pop(publisher, None)
-        self._hand_over()
         self._seen[publisher] = event.sequence
         if len(self._seen) > PUBLISHERS_MAX:
             del self._seen[next(iter(self._seen))]
+        if late:
+            self.late += 1
+            self._settle_consumed()
+            return False
+        self._hand_over()
         return True
 
     def take_all(self, events: Sequence[Event]) -> bool:
@@ -126,7 +133,7 @@ class IncomingSubscription:
         `again`: it is to be made anew.
         """
         self.phase = SubscriptionPhase.MAKING if again else SubscriptionPhase.FORGOTTEN
-        self.received = self.consumed = self._reported_received = self._reported_consumed = 0
+        self.received = self.consumed = self.late = self._reported_received = self._reported_consumed = 0
         self.gap = False
         self._unconsumed_before += sum(run[0] for run in self._runs)
         self._runs.clear()

@@ -100,13 +100,15 @@ class Publish(Message, frozen=True):
 class Progress(Message, frozen=True):
     """How far the client is with some of its subscriptions. What is consumed makes room for more (credit).
 
-    `missing`: something in between did not arrive; say everything again that comes after `received`.
+    `missing`: something in between did not arrive; say everything again that comes after `received`. `late`, if it is
+    there: how many of what was received came after their deadlines, and were not handed over.
     """
 
     subscriptions: tuple[int, ...]
     received: tuple[int, ...]
     consumed: tuple[int, ...]
     missing: bool = False
+    late: tuple[int, ...] = ()
 
 
 class AskApplication(Message, frozen=True):
@@ -269,10 +271,12 @@ class Deliver(Message, frozen=True):
 
 
 class Dropped(Message, frozen=True):
-    """Of a subscription, events up to number `through` that have not arrived will not arrive: there was no room."""
+    """Of a subscription, events up to number `through` that have not arrived will not arrive: there was no room, or
+    they have expired: `expired` is the first and the last number of each run of those."""
 
     subscription: int
     through: int
+    expired: tuple[int, ...] = ()
 
 
 class ApplicationAnswered(Message, frozen=True):

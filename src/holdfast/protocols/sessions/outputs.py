@@ -49,6 +49,13 @@ class Woken(msgspec.Struct, frozen=True, gc=False):
     subscriptions: list[Subscription]
 
 
+class Expired(msgspec.Struct, frozen=True, gc=False):
+    """Events that a subscription wanted and does not get, since they have expired."""
+
+    subscription: Subscription
+    events: list[EventBytes]
+
+
 class Removed(msgspec.Struct, frozen=True, gc=False):
     """A subscription is gone. What it had before is still in it."""
 
@@ -98,11 +105,12 @@ class CursorLeft(msgspec.Struct, frozen=True, gc=False):
 
 
 class CursorFed(msgspec.Struct, frozen=True, gc=False):
-    """Events that a cursor is to have, and that were just accepted, at these positions."""
+    """Events that a cursor is to have, and that were just accepted, at these positions; some with deadlines."""
 
     cursor: Cursor
     positions: list[int]
     events: list[EventBytes]
+    deadlines: dict[int, int]  # by position
 
 
 class Kept(msgspec.Struct, frozen=True, gc=False):
@@ -118,6 +126,8 @@ class LogLookedAt(msgspec.Struct, frozen=True, gc=False):
     request: int
 
 
-SessionOutput: TypeAlias = Reply | Opened | NotOpened | Answered | Woken | Removed | Freed | MadeByApplication | Entered
+SessionOutput: TypeAlias = (
+    Reply | Opened | NotOpened | Answered | Woken | Expired | Removed | Freed | MadeByApplication | Entered
+)
 LogOutput: TypeAlias = Logged | CursorTaken | CursorLeft | CursorFed | Kept | LogLookedAt
 Output: TypeAlias = SessionOutput | LogOutput

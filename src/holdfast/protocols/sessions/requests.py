@@ -182,6 +182,14 @@ class SessionLost(_Value, frozen=True):
     problem: str
 
 
+class EventsExpired(_Value, frozen=True):
+    """So many events of a subscription did not come before their deadlines, and are not handed over. `subscription` is
+    as with `out.deliver`: that of a named subscription is negative."""
+
+    subscription: int
+    count: int
+
+
 class EventsMissed(_Value, frozen=True):
     """Events that the subscription wanted did not arrive. `count` None: nobody knows how many."""
 

@@ -22,8 +22,8 @@ class Session:
     """Its subscriptions are restored by the core, which knows their order."""
 
     __slots__ = (
-        "accepted", "advertised", "answers", "client", "confirmed", "ended", "epoch", "instance", "ledger", "refused",
-        "subscriptions",
+        "accepted", "advertised", "answers", "client", "confirmed", "ended", "epoch", "incarnation", "instance",
+        "ledger", "refused", "subscriptions",
     )  # fmt: skip
 
     def __init__(self, client: str, instance: int, epoch: int, backlog_bytes_max: int) -> None:
@@ -31,6 +31,7 @@ class Session:
         self.client = client
         self.instance = instance
         self.epoch = epoch
+        self.incarnation = 0  # of the client, as far as it was told
         self.accepted = 0  # events of this session up to here are answered
         # Those of them that were refused, until the client has seen it.
         self.refused: dict[int, tuple[Refusal, str]] = {}
@@ -103,6 +104,7 @@ class SessionState(msgspec.Struct, frozen=True, array_like=True):
     advertised: dict[int, str] = {}
     confirmed: int = 0
     answers: dict[int, Answer] = {}
+    incarnation: int = 0
 
 
 def session_state(session: Session) -> SessionState:
@@ -117,6 +119,7 @@ def session_state(session: Session) -> SessionState:
         offers,
         session.confirmed,
         session.answers,
+        session.incarnation,
     )
 
 
@@ -124,6 +127,7 @@ def session_from(state: SessionState, backlog_bytes_max: int) -> Session:
     session = Session(state.client, state.instance, state.epoch, backlog_bytes_max)
     session.accepted, session.refused, session.ended = state.accepted, state.refused, state.ended
     session.confirmed, session.answers = state.confirmed, state.answers
+    session.incarnation = state.incarnation
     if state.advertised:
         session.advertised = FilterIndex()
         for number, text in state.advertised.items():

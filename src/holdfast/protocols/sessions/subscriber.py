@@ -11,10 +11,12 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
+from holdfast.model.event import any_expires
 from holdfast.model.received import ReceivedEvent, received_events
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import Conversation, Phase
 from holdfast.protocols.sessions.incoming import IncomingSubscription, SubscriptionPhase
+from holdfast.protocols.sessions.lifetimes import missing_of
 from holdfast.protocols.sessions.messages import (
     Deliver,
     Dropped,
@@ -178,7 +180,10 @@ class Subscriber:
             events = received_events(message.events, message.positions, self._conversation.log_id)
         except EventError as error:
             raise ProtocolError(f"in Deliver, {error}") from error
+        # Few have a lifetime; where none has, none is looked at singly.
+        wall = out.wall if any_expires(events) else 0
         batches: dict[IncomingSubscription, list[ReceivedEvent]] = {}
+        late: dict[IncomingSubscription, list[ReceivedEvent]] = {}
         strangers: dict[int, None] = {}
         start, end = 0, len(events)
         while start < end:
@@ -192,7 +197,10 @@ class Subscriber:
             if subscription is None:
                 strangers[number] = None
             elif subscription.phase is SubscriptionPhase.LIVE:
-                taken = self._take(subscription, message.numbers[start:following], events[start:following])
+                come = events[start:following]
+                taken, expired = self._take(subscription, message.numbers[start:following], come, wall)
+                if expired:
+                    late[subscription] = late.get(subscription, []) + expired
                 if taken:
                     batches[subscription] = batches[subscription] + taken if subscription in batches else taken
             start = following
@@ -203,18 +211,25 @@ class Subscriber:
             if out.tracing:
                 self._note_delivered(subscription, batch, peer, out)
             out.deliver(subscription.number, batch)
+        for subscription, batch in late.items():
+            self._expired(subscription, len(batch), out)
+            for event in batch if out.tracing else ():
+                text, name = self._text(subscription), self._conversation.name
+                out.note("expired", event=event.id, subscription=text, subscriber=name, node=name)
 
     def _take(
-        self, subscription: IncomingSubscription, numbers: list[int], events: list[ReceivedEvent]
-    ) -> list[ReceivedEvent]:
-        """What the application gets of some events of one subscription."""
+        self, subscription: IncomingSubscription, numbers: list[int], events: list[ReceivedEvent], wall: int
+    ) -> tuple[list[ReceivedEvent], list[ReceivedEvent]]:
+        """What the application gets of some events of one subscription, and what it does not, since that has expired.
+        `wall` is 0 if none has a lifetime."""
         following = subscription.received + 1
         room_for = subscription.consumed + subscription.window
         is_next = numbers[0] == following and numbers == list(range(following, following + len(numbers)))
-        if is_next and numbers[-1] <= room_for and subscription.take_all(events):
+        if is_next and not wall and numbers[-1] <= room_for and subscription.take_all(events):
             self._changed(subscription)
-            return events
+            return events, []
         taken: list[ReceivedEvent] = []
+        expired: list[ReceivedEvent] = []
         for place, event in zip(numbers, events, strict=True):
             if place != subscription.received + 1:
                 if place > subscription.received:
@@ -223,28 +238,43 @@ class Subscriber:
                     subscription.asked = True
             elif place > subscription.consumed + subscription.window:
                 raise ProtocolError(f"event {place} of subscription {subscription.number} is beyond its window")
-            elif subscription.take(event):
-                taken.append(event)
+            else:
+                late = wall > 0 and 0 < event.deadline <= wall
+                before = subscription.late
+                if subscription.take(event, late):
+                    taken.append(event)
+                elif subscription.late > before:
+                    expired.append(event)
         self._changed(subscription)
-        return taken
+        return taken, expired
+
+    def _expired(self, subscription: IncomingSubscription, count: int, out: Outbox) -> None:
+        out.complete(requests.UNSOLICITED, requests.EventsExpired(subscription.number, count))
 
     def _note_delivered(
         self, subscription: IncomingSubscription, events: list[ReceivedEvent], via: str, out: Outbox
     ) -> None:
         text, name = self._text(subscription), self._conversation.name
         for event in events:
-            out.note("delivered", event=event.id, subscription=text, subscriber=name, via=via)
+            left = event.deadline - out.wall if event.lifetime else None
+            out.note("delivered", event=event.id, subscription=text, subscriber=name, via=via, left=left)
 
     def on_dropped(self, peer: str, dropped: Dropped, out: Outbox) -> None:
         subscription = self._find(peer, dropped.subscription, SubscriptionPhase.LIVE)
         if subscription is None:
             return
+        if len(dropped.expired) % 2:
+            raise ProtocolError("Dropped names a run of expired events by half")
+        before = subscription.received
         count = subscription.skip(dropped.through)
         if not count:
             subscription.asked = True
         self._changed(subscription)
-        if count:
-            self._missed(subscription, "overflow", "overflow", count, out)
+        expired = min(count, missing_of(dropped.expired, before, dropped.through))
+        if expired:
+            self._expired(subscription, expired, out)
+        if count > expired:
+            self._missed(subscription, "overflow", "overflow", count - expired, out)
 
     def _missed(
         self, subscription: IncomingSubscription, noted: str, told: str, count: int | None, out: Outbox
@@ -277,7 +307,9 @@ class Subscriber:
         subscriptions, self._unreported, self._urgent = list(self._unreported), {}, False
         numbers, received, consumed = _progress(subscriptions)
         missing = any(subscription.gap for subscription in subscriptions)
-        self._conversation.send(Progress(numbers, received, consumed, missing), out)
+        late = tuple(subscription.late for subscription in subscriptions)
+        progress = Progress(numbers, received, consumed, missing, late if any(late) else ())
+        self._conversation.send(progress, out)
         for subscription in subscriptions:
             subscription.reported()
 

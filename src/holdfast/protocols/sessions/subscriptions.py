@@ -1,7 +1,7 @@
 """One subscription at its broker: its filter, and the events that its client has not received.
 
 Events are numbered from 1 without gaps. Those kept are the last ones: a client that receives them makes room, from the
-oldest on; so does dropping the oldest.
+oldest on; so does dropping the oldest, and giving up those that have expired. What became of events is counted.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import msgspec
 from holdfast.kernel.node import require
 from holdfast.model import Filter
 from holdfast.model.event import EventBytes
+from holdfast.protocols.sessions.lifetimes import Deadlines, Tally
 from holdfast.protocols.sessions.messages import Overflow
 
 
@@ -24,6 +25,10 @@ class SubscriptionState(msgspec.Struct, frozen=True, array_like=True):
     dropped_through: int
     kept: list[msgspec.Raw]
     positions: list[int] = []
+    late: int = 0
+    tally: Tally = msgspec.field(default_factory=Tally)
+    deadlines: list[tuple[int, int]] = []
+    expired: list[tuple[int, int]] = []
 
 
 class Ledger:
@@ -46,8 +51,8 @@ class Subscription:
     """Compared by identity: a subscription is itself and no other."""
 
     __slots__ = (
-        "_events", "_head", "_positions", "bytes", "client", "dropped_through", "filter", "last", "ledger", "number",
-        "overflow", "window",
+        "_events", "_head", "_late", "_positions", "bytes", "client", "deadlines", "dropped_through", "filter", "last",
+        "ledger", "number", "overflow", "tally", "window",
     )  # fmt: skip
 
     def __init__(self, client: str, number: int, filter: Filter, overflow: Overflow, window: int) -> None:
@@ -60,6 +65,9 @@ class Subscription:
         self.bytes = 0  # of the events that are kept
         self.dropped_through = 0  # events up to this number may have been dropped
         self.ledger = Ledger(2**63)  # its session's, once it belongs to one
+        self.tally = Tally()
+        self.deadlines: Deadlines | None = None  # while some of its events have one
+        self._late = 0  # events that the client says came too late
         # The last events; those before the head are gone, and cut off now and then.
         self._events: list[EventBytes | None] = []
         self._positions: list[int] = []  # of these events in the log; 0 without one
@@ -126,20 +134,61 @@ class Subscription:
             len(self) >= events_max or self.bytes + size > bytes_max or ledger.bytes + size > ledger.bytes_max
         ):
             self._release(1)
+            self.tally.dropped += 1
         self.last += 1
         if ledger.bytes + size <= ledger.bytes_max:
             self._events.append(event)
             self._positions.append(position)
             self.bytes += size
             ledger.bytes += size
+        else:
+            self.tally.dropped += 1
         self.dropped_through = self.first_kept - 1
         return True
 
-    def receive(self, number: int) -> None:
-        """The client has everything up to this number."""
-        count = min(number, self.last) - self.first_kept + 1
+    def receive(self, number: int, late: int = 0) -> None:
+        """The client has everything up to this number; of all that it ever had, so many events came too late."""
+        number = min(number, self.last)
+        count = number - self.first_kept + 1
         if count > 0:
+            expired = min(max(0, late - self._late), count)
+            self.tally.expired += expired
+            self.tally.on_time += count - expired
             self._release(count)
+        self._late = max(self._late, min(late, number))
+        if self.deadlines is not None:
+            self.deadlines.received(number)
+            self.deadlines.let_go(self.first_kept)
+            if not self.deadlines:
+                self.deadlines = None
+
+    def perish(self, number: int, deadline: int) -> None:
+        """An event of this number, the last that has one so far, has a deadline."""
+        if self.first_kept <= number <= self.last:
+            if self.deadlines is None:
+                self.deadlines = Deadlines()
+            self.deadlines.let_go(self.first_kept)
+            self.deadlines.add(number, deadline)
+
+    def has_expired(self, before: int) -> bool:
+        return self.deadlines is not None and self.deadlines.count_expired(self.first_kept, before) > 0
+
+    def expire(self, before: int) -> list[EventBytes]:
+        """Gives up the oldest events as far as their deadlines are not behind `before`, and returns them."""
+        count = 0 if self.deadlines is None else self.deadlines.count_expired(self.first_kept, before)
+        if self.deadlines is None or not count:
+            return []
+        first = self.first_kept
+        events = self.read(first - 1, count)
+        self._release(count)
+        self.deadlines.expire(first, count)
+        self.tally.expired += count
+        self.dropped_through = self.first_kept - 1
+        return events
+
+    def expired_runs(self, after: int, through: int) -> tuple[int, ...]:
+        """Which events of a range of numbers are not kept since they expired: first and last number of each run."""
+        return () if self.deadlines is None else self.deadlines.runs(after, through)
 
     def _release(self, count: int) -> None:
         head, following = self._head, self._head + count
@@ -174,6 +223,9 @@ class Subscription:
             self.dropped_through,
             self.read(0, len(self)),
             self.positions(0, len(self)),
+            self._late,
+            self.tally,
+            *(([], []) if self.deadlines is None else self.deadlines.get_state()),
         )
 
     @classmethod
@@ -183,9 +235,15 @@ class Subscription:
         subscription._events = [event.copy() for event in state.kept]
         subscription._positions = list(state.positions) or [0] * len(state.kept)
         subscription.bytes = sum(map(len, state.kept))
+        subscription._late = state.late
+        subscription.tally.add(state.tally)
+        if state.deadlines or state.expired:
+            subscription.deadlines = Deadlines.from_state(state.deadlines, state.expired)
         return subscription
 
     def check_invariants(self, events_max: int) -> None:
         require(len(self) <= events_max, "a backlog is bounded", length=len(self), limit=events_max)
         require(self.bytes == sum(map(len, self.read(0, len(self)))), "a backlog's bytes are counted", bytes=self.bytes)
         require(0 <= self.dropped_through < self.first_kept, "what is kept was not dropped", number=self.number)
+        if self.deadlines is not None:
+            self.deadlines.check_invariants(self.first_kept, self.last)
