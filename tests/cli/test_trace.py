@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import lzma
 import sys
 from collections.abc import Callable
@@ -215,3 +216,30 @@ def test_a_line_without_end_is_not_read_into_memory(
     path.write_bytes(LINES + b"x" * 501)
     expected = (2, "", f"holdfast: {path}, line 400: the line is longer than 500 bytes\n")
     assert call("summary", "--trace", str(path)) == expected
+
+
+def test_reliability_prints_shares_and_as_json_numbers(call: Call, tmp_path: Path) -> None:
+    run = Run().subscribe("s/1/1", "t/1/1").publish("p/1/1", "p/1/2").deliver("s/1/1", "p/1/1")
+    code, out, _ = call("reliability", "--trace", saved(run, tmp_path))
+    assert code == 0
+    assert out.splitlines() == [
+        "s/1/1  every event  0.50000  1 of 2 on time",
+        "t/1/1  every event  0.00000  0 of 2 on time",
+        "all 2               0.25000  1 of 4 on time",
+    ]
+    code, out, _ = call("reliability", "--trace", saved(run, tmp_path), "--json")
+    document = json.loads(out)
+    assert (code, document["run"], document["total"]) == (0, "hand/1", {"wanted": 4, "on_time": 1, "ratio": 0.25})
+    assert document["subscriptions"][0] == {
+        "subscription": "s/1/1",
+        "subscriber": "s",
+        "wanted": 2,
+        "on_time": 1,
+        "ratio": 0.5,
+    }
+
+
+def test_reliability_of_a_sampled_trace_is_refused(call: Call, tmp_path: Path) -> None:
+    code, _, err = call("reliability", "--trace", saved(Run(replace(HEADER, sampled=True)), tmp_path))
+    assert code == 2
+    assert "sampled" in err

@@ -14,6 +14,7 @@ from holdfast.kernel.parts import Assembly
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model.event import Event, EventBytes
+from holdfast.model.received import ReceivedEvent
 from holdfast.protocols.cursors.host import LogHost
 from holdfast.protocols.sessions.admission import Admission
 from holdfast.protocols.sessions.advertiser import Advertiser
@@ -192,6 +193,26 @@ class ForgetsThePaused(SessionHost):
         self._admission = _Stubborn(self._core, self._sequencer, self._settings)
 
 
+class _GivesUpTheNext(Subscription):
+    __slots__ = ()
+
+    def expire(self, before: int) -> list[EventBytes]:
+        events = super().expire(before)
+        if events and len(self) and self.deadlines is not None:
+            events += self.read(0, 1)
+            self.deadlines.expire(self.first_kept, 1)
+            self._release(1)
+        return events
+
+
+class ExpiresOneMore(BrokerCore):
+    """Gives up the event behind those that have expired, too, and says that it has."""
+
+    def _add(self, subscription: Subscription) -> None:
+        super()._add(subscription)
+        subscription.__class__ = _GivesUpTheNext
+
+
 class JournalsNothing(DirectSequencer):
     def finish(self, out: Outbox) -> None:
         self._turn.clear()
@@ -250,6 +271,15 @@ def _clients(part: type[Subscriber]) -> Factories:
     return Factories(broker=make_broker, client=make)
 
 
+class KnowsNoDeadline(Subscriber):
+    """Hands over whatever comes, however late."""
+
+    def _take(
+        self, subscription: IncomingSubscription, numbers: list[int], events: list[ReceivedEvent], wall: int
+    ) -> tuple[list[ReceivedEvent], list[ReceivedEvent]]:
+        return super()._take(subscription, numbers, events, 0)
+
+
 class _Forgetful(Subscriber):
     def _make(self, request: int, command: Any, out: Outbox) -> None:
         super()._make(request, command, out)
@@ -262,6 +292,7 @@ DURABLE = Shape(brokers=(Broker(id="b1", durable=True, sync_us=(5_000, 300_000))
 FORGETFUL = Shape(
     brokers=(Broker(id="b1", durable=False),), fixed_brokers=True, faults_max=16, publishes_max=80, safety_ms=4_000
 )
+MORTAL = Shape(lifetimes=True, name="mortal")
 TIGHT = Shape(brokers=(Broker(id="b1", durable=True, backlog_events=2),), fixed_brokers=True)
 
 MUTANTS = [
@@ -282,5 +313,7 @@ MUTANTS = [
     Mutant("keeps more than its limit", "bounded-queues", _brokers(KnowsNoLimit), TIGHT),
     Mutant("does not repeat what was lost", "no-loss", _brokers(host=NeverRepeats)),
     Mutant("does not answer a repetition", "liveness", _brokers(host=ForgetsToAnswer)),
+    Mutant("a client looks at no deadline", "in-time", _clients(KnowsNoDeadline), MORTAL),
+    Mutant("gives up more than what has expired", "no-loss", _brokers(ExpiresOneMore), MORTAL),
     Mutant("lets publishers wait for ever", "liveness", _brokers(host=ForgetsThePaused), TIGHT),
 ]  # fmt: skip

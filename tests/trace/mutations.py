@@ -138,6 +138,8 @@ MUTATIONS: dict[str, Mutation] = {
     "a publication is not recorded": drop(Published),
     "a crash is not recorded": lose_a_crash,
     "a queue passes its limit": grow_queue,
+    "a delivery says that it is late": change(Delivered, lambda row: replace(row, left=0)),
+    "an event lives shorter": change(Published, lambda row: replace(row, lifetime=1)),
 }
 
 

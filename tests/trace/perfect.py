@@ -26,6 +26,7 @@ from holdfast.trace.schema import (
 from tests.filters.strategies import Choices
 
 BROKER = "b2"
+LONG = 10**6  # a lifetime that no run outlives
 FILTERS = ("", "x > 1", "1 < x", "x = 2 OR topic = 'a'")
 
 
@@ -91,7 +92,7 @@ class PerfectRun:
             sequence=self.counters[publisher][1],
             topic=self.choose.of(["", "a"]),
             attributes={"x": self.choose.below(4)},
-            lifetime=1 if self.choose.below(8) == 7 else 0,
+            lifetime=LONG if self.choose.below(8) == 7 else 0,
         )
         self.add(row)
         self.add(Hop(t=0, message=len(self.rows), source=publisher, target="b1", what="Publish", events=[id]))
@@ -124,7 +125,8 @@ class PerfectRun:
     def hand_over(self, subscription: Subscription, event: str, attempt: int) -> None:
         row = subscription.row
         id, subscriber = row.subscription, row.subscriber
-        self.add(Delivered(t=0, event=event, subscription=id, subscriber=subscriber, attempt=attempt))
+        left = self.choose.below(3) or None  # by its own clock; some say nothing
+        self.add(Delivered(t=0, event=event, subscription=id, subscriber=subscriber, attempt=attempt, left=left))
 
     def redeliver(self) -> None:
         subscription = self.any_subscription()
@@ -178,6 +180,9 @@ class PerfectRun:
         length = self.choose.below(limit + 1) if limit else self.choose.below(9)
         self.add(QueueLength(t=0, node="b1", queue="b2", length=length, limit=limit))
 
+    def disturb(self) -> None:
+        self.add(Fault(t=0, component=self.choose.of("pqstu"), state="clock +5 ms"))
+
     def settle(self) -> None:
         for subscription in self.subscriptions.values():
             if not subscription.is_confirmed:
@@ -200,6 +205,7 @@ STEPS = (
     PerfectRun.forget,
     PerfectRun.crash,
     PerfectRun.measure,
+    PerfectRun.disturb,
 )
 
 

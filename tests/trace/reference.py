@@ -233,6 +233,19 @@ def is_crash(row: Row, component: str) -> bool:
     return isinstance(row, Fault) and row.component == component and row.state == "crashed"
 
 
+def is_in_time(rows: Rows) -> bool:
+    for at, row in enumerate(rows):
+        if not isinstance(row, Delivered):
+            continue
+        for event in [p for p in rows[:at] if isinstance(p, Published) and p.event == row.event][-1:]:
+            wrong = {r.component for r in rows[:at] if isinstance(r, Fault) and r.state.startswith("clock")}
+            by_own = row.left is None or row.left > 0
+            by_run = row.t < event.t + event.lifetime or not wrong.isdisjoint({event.publisher, row.subscriber})
+            if event.lifetime and not (by_own and by_run):
+                return False
+    return True
+
+
 PROMISES: dict[str, Callable[[Rows], bool]] = {
     "only-matching": is_only_matching,
     "at-most-once": is_at_most_once,
@@ -242,4 +255,5 @@ PROMISES: dict[str, Callable[[Rows], bool]] = {
     "complete": is_complete,
     "bounded-queues": is_bounded,
     "liveness": is_live,
+    "in-time": is_in_time,
 }

@@ -49,7 +49,7 @@ def test_the_page_shows_what_is_printed(
     path = tmp_path_factory.mktemp("docs") / "stocks.jsonl"
     path.write_bytes(trace_bytes(example_run()))
     shown = re.findall(r"```\n\$ holdfast (.*)\n((?:.*\n)*?)```", PAGE)
-    assert len(shown) == 2
+    assert len(shown) == 3
     for command, output in shown:
         assert main(command.replace("stocks.jsonl.gz", str(path)).split()) == 0
         assert capsys.readouterr().out == output

@@ -47,6 +47,8 @@ FOUND_BY: dict[str, tuple[set[str], set[str]]] = {
     "a publication is not recorded": (set(), {"only-matching"}),
     "a crash is not recorded": (set(), {"liveness", "no-loss", "exactly-once"}),
     "a queue passes its limit": ({"bounded-queues"}, {"bounded-queues"}),
+    "a delivery says that it is late": (set(), {"in-time"}),
+    "an event lives shorter": (set(), {"in-time"}),
 }
 
 

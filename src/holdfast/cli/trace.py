@@ -1,13 +1,19 @@
-"""`holdfast trace`: the story of an event, the checks of a run, a summary. Each is one call below `holdfast.trace`."""
+"""`holdfast trace`: the story of an event, the checks of a run, a summary, how reliable it was. Each is one call below
+`holdfast.trace`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
+
+import msgspec
 
 from holdfast.cli.main import CHECK_FAILED, OK
 from holdfast.cli.trace_file import open_trace
+from holdfast.errors import SampledTrace
 from holdfast.trace.checkers import CHECKERS, PROMISED_BY_ALL, VIOLATIONS_KEPT, Checker, check_trace, make_checker
+from holdfast.trace.reliability import Reliability, measure_reliability, told, total
 from holdfast.trace.schema import Header
 from holdfast.trace.story import story
 from holdfast.trace.summary import summary
@@ -16,7 +22,7 @@ SHOWN_DEFAULT = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The three questions to a trace."""
+    """The questions to a trace."""
     questions = parser.add_subparsers(metavar="QUESTION", required=True)
 
     telling = questions.add_parser(
@@ -55,6 +61,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_file(counting)
     counting.set_defaults(run=_summary)
 
+    measuring = questions.add_parser(
+        "reliability",
+        help="the share of events that came on time",
+        description="For each subscription, and for all: of the events that it wanted, those that came on time.",
+    )
+    _add_file(measuring)
+    measuring.add_argument("--json", action="store_true", help="as one JSON object")
+    measuring.set_defaults(run=_reliability)
+
 
 def _add_file(parser: argparse.ArgumentParser) -> None:
     text = "the trace; may be compressed by gzip or xz, and '-' is standard input"
@@ -82,6 +97,24 @@ def _summary(arguments: argparse.Namespace) -> int:
     with open_trace(arguments.trace) as (header, rows):
         _write(summary(header, rows))
     return OK
+
+
+def _reliability(arguments: argparse.Namespace) -> int:
+    with open_trace(arguments.trace) as (header, rows):
+        if header.sampled:
+            raise SampledTrace(f"the trace of {header.run} leaves rows out (it is sampled): shares of it say nothing")
+        measured = measure_reliability(rows)
+    if arguments.json:
+        document = {"run": header.run, "total": _shown(total(measured)), "subscriptions": [_shown(m) for m in measured]}
+        sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
+    else:
+        _write(told(measured))
+    return OK
+
+
+def _shown(one: Reliability) -> dict[str, Any]:
+    fields = {name: value for name, value in msgspec.structs.asdict(one).items() if value != ""}
+    return {**fields, "ratio": one.ratio}
 
 
 def _check(arguments: argparse.Namespace) -> int:

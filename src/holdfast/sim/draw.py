@@ -19,6 +19,7 @@ from holdfast.protocols.paxos.settings import CLASSIC, Protocol
 from holdfast.protocols.sessions.messages import Overflow
 from holdfast.sim.hosted import with_application
 from holdfast.sim.latency import Constant, Exponential, Latency, Uniform
+from holdfast.sim.mortal import with_lifetimes
 from holdfast.sim.network import Adversary
 from holdfast.sim.scenario import (
     Action,
@@ -69,6 +70,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     name: str = "one-broker"
     system: Literal["tree", "paxos"] = "tree"
     application: Application | None = None  # that the brokers host
+    lifetimes: bool = False  # whether events have some
     group: Group | None = None  # its protocol and its pipeline stand; else they are drawn, as the rest of it always is
 
 
@@ -98,6 +100,8 @@ def group_shape(
 def draw_scenario(seed: int, shape: Shape | None = None) -> Scenario:
     """The scenario of a seed. The same seed and shape give the same scenario."""
     shape = shape or Shape()
+    if shape.lifetimes:
+        return with_lifetimes(draw_scenario(seed, replace(shape, lifetimes=False)))
     if shape.application is not None:
         # The same run as without one, and what concerns the application besides.
         return with_application(draw_scenario(seed, replace(shape, application=None)), shape.application)

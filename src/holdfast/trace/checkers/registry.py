@@ -15,6 +15,7 @@ from holdfast.trace.checkers.bounded_queues import BoundedQueues
 from holdfast.trace.checkers.checker import Checker
 from holdfast.trace.checkers.complete import Complete
 from holdfast.trace.checkers.exactly_once import ExactlyOnce
+from holdfast.trace.checkers.in_time import InTime
 from holdfast.trace.checkers.liveness import Liveness
 from holdfast.trace.checkers.network import Network
 from holdfast.trace.checkers.no_forgetting import NoForgetting
@@ -55,6 +56,7 @@ CHECKERS: dict[str, Entry] = {
     "bounded-queues": Entry(lambda _: BoundedQueues(), "no queue passes the limit that is claimed for it"),
     "network": Entry(lambda _: Network(), "events reach whom the network's level of reliability promises them to"),
     "liveness": Entry(lambda _: Liveness(), "every publication and every subscription gets its answer"),
+    "in-time": Entry(lambda _: InTime(), "no event is handed over after its deadline"),
 }
 
 # What every scheme promises, whatever its header says.
