@@ -23,6 +23,7 @@ from holdfast.protocols.operating.messages import (
     LeadershipMoved,
     LinkReport,
     MoveLeadership,
+    SubscriptionReport,
 )
 from holdfast.protocols.paxos import messages as paxos
 from holdfast.protocols.paxos.membership import GroupMember, Membership
@@ -77,8 +78,18 @@ MESSAGE_EXAMPLES: list[Message] = [
     messages.Pong(),
     messages.AskApplication(4, b"\x01", 3),
     messages.ApplicationAnswered(4, b"\x02", Refusal.APPLICATION_FAILED, "no", "request_bytes", 7),
-    Inspect(3, 50, True),
-    Inspected(3, "b1", 4, 5, {"sessions": 6}, {"scheme": "tree"}, 7, (LinkReport("client:a", "client", 8, 9, 10),)),
+    Inspect(3, 50, True, 7),
+    Inspected(
+        3,
+        "b1",
+        4,
+        5,
+        {"sessions": 6},
+        {"scheme": "tree"},
+        7,
+        (LinkReport("client:a", "client", 8, 9, 10),),
+        (SubscriptionReport("a", 1, "price > 1", 2, 3, 4, 5),),
+    ),
     MoveLeadership(3, "r2"),
     LeadershipMoved(3, "r2", "no"),
     ChangeGroup(7, GroupAction.REPLACE, "b4", "c4:1", "p4:1", "b2", "fast"),

@@ -158,8 +158,40 @@ def test_status_shows_brokers_links_rates_and_backlog(broker: BrokerProcess) -> 
     assert "client:watcher" in shown.stdout
     (one,) = json.loads(told.stdout)["brokers"]
     assert (one["state"], one["measures"]["subscriptions"], one["scheme"]) == ("up", 1, "tree")
-    assert set(one["rates"]) == {"events_accepted", "events_sent", "events_repeated"}
+    fates = {f"events_{fate}" for fate in ("on_time", "expired", "dropped")}
+    assert set(one["rates"]) == {"events_accepted", "events_sent", "events_repeated", *fates}
     assert "client:watcher" in {link["peer"] for link in one["links"]}
+
+
+def test_status_shows_how_much_came_on_time_and_for_whom_it_did_not(tmp_path: Path) -> None:
+    """D1-B10, live: here half of what is published has expired when it comes."""
+    with (
+        BrokerProcess(tmp_path) as process,
+        holdfast.blocking.connect(process.url, name="clock") as bus,
+        bus.subscribe("n > 0") as lucky,
+        bus.subscribe("n > 1") as unlucky,
+    ):
+        bus.publish({"n": 1})
+        bus.publish({"n": 2}, lifetime=1e-9)  # over before anyone can have it
+        bus.publish({"n": 3})
+        assert [lucky.next().attributes["n"] for _ in range(2)] == [1, 3]
+        assert unlucky.next().attributes["n"] == 3
+        for _ in range(100):  # what they received is confirmed within moments
+            told = holdfast_command("status", process.url, "--json", "--subscriptions", "5")
+            (one,) = json.loads(told.stdout)["brokers"]
+            if one["measures"]["events_on_time_total"] == 3:
+                break
+        shown = holdfast_command("status", process.url, "--subscriptions", "5")
+    assert {name: one["measures"][f"events_{name}_total"] for name in ("on_time", "expired", "dropped")} == {
+        "on_time": 3,
+        "expired": 2,
+        "dropped": 0,
+    }
+    assert one["measures"]["reliability_per_mille"] == 600
+    fates = [(s["client"], s["filter"], s["on_time"], s["expired"]) for s in one["subscriptions"]]
+    assert fates == [("clock", "n > 1", 1, 1), ("clock", "n > 0", 2, 1)], "the least reliable first"
+    assert "60.00%" in shown.stdout.splitlines()[1]
+    assert "50.00%" in shown.stdout
 
 
 def test_status_of_a_broker_that_is_not_there_fails(tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ def make_broker(
         [sequencer, log, *network, host, ApplicationDesk(core, sequencer, host), desk, SnapshotTaker(sequencer)]
     )
     desk.measure_node, desk.application_facts = node.measure, core.hosting.facts
+    desk.subscriptions = host.report
     return node
 
 
@@ -146,7 +147,7 @@ def make_replica(
     node = Assembly([*replica.parts, log, refill, host, direct, ApplicationDesk(core, replica, host), desk])
     desk.measure_node, desk.more_facts, desk.transfer = node.measure, replica.facts, replica.elections.transfer
     desk.change = lambda asked, out: _change(replica, asked, out)
-    desk.application_facts = core.hosting.facts
+    desk.application_facts, desk.subscriptions = core.hosting.facts, host.report
     return node
 
 

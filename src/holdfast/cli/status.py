@@ -26,13 +26,28 @@ examples:
   holdfast status                        the broker at the default address
   holdfast status site.toml --watch      all brokers of a site, again and again
   holdfast status --json                 one JSON object
+  holdfast status --subscriptions 10     with the ten subscriptions that get the least of their events on time
 
 exit code 1 if a broker does not answer; of a group, if a member does not
 """
 RATES_OVER_S = 0.5
 LINKS_SHOWN = 10
 EVERY_S_MIN = 0.1
-HEADINGS = ["broker", "address", "state", "up", "clients", "subscriptions", "in/s", "out/s", "events", "backlog"]
+HEADINGS = [
+    "broker",
+    "address",
+    "state",
+    "up",
+    "clients",
+    "subscriptions",
+    "in/s",
+    "out/s",
+    "events",
+    "backlog",
+    "on time",
+]
+
+FATES = ("on_time", "expired", "dropped")  # what became of events that were wanted
 
 Answer = Inspected | Unreachable
 
@@ -45,6 +60,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--watch", action="store_true", help="again and again, until interrupted")
     parser.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="with --watch (default 2)")
     parser.add_argument("--links", type=int, default=LINKS_SHOWN, metavar="N", help="links to show for each broker")
+    parser.add_argument(
+        "--subscriptions",
+        type=int,
+        default=0,
+        metavar="N",
+        help="subscriptions to show for each broker, the least reliable first (default none)",
+    )
     parser.add_argument(
         "--application", action="store_true", help="with a digest of the state of the hosted application"
     )
@@ -67,7 +89,8 @@ class _Look(NamedTuple):
 
 
 async def _look(desks: Sequence[BrokerDesk], arguments: argparse.Namespace) -> _Look:
-    answers = await asyncio.gather(*(desk.inspect(arguments.links, arguments.application) for desk in desks))
+    wanted = (arguments.links, arguments.application, arguments.subscriptions)
+    answers = await asyncio.gather(*(desk.inspect(*wanted) for desk in desks))
     return _Look(time.monotonic(), list(answers))
 
 
@@ -107,6 +130,7 @@ def _row(name: str, address: str, before: Answer, now: Answer, seconds: float) -
         "measures": now.measures,
         "links_total": now.links_total,
         "links": [msgspec.structs.asdict(link) for link in now.links],
+        "subscriptions": [msgspec.structs.asdict(one) for one in now.subscriptions],
     }
     if isinstance(before, Inspected) and before.incarnation == now.incarnation:
         row["rates"] = {
@@ -146,6 +170,7 @@ def _page(rows: Sequence[dict[str, Any]]) -> str:
             cells += [f"{measures[name]:,}" for name in ("clients_connected", "subscriptions")]
             cells += [f"{rates[name]:,.0f}" if name in rates else "-" for name in ("events_accepted", "events_sent")]
             cells += [f"{measures[name]:,}" for name in ("events_accepted_total", "backlog_events")]
+            cells.append(_on_time(*(measures.get(f"events_{name}_total", 0) for name in FATES)))
         lines.append(cells + ["-"] * (len(HEADINGS) - len(cells)))
     parts = [table(lines)]
     replicas = [row for row in rows if "role" in row]
@@ -162,6 +187,8 @@ def _page(rows: Sequence[dict[str, Any]]) -> str:
             parts.append(f"{row['broker']}: hosts {row['application']}; {text}")
         if row["links"]:
             parts.append(_links(row))
+        if row["subscriptions"]:
+            parts.append(_subscriptions(row))
     return "\n".join(parts) + "\n"
 
 
@@ -227,6 +254,21 @@ def _log(row: dict[str, Any]) -> str:
         alarm = "ALARM: the log is near its hard limit; soon events go that named subscriptions need"
         text += "\n" + paint(f"{row['broker']}: {alarm}", "red")
     return text
+
+
+def _on_time(on_time: int, expired: int, dropped: int) -> str:
+    """Real-time reliability (D1-B10), of what is known."""
+    wanted = on_time + expired + dropped
+    return f"{on_time / wanted:.2%}" if wanted else "-"
+
+
+def _subscriptions(row: dict[str, Any]) -> str:
+    lines = [["subscriber", "number", "waiting", "received", "expired", "dropped", "on time", "filter"]]
+    for one in row["subscriptions"]:
+        fates = [one[name] for name in FATES]
+        numbers = [f"{count:,}" for count in (one["number"], one["waiting"], *fates)]
+        lines.append([one["client"], *numbers, _on_time(*fates), one["filter"]])
+    return f"\n{row['broker']}: subscriptions that get the least on time\n{table(lines, '  ')}"
 
 
 def _links(row: dict[str, Any]) -> str:

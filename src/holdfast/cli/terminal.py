@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 CLEAR = "\x1b[H\x1b[2J"
+_SIGNS = str.maketrans("", "", ",.%")  # that numbers may have
 
 
 def is_terminal() -> bool:
@@ -25,7 +26,7 @@ def table(rows: Sequence[Sequence[str]], indent: str = "") -> str:
         return ""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     numeric = [
-        all(row[place].replace(",", "").replace(".", "").isdigit() or row[place] in ("", "-") for row in rows[1:])
+        all(row[place].translate(_SIGNS).isdigit() or row[place] in ("", "-") for row in rows[1:])
         for place in range(len(rows[0]))
     ]
     lines = []

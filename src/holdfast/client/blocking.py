@@ -284,7 +284,7 @@ class BlockingNamedSubscription:
 
     @property
     def expired(self) -> int:
-        """How many events did not come before their deadlines, and are not handed out."""
+        """How many events were not handed out, since their deadlines had passed."""
         return self._subscription.expired
 
     def __enter__(self) -> BlockingNamedSubscription:
@@ -350,7 +350,7 @@ class BlockingSubscription:
 
     @property
     def expired(self) -> int:
-        """How many events did not come before their deadlines, and are not handed out."""
+        """How many events were not handed out, since their deadlines had passed."""
         return self._subscription.expired
 
     def __enter__(self) -> BlockingSubscription:

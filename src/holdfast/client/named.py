@@ -22,8 +22,7 @@ class NamedSubscription:
 
     The broker keeps what is not acknowledged. With `auto_ack` an event is acknowledged when the next one is asked for;
     without, only by `ack`. What was not acknowledged comes again to whoever subscribes under the name next, in order
-    and with `attempt` above 1. `expired` counts the events that did not come before their deadlines, and are not handed
-    out.
+    and with `attempt` above 1. `expired` counts the events that were not handed out, since their deadlines had passed.
     """
 
     def __init__(self, bus: Bus, text: str, name: str, from_: Start | None, window: int, auto_ack: bool) -> None:

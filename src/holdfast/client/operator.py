@@ -32,10 +32,12 @@ class BrokerDesk:
     ) -> None:
         await self.close()
 
-    async def inspect(self, links: int = 100, application: bool = False) -> Inspected | Unreachable:
+    async def inspect(
+        self, links: int = 100, application: bool = False, subscriptions: int = 0
+    ) -> Inspected | Unreachable:
         """What the broker says of itself, or why it does not. `application`: with a digest of the hosted one's state,
-        which may take a while."""
-        return await self._ask(AskBroker(links, application))  # type: ignore[no-any-return]
+        which may take a while. `subscriptions`: with so many of those, the least reliable first."""
+        return await self._ask(AskBroker(links, application, subscriptions))  # type: ignore[no-any-return]
 
     async def move_leadership(self, to: str = "") -> LeadershipMoved | Unreachable:
         """Asks the leader of a group to let another replica lead."""

@@ -18,8 +18,8 @@ class Subscription:
     """Made by `bus.subscribe`; use it with `async with`, and iterate over it with `async for`.
 
     `missed` counts the events that were dropped for want of room, and `gaps` how often the broker forgot the
-    subscription, so that nobody knows how many were missed. `expired` counts those that did not come before their
-    deadlines, and are not handed out.
+    subscription, so that nobody knows how many were missed. `expired` counts those that came after their
+    deadlines, or that the broker gave up then, and are not handed out.
     """
 
     def __init__(self, bus: Bus, text: str, overflow: str, window: int) -> None:

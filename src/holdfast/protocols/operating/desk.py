@@ -17,17 +17,20 @@ from holdfast.protocols.operating.messages import (
     LeadershipMoved,
     LinkReport,
     MoveLeadership,
+    SubscriptionReport,
 )
 
 OPERATORS: Final = frozenset({Role.OPERATOR})
 NO_GROUP: Final = "this broker is no member of a group"
 LINKS_MAX: Final = 1_000  # in one answer, whatever is asked for
+SUBSCRIPTIONS_MAX: Final = 1_000
 
 
 class OperatorDesk:
-    """`measure_node` gives the node's measures, `facts` and `more_facts` what there is to say in words, and
-    `application_facts` what is said of the hosted application if someone asks. `transfer` lets another replica lead,
-    and gives its name, or what is against it; `change` begins a change of the group, likewise."""
+    """`measure_node` gives the node's measures, `subscriptions` so many of them, the least reliable first, `facts` and
+    `more_facts` what there is to say in words, and `application_facts` what is said of the hosted one if someone asks.
+    `transfer` lets another replica lead, and gives its name, or what is against it; `change` begins a change of
+    the group, likewise."""
 
     name: ClassVar[str] = "desk"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
@@ -36,6 +39,7 @@ class OperatorDesk:
 
     def __init__(self, broker: str, facts: Mapping[str, str]) -> None:
         self.measure_node: Callable[[], dict[str, int]] = dict
+        self.subscriptions: Callable[[int], tuple[SubscriptionReport, ...]] = lambda count: ()
         self.more_facts: Callable[[], dict[str, str]] = dict
         self.application_facts: Callable[[], dict[str, str]] = dict
         self.transfer: Callable[[str, Outbox], tuple[str, str]] = lambda to, out: (to, NO_GROUP)
@@ -74,6 +78,7 @@ class OperatorDesk:
             self._facts | self.more_facts() | (self.application_facts() if inspect.application else {}),
             len(reports),
             shown,
+            self.subscriptions(max(0, min(inspect.subscriptions, SUBSCRIPTIONS_MAX))),
         )
         out.send(peer, answer, after=NOW)
 

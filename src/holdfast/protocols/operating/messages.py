@@ -11,11 +11,13 @@ from holdfast.kernel.messages import NOMINAL_WEIGHT, Message
 
 class Inspect(Message, frozen=True):
     """How are you? `links` is how many links at most are to be told of, those with the most waiting first.
-    `application`: what state is the hosted application in? That takes as long as a snapshot of it."""
+    `application`: what state is the hosted application in? That takes as long as a snapshot of it. `subscriptions` is
+    how many of those are to be told of, the least reliable first."""
 
     request: int
     links: int = 100
     application: bool = False
+    subscriptions: int = 0
 
 
 class LinkReport(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -26,6 +28,18 @@ class LinkReport(msgspec.Struct, frozen=True, array_like=True, gc=False):
     age: int
     waiting_messages: int
     waiting_bytes: int
+
+
+class SubscriptionReport(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One subscription: what waits for it, and what became of its events so far."""
+
+    client: str
+    number: int
+    filter: str
+    waiting: int
+    on_time: int
+    expired: int
+    dropped: int
 
 
 class Inspected(Message, frozen=True):
@@ -39,9 +53,10 @@ class Inspected(Message, frozen=True):
     facts: dict[str, str]
     links_total: int
     links: tuple[LinkReport, ...] = ()
+    subscriptions: tuple[SubscriptionReport, ...] = ()
 
     def weight(self) -> int:
-        return NOMINAL_WEIGHT * (1 + len(self.measures) + len(self.links))
+        return NOMINAL_WEIGHT * (1 + len(self.measures) + len(self.links) + len(self.subscriptions))
 
 
 class MoveLeadership(Message, frozen=True):

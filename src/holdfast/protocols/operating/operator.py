@@ -29,6 +29,7 @@ class AskBroker(msgspec.Struct, frozen=True, gc=False):
 
     links: int = 100
     application: bool = False
+    subscriptions: int = 0
 
 
 class AskToMove(msgspec.Struct, frozen=True, gc=False):
@@ -85,7 +86,7 @@ class Operator:
         message: Message
         match asked:
             case AskBroker():
-                message = Inspect(request, asked.links, asked.application)
+                message = Inspect(request, asked.links, asked.application, asked.subscriptions)
             case AskToMove():
                 message = MoveLeadership(request, asked.to)
             case AskToChange():

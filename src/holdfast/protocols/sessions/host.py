@@ -10,8 +10,11 @@ their publishers wait.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final
+
+import msgspec
 
 from holdfast.errors import ProtocolError
 from holdfast.kernel.inputs import Drained, LinkDown, LinkUp, Started, TimerKey
@@ -21,6 +24,7 @@ from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.event import Event, event_ids
+from holdfast.protocols.operating.messages import SubscriptionReport
 from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.admission import Admission
 from holdfast.protocols.sessions.core import EPOCH_MAX, BrokerCore
@@ -65,6 +69,7 @@ from holdfast.protocols.sessions.sequencer import Sequencer
 from holdfast.protocols.sessions.session import Session
 
 CLIENTS: Final = frozenset({Role.CLIENT})
+REPORTED_FILTER_MAX: Final = 200  # characters of a filter that operators are told
 
 
 class _Attachment:
@@ -511,6 +516,22 @@ class SessionHost:
             "events_dropped_total": tally.dropped,
             "reliability_per_mille": tally.reliability,
         }
+
+    def report(self, count: int) -> tuple[SubscriptionReport, ...]:
+        """For operators: so many subscriptions, the least reliable first."""
+        if not count:
+            return ()
+        every = [s for session in self._core.sessions.values() for s in session.subscriptions.values()]
+        return tuple(
+            SubscriptionReport(
+                subscription.client.removeprefix(f"{Role.CLIENT.value}:"),
+                subscription.number,
+                str(subscription.filter)[:REPORTED_FILTER_MAX],
+                len(subscription),
+                *msgspec.structs.astuple(subscription.tally),
+            )
+            for subscription in heapq.nsmallest(count, every, key=lambda subscription: subscription.tally.reliability)
+        )
 
     def check_invariants(self) -> None:
         self._deliveries.check_invariants()
