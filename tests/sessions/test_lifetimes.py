@@ -115,7 +115,7 @@ def test_what_expired_leaves_a_subscription_in_order_and_is_remembered_until_it_
                 model.add(argument)
                 assert ring.add(event(model.last), model.last, EVENTS_MAX, 100_000)
                 if argument:
-                    ring.perish(model.last, argument)
+                    ring.perish([(model.last, argument)])
             case "receive":
                 model.receive(argument)
                 ring.receive(argument)
@@ -137,7 +137,7 @@ def test_what_expired_leaves_a_subscription_in_order_and_is_remembered_until_it_
 def test_what_is_remembered_of_expired_events_is_bounded() -> None:
     deadlines = Deadlines()
     for n in range(1, 4 * RUNS_MAX, 2):  # never two in a row
-        deadlines.add(n, 5)
+        deadlines.add([(n, 5)])
         deadlines.expire(n, 1)
         deadlines.check_invariants(n + 1, n + 1)
     assert len(deadlines.runs(0, 10**6)) == 2 * RUNS_MAX

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import UnknownEvent
 from holdfast.trace import story as story_module
-from holdfast.trace.schema import Acknowledged, Delivered, Header, Published, Refused
+from holdfast.trace.schema import Acknowledged, Delivered, Expired, Header, Published, Refused
 from holdfast.trace.story import story
 from holdfast.trace.summary import percentile, summary
 from tests.trace.example import example_run
@@ -252,3 +252,18 @@ def test_a_summary_of_nothing_is_short() -> None:
 )
 def test_percentiles_are_nearest_ranks(count: int, p50: int, p99: int) -> None:
     assert (percentile(range(1, count + 1), 0.50), percentile(range(1, count + 1), 0.99)) == (p50, p99)
+
+
+def test_who_did_not_get_it_in_time_is_told_where_it_expired() -> None:
+    run = Run().subscribe("s/1/1", "t/1/1").publish("p/1/1", lifetime=2 * MS)
+    run.add(Expired(t=run.t, event="p/1/1", subscription="s/1/1", subscriber="s", node="b1"))
+    run.add(Expired(t=run.t, event="p/1/1", subscription="s/1/1", subscriber="s", node="s"))
+    lines = told(run)
+    assert [line.split("ms", 1)[1].strip() for line in lines[7:9]] == [
+        "expired       at b1, for s/1/1",
+        "expired       at s, for s/1/1",
+    ]
+    assert lines[-2:] == [
+        "  s/1/1  every event  did not get it: at b1, it had expired at 2.000 ms",
+        "  t/1/1  every event  did not get it: the event may have expired",
+    ]

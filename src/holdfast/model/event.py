@@ -38,7 +38,10 @@ DEADLINE_MAX = 2**63 - 1
 
 
 def _deadline(published_at: int, lifetime: int) -> int:
-    return max(1, min(published_at + lifetime, DEADLINE_MAX)) if lifetime else 0
+    if not lifetime:
+        return 0
+    deadline = published_at + lifetime
+    return deadline if 0 < deadline < DEADLINE_MAX else max(1, min(deadline, DEADLINE_MAX))
 
 
 class Event(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
@@ -97,6 +100,11 @@ _lifetime = operator.attrgetter("lifetime")
 def any_expires(events: Iterable[Event]) -> bool:
     """Whether some have a lifetime. Most have none; then this is all that lifetimes cost."""
     return any(map(_lifetime, events))
+
+
+def any_expired(events: Sequence[Event], wall: int) -> bool:
+    """Whether for some it is too late at that time."""
+    return any_expires(events) and any(0 < event.deadline <= wall for event in events)
 
 
 def encode_event(event: Event) -> EventBytes:

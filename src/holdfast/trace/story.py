@@ -15,6 +15,7 @@ from holdfast.trace.schema import (
     Acknowledged,
     Confirmed,
     Delivered,
+    Expired,
     Fault,
     Header,
     Hop,
@@ -50,6 +51,7 @@ class _Interest:
         self.was_confirmed_before = False
         self.is_over = False  # before the event
         self.got: list[Delivered] = []
+        self.expired = False  # the event, on its way to it
         self.reasons: list[str] = []
 
     @property
@@ -87,6 +89,9 @@ class _Notes:
             case Delivered():
                 if row.event == self.event:
                     self._on_delivered(row)
+            case Expired():
+                if row.event == self.event:
+                    self._on_expired(row)
             case Fault():
                 self._on_fault(row)
             case Subscribed():
@@ -113,6 +118,13 @@ class _Notes:
             self.strays.append(row)
         else:
             interest.got.append(row)
+
+    def _on_expired(self, row: Expired) -> None:
+        self.way.append((self._number, row))
+        interest = self.interests.get(row.subscription)
+        if interest is not None and not interest.expired:  # a broker may say so, and the client when it comes
+            interest.expired = True
+            interest.reasons.append(self._said(row.t, f"at {row.node}, it had expired"))
 
     def _on_fault(self, row: Fault) -> None:
         self.faults.append((self._number, row))
@@ -205,6 +217,8 @@ def _places(row: Row) -> tuple[str, ...]:
             return (row.source, row.target)
         case Delivered():
             return (row.subscriber, row.via) if row.via else (row.subscriber,)
+        case Expired():
+            return (row.node,)
     return ()
 
 
@@ -230,6 +244,8 @@ def _step(row: Row) -> tuple[str, str]:
             attempt = f", attempt {row.attempt}" if row.attempt > 1 else ""
             tag = f", {_plain(row.tag)}" if row.tag else ""
             return "delivered", f"to {_plain(row.subscription)}{via}{hops}{attempt}{tag}"
+        case Expired():
+            return "expired", f"at {_plain(row.node)}, for {_plain(row.subscription)}"
         case Fault():
             return f"! {_plain(row.component)}", _plain(row.state)
     return row.kind, ""
@@ -282,7 +298,7 @@ def _ending(notes: _Notes, interest: _Interest, answered: bool, begin: int) -> s
     if not interest.was_confirmed_before:
         later = [t for t in interest.confirmed if t >= begin]
         reasons.append(f"it was confirmed only at {_ms(later[0] - begin)}" if later else "it was never confirmed")
-    if notes.published is not None and notes.published.lifetime:
+    if notes.published is not None and notes.published.lifetime and not interest.expired:
         reasons.append("the event may have expired")
     if not answered:
         reasons.append("the event was not acknowledged")

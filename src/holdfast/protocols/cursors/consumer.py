@@ -13,7 +13,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
-from holdfast.model.event import any_expires
+from holdfast.model.event import any_expired
 from holdfast.model.received import ReceivedEvent, received_events
 from holdfast.protocols.cursors import requests
 from holdfast.protocols.cursors.messages import (
@@ -305,7 +305,7 @@ class Consumer:
             raise ProtocolError(f"in CursorEvents, {error}") from error
         cursor.gap = False
         positions = message.positions[known:]
-        late = [event for event in events if 0 < event.deadline <= out.wall] if any_expires(events) else []
+        late = [event for event in events if 0 < event.deadline <= out.wall] if any_expired(events, out.wall) else []
         if late or message.expired:
             left_out = sum(cursor.received < position <= message.through for position in message.expired)
             self._expire(cursor, late, len(late) + left_out, out)

@@ -27,11 +27,16 @@ def without_expired(
 
 def note_deadlines(deadlines: dict[int, int], matched: Matched, numbers: dict[Subscription, int]) -> None:
     """The deadlines of events that were just added; `numbers` are the last ones before that."""
+    mortal: dict[Subscription, list[tuple[int, int]]] = {subscription: [] for subscription in numbers}
     for row, wanted in enumerate(matched):
+        deadline = deadlines.get(row, 0)
         for subscription in wanted:
-            numbers[subscription] += 1
-            if row in deadlines:
-                subscription.perish(numbers[subscription], deadlines[row])
+            numbers[subscription] = number = numbers[subscription] + 1
+            if deadline:
+                mortal[subscription].append((number, deadline))
+    for subscription, found in mortal.items():
+        if found:
+            subscription.perish(found)
 
 
 def expire(subscriptions: Iterable[Subscription], before: int, outputs: list[Output]) -> list[Subscription]:

@@ -61,8 +61,9 @@ class Deadlines:
     def __bool__(self) -> bool:
         return bool(self._waiting or self._expired)
 
-    def add(self, number: int, deadline: int) -> None:
-        self._waiting.append((number, deadline))
+    def add(self, mortal: list[tuple[int, int]]) -> None:
+        """(number, deadline), by number, behind those that are known."""
+        self._waiting.extend(mortal)
 
     def count_expired(self, first_kept: int, before: int) -> int:
         """How many of the oldest events that are kept have deadlines up to `before`."""

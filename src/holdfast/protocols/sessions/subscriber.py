@@ -11,7 +11,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
-from holdfast.model.event import any_expires
+from holdfast.model.event import any_expired
 from holdfast.model.received import ReceivedEvent, received_events
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import Conversation, Phase
@@ -180,8 +180,8 @@ class Subscriber:
             events = received_events(message.events, message.positions, self._conversation.log_id)
         except EventError as error:
             raise ProtocolError(f"in Deliver, {error}") from error
-        # Few have a lifetime; where none has, none is looked at singly.
-        wall = out.wall if any_expires(events) else 0
+        # Few come too late; where none does, none is looked at singly.
+        wall = out.wall if any_expired(events, out.wall) else 0
         batches: dict[IncomingSubscription, list[ReceivedEvent]] = {}
         late: dict[IncomingSubscription, list[ReceivedEvent]] = {}
         strangers: dict[int, None] = {}
@@ -221,7 +221,7 @@ class Subscriber:
         self, subscription: IncomingSubscription, numbers: list[int], events: list[ReceivedEvent], wall: int
     ) -> tuple[list[ReceivedEvent], list[ReceivedEvent]]:
         """What the application gets of some events of one subscription, and what it does not, since that has expired.
-        `wall` is 0 if none has a lifetime."""
+        `wall` is 0 if none has."""
         following = subscription.received + 1
         room_for = subscription.consumed + subscription.window
         is_next = numbers[0] == following and numbers == list(range(following, following + len(numbers)))

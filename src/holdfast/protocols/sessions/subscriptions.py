@@ -162,13 +162,16 @@ class Subscription:
             if not self.deadlines:
                 self.deadlines = None
 
-    def perish(self, number: int, deadline: int) -> None:
-        """An event of this number, the last that has one so far, has a deadline."""
-        if self.first_kept <= number <= self.last:
+    def perish(self, mortal: list[tuple[int, int]]) -> None:
+        """Events that were just added have deadlines: (number, deadline), by number. Some may not be kept any more."""
+        first, last = self.first_kept, self.last
+        if mortal[0][0] < first or mortal[-1][0] > last:
+            mortal = [(number, deadline) for number, deadline in mortal if first <= number <= last]
+        if mortal:
             if self.deadlines is None:
                 self.deadlines = Deadlines()
-            self.deadlines.let_go(self.first_kept)
-            self.deadlines.add(number, deadline)
+            self.deadlines.let_go(first)
+            self.deadlines.add(mortal)
 
     def has_expired(self, before: int) -> bool:
         return self.deadlines is not None and self.deadlines.count_expired(self.first_kept, before) > 0
