@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.kernel.node import InvariantBroken
 from holdfast.kernel.outbox import Append, Disconnect
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model import Filter
@@ -236,6 +237,16 @@ def test_what_became_of_events_outlives_their_subscription() -> None:
     copy = BrokerCore()
     copy.set_state(core.get_state())
     assert copy.tally() == core.tally()
+
+
+def test_a_subscription_with_deadlines_that_is_not_listed_is_found() -> None:
+    core = opened(A, B)
+    core.apply(core.number + 1, WALL, subscribe(A, 1))
+    core.apply(core.number + 1, WALL, publish(B, 1, encode_batch([mortal(1)])))
+    core.check_invariants()
+    core.perishing.clear()
+    with pytest.raises(InvariantBroken, match="deadlines"):
+        core.check_invariants()
 
 
 # ------------------------------------------------------------------------------------------------- the broker's node
