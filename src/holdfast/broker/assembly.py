@@ -29,6 +29,7 @@ from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.application_asker import ApplicationAsker
 from holdfast.protocols.sessions.application_desk import ApplicationDesk
+from holdfast.protocols.sessions.census import least_reliable
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.commands import Command
 from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
@@ -98,7 +99,7 @@ def make_broker(
         [sequencer, log, *network, host, ApplicationDesk(core, sequencer, host), desk, SnapshotTaker(sequencer)]
     )
     desk.measure_node, desk.application_facts = node.measure, core.hosting.facts
-    desk.subscriptions = host.report
+    desk.subscriptions = lambda count: least_reliable(core, count)
     return node
 
 
@@ -147,7 +148,8 @@ def make_replica(
     node = Assembly([*replica.parts, log, refill, host, direct, ApplicationDesk(core, replica, host), desk])
     desk.measure_node, desk.more_facts, desk.transfer = node.measure, replica.facts, replica.elections.transfer
     desk.change = lambda asked, out: _change(replica, asked, out)
-    desk.application_facts, desk.subscriptions = core.hosting.facts, host.report
+    desk.application_facts = core.hosting.facts
+    desk.subscriptions = lambda count: least_reliable(core, count)
     return node
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import enum
-from collections import deque
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -16,6 +14,7 @@ from holdfast.kernel.outbox import Outbox
 from holdfast.model.event import any_expired
 from holdfast.model.received import ReceivedEvent, received_events
 from holdfast.protocols.cursors import requests
+from holdfast.protocols.cursors.following import CursorPhase, FollowedCursor
 from holdfast.protocols.cursors.messages import (
     Acknowledge,
     Acknowledged,
@@ -26,89 +25,10 @@ from holdfast.protocols.cursors.messages import (
     CursorOpened,
     CursorProgress,
     CursorRefused,
-    OpenCursor,
 )
 from holdfast.protocols.sessions.conversation import Conversation, Phase
 from holdfast.protocols.sessions.messages import Refusal
 from holdfast.protocols.sessions.requests import UNSOLICITED, EventsExpired
-
-
-class CursorPhase(enum.Enum):
-    OPENING = "opening"
-    LIVE = "live"
-    CLOSING = "closing"  # nothing is handed over any more; the broker may not know yet
-
-
-class _Cursor:
-    __slots__ = (
-        "_positions", "acknowledged", "asked", "command", "consumed", "enders", "expired", "gap", "generation",
-        "log_id", "maker", "number", "phase", "received", "reported", "unreported", "waiters", "wanted",
-    )  # fmt: skip
-
-    def __init__(self, number: int, maker: int, command: requests.MakeCursor) -> None:
-        self.number = number
-        self.command = command
-        self.phase = CursorPhase.OPENING
-        self.maker: int | None = maker
-        self.enders: list[int] = []
-        self.generation = 0
-        self.log_id = ""  # of the log that its positions are of
-        self.received = 0  # everything up to this position has arrived
-        self.consumed = 0
-        self.expired = 0  # events that were not handed over, here or already by the broker
-        self.acknowledged = 0  # as the broker says
-        self.wanted = 0  # to be acknowledged
-        self.waiters: list[tuple[int, int]] = []  # (position, request)
-        self.gap = False
-        self.asked = False  # the broker does not seem to know how far we are
-        self.unreported = 0  # events consumed since the last report
-        self.reported = 0
-        self._positions: deque[int] = deque()  # handed over and not consumed
-
-    def opening(self) -> OpenCursor:
-        command = self.command
-        # In this life of the client the place is the broker's affair: it is not moved again.
-        move = command.move and not self.generation
-        return OpenCursor(
-            self.number,
-            command.name,
-            command.filter,
-            command.start,
-            move,
-            command.window,
-            self.generation,
-            self.received,
-            len(self._positions),
-        )
-
-    def opened(self, message: CursorOpened, log_id: str) -> None:
-        if not self.generation:
-            self.log_id = log_id
-            self.received = self.consumed = message.after
-        self.generation = message.generation
-        self.acknowledged = max(self.acknowledged, message.acknowledged)
-        self.phase = CursorPhase.LIVE
-
-    def hand_over(self, events: list[ReceivedEvent], positions: list[int], through: int) -> None:
-        self.received = through
-        self._positions.extend(positions)
-        if not self._positions:
-            self.consumed = through
-
-    def consume(self, count: int) -> None:
-        self.unreported += count
-        for _ in range(min(count, len(self._positions))):
-            self.consumed = self._positions.popleft()
-        if not self._positions:
-            self.consumed = self.received
-
-    @property
-    def urgent(self) -> bool:
-        quarter = max(1, self.command.window // 4)
-        return self.gap or self.asked or self.unreported >= quarter or self.received - self.reported >= quarter
-
-    def check_invariants(self) -> None:
-        require(self.consumed <= self.received, "what is consumed was received", name=self.command.name)
 
 
 class Consumer:
@@ -121,10 +41,10 @@ class Consumer:
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._cursors: dict[int, _Cursor] = {}
+        self._cursors: dict[int, FollowedCursor] = {}
         self._last_number = 0
-        self._unreported: dict[_Cursor, None] = {}
-        self._unacknowledged: dict[_Cursor, None] = {}  # to be said at the end of the turn
+        self._unreported: dict[FollowedCursor, None] = {}
+        self._unacknowledged: dict[FollowedCursor, None] = {}  # to be said at the end of the turn
         self._report_due = False
 
     @property
@@ -135,7 +55,7 @@ class Consumer:
             for cursor in self._cursors.values()
         )
 
-    def _find(self, peer: str, number: int, phase: CursorPhase) -> _Cursor | None:
+    def _find(self, peer: str, number: int, phase: CursorPhase) -> FollowedCursor | None:
         found = self._cursors.get(number) if self._conversation.is_open_with(peer) else None
         return found if found is not None and found.phase is phase else None
 
@@ -156,7 +76,7 @@ class Consumer:
             out.complete(request, requests.RefusedByLog(None, "the client is closed"))
             return
         self._last_number += 1
-        cursor = self._cursors[self._last_number] = _Cursor(self._last_number, request, command)
+        cursor = self._cursors[self._last_number] = FollowedCursor(self._last_number, request, command)
         if self._conversation.is_open:
             self._conversation.ask(cursor.opening(), out)
 
@@ -172,7 +92,9 @@ class Consumer:
                 self._conversation.send(Acknowledge(number, cursor.wanted), out)
             self._conversation.ask(CloseCursor(number), out)
 
-    def _over(self, cursor: _Cursor, problem: str, out: Outbox, refused: requests.RefusedByLog | None = None) -> None:
+    def _over(
+        self, cursor: FollowedCursor, problem: str, out: Outbox, refused: requests.RefusedByLog | None = None
+    ) -> None:
         """No event of the cursor is handed over any more."""
         if cursor.maker is not None:
             out.complete(cursor.maker, refused or requests.RefusedByLog(None, problem))
@@ -228,7 +150,7 @@ class Consumer:
             self._unacknowledged[cursor] = None
         self._unreported[cursor] = None
 
-    def _answer_waiters(self, cursor: _Cursor, out: Outbox) -> None:
+    def _answer_waiters(self, cursor: FollowedCursor, out: Outbox) -> None:
         known = cursor.acknowledged
         for _, request in [waiter for waiter in cursor.waiters if waiter[0] <= known]:
             out.complete(request, requests.AcknowledgedUpTo(known))
@@ -317,7 +239,7 @@ class Consumer:
                 self._note_delivered(cursor, events, peer, out)
             out.deliver(-cursor.number, events)
 
-    def _expire(self, cursor: _Cursor, late: list[ReceivedEvent], count: int, out: Outbox) -> None:
+    def _expire(self, cursor: FollowedCursor, late: list[ReceivedEvent], count: int, out: Outbox) -> None:
         """What has expired counts as received, and is not handed over (D1-A4)."""
         cursor.expired += count
         if count:
@@ -326,7 +248,7 @@ class Consumer:
             detail = {"name": cursor.command.name, "event": event.id, "subscriber": self._conversation.name}
             out.note("control", what="named-expired", detail=detail)
 
-    def _note_delivered(self, cursor: _Cursor, events: list[ReceivedEvent], via: str, out: Outbox) -> None:
+    def _note_delivered(self, cursor: FollowedCursor, events: list[ReceivedEvent], via: str, out: Outbox) -> None:
         for event in events:
             out.note(
                 "control",
@@ -380,7 +302,7 @@ class Consumer:
                 self._check_log(cursor, out)
         self.repeat(out)
 
-    def _check_log(self, cursor: _Cursor, out: Outbox) -> None:
+    def _check_log(self, cursor: FollowedCursor, out: Outbox) -> None:
         """A broker with another log has other events at our positions: what we wait for is gone."""
         if cursor.log_id != self._conversation.log_id:
             del self._cursors[cursor.number]

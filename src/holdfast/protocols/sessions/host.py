@@ -10,11 +10,8 @@ their publishers wait.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final
-
-import msgspec
 
 from holdfast.errors import ProtocolError
 from holdfast.kernel.inputs import Drained, LinkDown, LinkUp, Started, TimerKey
@@ -23,10 +20,10 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.model.event import Event, event_ids
-from holdfast.protocols.operating.messages import SubscriptionReport
+from holdfast.model.event import Event
 from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.admission import Admission
+from holdfast.protocols.sessions.census import census, note_expired
 from holdfast.protocols.sessions.core import EPOCH_MAX, BrokerCore
 from holdfast.protocols.sessions.deliveries import Deliveries
 from holdfast.protocols.sessions.host_settings import HostSettings
@@ -69,7 +66,6 @@ from holdfast.protocols.sessions.sequencer import Sequencer
 from holdfast.protocols.sessions.session import Session
 
 CLIENTS: Final = frozenset({Role.CLIENT})
-REPORTED_FILTER_MAX: Final = 200  # characters of a filter that operators are told
 
 
 class _Attachment:
@@ -389,7 +385,8 @@ class SessionHost:
                 case Opened():
                     self._opened(output, out)
                 case Expired():
-                    self._note_expired(output, out)
+                    if out.tracing and self._sequencer.is_serving:  # of a group, one replica says so
+                        note_expired(self._node, self._core, output, out)
                 case Removed():
                     self._deliveries.forget(output.subscription)
                 case Freed():
@@ -406,16 +403,6 @@ class SessionHost:
             # Here and not at the end of the turn, so that who publishes next has to stand behind those that waited,
             # however the driver cuts turns.
             self._admission.release(out)
-
-    def _note_expired(self, expired: Expired, out: Outbox) -> None:
-        """For the trace: of a group, the replica that serves clients says so."""
-        subscription = expired.subscription
-        session = self._core.sessions.get(subscription.client)
-        if out.tracing and self._sequencer.is_serving and session is not None:
-            name = subscription.client.removeprefix(f"{Role.CLIENT.value}:")
-            text = f"{name}/{session.incarnation}/{subscription.number}"
-            for event in event_ids(expired.events):
-                out.note("expired", event=event, subscription=text, subscriber=name, node=self._node)
 
     def finish(self, out: Outbox) -> None:
         """Says what the turn came to. The sequencer's own `finish` has run before."""
@@ -496,42 +483,13 @@ class SessionHost:
             out.set_timer((self.name, "tick"), self._settings.tick)
 
     def measure(self) -> dict[str, int]:
-        subscriptions = [s for session in self._core.sessions.values() for s in session.subscriptions.values()]
-        tally = self._core.tally()
-        return {
-            "sessions": len(self._core.sessions),
+        return census(self._core) | {
             "clients_connected": len(self._attached),
             "clients_away": len(self._away),
-            "subscriptions": len(subscriptions),
-            "advertisements": sum(len(s.advertised) for s in self._core.sessions.values() if s.advertised is not None),
             "publishers_waiting": self._admission.waiting,
-            "backlog_events": sum(map(len, subscriptions)),
-            "backlog_bytes": sum(subscription.bytes for subscription in subscriptions),
-            "backlog_events_longest": max(map(len, subscriptions), default=0),
-            "events_accepted_total": self._core.events,
             "events_sent_total": self._deliveries.sent_total,
             "events_repeated_total": self._deliveries.repeated_total,
-            "events_on_time_total": tally.on_time,
-            "events_expired_total": tally.expired,
-            "events_dropped_total": tally.dropped,
-            "reliability_per_mille": tally.reliability,
         }
-
-    def report(self, count: int) -> tuple[SubscriptionReport, ...]:
-        """For operators: so many subscriptions, the least reliable first."""
-        if not count:
-            return ()
-        every = [s for session in self._core.sessions.values() for s in session.subscriptions.values()]
-        return tuple(
-            SubscriptionReport(
-                subscription.client.removeprefix(f"{Role.CLIENT.value}:"),
-                subscription.number,
-                str(subscription.filter)[:REPORTED_FILTER_MAX],
-                len(subscription),
-                *msgspec.structs.astuple(subscription.tally),
-            )
-            for subscription in heapq.nsmallest(count, every, key=lambda subscription: subscription.tally.reliability)
-        )
 
     def check_invariants(self) -> None:
         self._deliveries.check_invariants()

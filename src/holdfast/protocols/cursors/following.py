@@ -1,0 +1,91 @@
+"""One named subscription at its client: how far it is, and what its application has still to take."""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+
+from holdfast.kernel.node import require
+from holdfast.model.received import ReceivedEvent
+from holdfast.protocols.cursors import requests
+from holdfast.protocols.cursors.messages import CursorOpened, OpenCursor
+
+
+class CursorPhase(enum.Enum):
+    OPENING = "opening"
+    LIVE = "live"
+    CLOSING = "closing"  # nothing is handed over any more; the broker may not know yet
+
+
+class FollowedCursor:
+    """Compared by identity."""
+
+    __slots__ = (
+        "_positions", "acknowledged", "asked", "command", "consumed", "enders", "expired", "gap", "generation",
+        "log_id", "maker", "number", "phase", "received", "reported", "unreported", "waiters", "wanted",
+    )  # fmt: skip
+
+    def __init__(self, number: int, maker: int, command: requests.MakeCursor) -> None:
+        self.number = number
+        self.command = command
+        self.phase = CursorPhase.OPENING
+        self.maker: int | None = maker
+        self.enders: list[int] = []
+        self.generation = 0
+        self.log_id = ""  # of the log that its positions are of
+        self.received = 0  # everything up to this position has arrived
+        self.consumed = 0
+        self.expired = 0  # events that were not handed over, here or already by the broker
+        self.acknowledged = 0  # as the broker says
+        self.wanted = 0  # to be acknowledged
+        self.waiters: list[tuple[int, int]] = []  # (position, request)
+        self.gap = False
+        self.asked = False  # the broker does not seem to know how far we are
+        self.unreported = 0  # events consumed since the last report
+        self.reported = 0
+        self._positions: deque[int] = deque()  # handed over and not consumed
+
+    def opening(self) -> OpenCursor:
+        command = self.command
+        # In this life of the client the place is the broker's affair: it is not moved again.
+        move = command.move and not self.generation
+        return OpenCursor(
+            self.number,
+            command.name,
+            command.filter,
+            command.start,
+            move,
+            command.window,
+            self.generation,
+            self.received,
+            len(self._positions),
+        )
+
+    def opened(self, message: CursorOpened, log_id: str) -> None:
+        if not self.generation:
+            self.log_id = log_id
+            self.received = self.consumed = message.after
+        self.generation = message.generation
+        self.acknowledged = max(self.acknowledged, message.acknowledged)
+        self.phase = CursorPhase.LIVE
+
+    def hand_over(self, events: list[ReceivedEvent], positions: list[int], through: int) -> None:
+        self.received = through
+        self._positions.extend(positions)
+        if not self._positions:
+            self.consumed = through
+
+    def consume(self, count: int) -> None:
+        self.unreported += count
+        for _ in range(min(count, len(self._positions))):
+            self.consumed = self._positions.popleft()
+        if not self._positions:
+            self.consumed = self.received
+
+    @property
+    def urgent(self) -> bool:
+        quarter = max(1, self.command.window // 4)
+        return self.gap or self.asked or self.unreported >= quarter or self.received - self.reported >= quarter
+
+    def check_invariants(self) -> None:
+        require(self.consumed <= self.received, "what is consumed was received", name=self.command.name)
