@@ -86,8 +86,15 @@ class ForwardsBack(Router):
 class DoesNotPull(Router):
     """D0-B1.1: an advertisement that comes late leaves the subscriptions where they are."""
 
+    _blind = False
+
+    def advertise(self, source: str, entry: str, filter: Filter) -> None:
+        self._blind = True
+        super().advertise(source, entry, filter)
+        self._blind = False
+
     def _subscriptions_beside(self, source: str) -> list[tuple[str, Filter]]:
-        return []
+        return [] if self._blind else super()._subscriptions_beside(source)
 
 
 class _ForgetsToUncover(Outlet):
@@ -169,16 +176,16 @@ def _mutant(level: str, seed: int, **parts: type) -> NetworkMutant:
 MUTANTS: dict[str, NetworkMutant] = {
     "acknowledges-before-storing": _mutant("buffered", 0, forwarding=AcknowledgesBeforeStoring),
     "sends-before-storing": _mutant("buffered", 0, forwarding=SendsBeforeStoring),
-    "forgets-with-the-link": _mutant("buffered", 0, forwarding=ForgetsWithTheLink),
-    "keeps-nothing": _mutant("buffered", 0, store=KeepsNothing),
-    "trusts-an-empty-table": _mutant("buffered", 0, neighbours=TrustsAnEmptyTable),
-    "forwards-back": _mutant("none", 0, router=ForwardsBack),
-    "does-not-pull": _mutant("none", 0, router=DoesNotPull),
-    "forgets-to-uncover": _mutant("none", 0, router=ForgetsToUncover),
-    "impatient": _mutant("none", 0, gate=Impatient),
-    "holds-for-ever": _mutant("none", 0, gate=HoldsForEver),
-    "shuffles-a-publisher": _mutant("none", 0, forwarding=ShufflesAPublisher),
-    "never-refreshes": _mutant("periodic", 0, neighbours=NeverRefreshes),
+    "forgets-with-the-link": _mutant("buffered", 8, forwarding=ForgetsWithTheLink),
+    "keeps-nothing": _mutant("buffered", 10, store=KeepsNothing),
+    "trusts-an-empty-table": _mutant("buffered", 32, neighbours=TrustsAnEmptyTable),
+    "forwards-back": _mutant("none", 1, router=ForwardsBack),
+    "does-not-pull": _mutant("none", 31, router=DoesNotPull),
+    "forgets-to-uncover": _mutant("none", 11, router=ForgetsToUncover),
+    "impatient": _mutant("none", 33, gate=Impatient),
+    "holds-for-ever": _mutant("none", 1, gate=HoldsForEver),
+    "shuffles-a-publisher": _mutant("none", 7, forwarding=ShufflesAPublisher),
+    "never-refreshes": _mutant("periodic", 1, neighbours=NeverRefreshes),
     "drops-what-was-said": _mutant("bypass", 0, neighbours=DropsWhatWasSaid),
-    "no-way-around": _mutant("bypass", 0, forwarding=NoWayAround),
+    "no-way-around": _mutant("bypass", 22, forwarding=NoWayAround),
 }

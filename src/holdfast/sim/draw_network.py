@@ -50,9 +50,9 @@ class NetworkShape(msgspec.Struct, frozen=True, kw_only=True):
     subscriptions_max: int = 8
     publishes_max: int = 16
     faults_max: int = 5
-    safety_ms: int = 12_000  # twice as much with detours: only what has failed for a while is known to all
-    quiet_ms: int = 22_000  # from when all is healed until the last publications
-    end_ms: int = 8_000  # and from then on
+    safety_ms: int = 8_000  # twice as much with detours: only what has failed for a while is known to all
+    quiet_ms: int = 12_000  # from when all is healed until the last publications
+    end_ms: int = 6_000  # and from then on
     checkers: tuple[str, ...] | None = None  # instead of what the drawn network promises
 
 
