@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import holdfast
-from experiments.replication.group import LOOK_EVERY_S, ReplicaGroup
+from experiments.processes import LOOK_EVERY_S
+from experiments.replication.group import ReplicaGroup
 from holdfast.apps.zapviewers.asking import ask_counts, ask_top
 from holdfast.apps.zapviewers.viewership import ASKED_CHANNELS_MAX, ZAP, Viewership
 from holdfast.client.operator import BrokerDesk

@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from signal import SIGCONT, SIGKILL, Signals
 
-from holdfast.client.operator import BrokerDesk
-from holdfast.protocols.operating.messages import Inspected
+from experiments.processes import LOOK_EVERY_S, SiteProcesses
 
-LOOK_EVERY_S = 0.02
 NO_PROTOCOL = "none"
 
 
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for free in sockets:
-            free.bind(("127.0.0.1", 0))
-        return [int(free.getsockname()[1]) for free in sockets]
-    finally:
-        for free in sockets:
-            free.close()
-
-
-class ReplicaGroup:
-    """`start` starts all of them; used with `with`, all are killed at the end."""
+class ReplicaGroup(SiteProcesses):
+    """The spares are not started with the others."""
 
     def __init__(
         self,
@@ -42,95 +25,27 @@ class ReplicaGroup:
         spares: int = 0,
     ) -> None:
         """`rest` is more of the site file. The protocol `NO_PROTOCOL` is for one broker that is no group."""
-        ports = free_ports(2 * (replicas + spares))
         listed = [f"r{number}" for number in range(1, replicas + spares + 1)]
-        self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(listed, ports[::2], strict=True)}
-        self.peers = {name: f"127.0.0.1:{port}" for name, port in zip(listed, ports[1::2], strict=True)}
+        super().__init__(folder, listed, "group.toml", log_level)
         self.names, self.spares = listed[:replicas], listed[replicas:]  # members, and those that are none yet
-        self._log_level = log_level
-        self.site = folder / "group.toml"
-        self.folder = folder
         if protocol == NO_PROTOCOL:
             self._scheme = '[scheme]\nkind = "tree"\n'
         else:
             self._scheme = f'[scheme]\nkind = "paxos"\nprotocol = "{protocol}"\npipeline = {pipeline}\n'
         self._rest = rest
-        self._views: dict[str, Path] = {}  # site files of single replicas
-        self._write(self.site, self.addresses, self.peers)
-        self.processes: dict[str, subprocess.Popen[str]] = {}
+        self.site.write_text(self.site_text(self.addresses, self.peers))
+
+    def site_text(self, addresses: Mapping[str, str], peers: Mapping[str, str]) -> str:
+        entries = [
+            self.broker_text(name, addresses, peers) + ("spare = true\n" if name in self.spares else "")
+            for name in self.addresses
+        ]
+        return self._scheme + "".join(entries) + self._rest
 
     @property
     def url(self) -> str:
         """Where clients find the members."""
         return "holdfast://" + ",".join(self.addresses[name] for name in self.names)
-
-    def _write(self, path: Path, addresses: Mapping[str, str], peers: Mapping[str, str]) -> None:
-        entries = [
-            f'[[broker]]\nid = "{name}"\naddress = "{addresses[name]}"\npeer_address = "{peers[name]}"\n'
-            f'data = "{self.folder}/{name}"\n' + ("spare = true\n" if name in self.spares else "")
-            for name in self.addresses
-        ]
-        path.write_text(self._scheme + "".join(entries) + self._rest)
-
-    def write_view(self, name: str, addresses: Mapping[str, str], peers: Mapping[str, str]) -> None:
-        """Lets one replica find the others somewhere else than they are; it listens where it always does."""
-        self._views[name] = self.folder / f"group-{name}.toml"
-        own = ({name: self.addresses[name]}, {name: self.peers[name]})
-        self._write(self._views[name], {**self.addresses, **addresses, **own[0]}, {**self.peers, **peers, **own[1]})
-
-    def __enter__(self) -> ReplicaGroup:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for name in list(self.processes):
-            self.stop(name)
-
-    def start(self, *names: str) -> None:
-        """Starts some, or all that are not there."""
-        started = []
-        for name in names or [name for name in self.names if name not in self.processes]:
-            site = self._views.get(name, self.site)
-            command = [sys.executable, "-m", "holdfast.cli", "broker", str(site), "--id", name]
-            with (self.folder / f"{name}.log").open("a") as log:
-                self.processes[name] = subprocess.Popen(
-                    [*command, "--log-level", self._log_level], stdout=subprocess.PIPE, stderr=log, text=True
-                )
-            started.append(name)
-        for name in started:
-            process = self.processes[name]
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            if not line.startswith(f"broker {name} serves"):
-                del self.processes[name]
-                process.stdout.close()
-                raise RuntimeError(f"{name} did not start: {line!r}, exit code {process.wait()}")
-
-    async def start_beside(self, *names: str) -> None:
-        """As `start`, while the event loop goes on. Who is cancelled waits for it: no process is left behind."""
-        starting = asyncio.ensure_future(asyncio.to_thread(self.start, *names))
-        try:
-            await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            await asyncio.gather(starting, return_exceptions=True)
-            raise
-
-    def send(self, name: str, number: Signals) -> None:
-        self.processes[name].send_signal(number)
-
-    def stop(self, name: str, number: Signals = SIGKILL) -> int:
-        process = self.processes.pop(name)
-        process.send_signal(number)
-        if number is not SIGKILL:
-            process.send_signal(SIGCONT)
-        code = process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
-        return code
-
-    async def inspect(self, name: str) -> Inspected | None:
-        async with BrokerDesk(self.addresses[name], timeout_s=1.0) as desk:
-            answer = await desk.inspect(0)
-            return answer if isinstance(answer, Inspected) else None
 
     async def leader(self, within_s: float = 20.0) -> str:
         """Who leads: of those who think so, the one of the highest ballot."""

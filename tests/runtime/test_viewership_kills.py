@@ -13,7 +13,8 @@ from signal import SIGTERM
 import holdfast
 from examples.recount import Entry, Evidence, ReplicaState, equal_states, gather, judge
 from examples.who_watches import APPLICATION, Boxes
-from experiments.replication.group import LOOK_EVERY_S, ReplicaGroup
+from experiments.processes import LOOK_EVERY_S
+from experiments.replication.group import ReplicaGroup
 from holdfast.apps.zapviewers.generator import ZapSettings
 from holdfast.apps.zapviewers.publishing import PublishSettings
 from holdfast.protocols.paxos.settings import PaxosSettings

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
 
-from holdfast.broker.network_parts import NetworkParts, join_network, make_network, network_neighbours
+from holdfast.broker.network_parts import NetworkParts, join_network, make_network, network_facts, network_neighbours
 from holdfast.errors import WrongLog
 from holdfast.kernel.application import Hosted
 from holdfast.kernel.outbox import Outbox
@@ -94,6 +94,8 @@ def make_broker(
         network = make_network(routing, core, sequencer, host, streams, parts or NetworkParts())
         facts |= {"reliability": routing.reliability.value, "neighbours": ", ".join(network_neighbours(routing))}
     desk = OperatorDesk(settings.name, facts)
+    if routing is not None:
+        desk.more_facts = lambda: network_facts(routing, network)
     # The sequencer comes first: it journals a turn before the log is written, and before anyone is told.
     node = Assembly(
         [sequencer, log, *network, host, ApplicationDesk(core, sequencer, host), desk, SnapshotTaker(sequencer)]

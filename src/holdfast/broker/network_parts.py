@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -44,6 +45,12 @@ class NetworkParts(msgspec.Struct, frozen=True):
 
 def network_neighbours(settings: RoutingSettings) -> tuple[str, ...]:
     return settings.overlay.neighbours(settings.name)
+
+
+def network_facts(settings: RoutingSettings, parts: Sequence[Any]) -> dict[str, str]:
+    """What operators are told of a broker's links now."""
+    links = next(part for part in parts if isinstance(part, Neighbours))
+    return {"neighbours_up": ", ".join(peer for peer in network_neighbours(settings) if links.is_linked(peer))}
 
 
 def join_network(core: BrokerCore, settings: RoutingSettings) -> None:
