@@ -1,0 +1,72 @@
+"""When the network has settled: whoever is told so has been told before what is wanted (D0-B1.1)."""
+
+from __future__ import annotations
+
+from random import Random
+
+import msgspec
+
+from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.kernel.inputs import Input, LinkUp, Received, Started, TimerFired
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.outbox import Send
+from holdfast.protocols.routing.messages import Introduction, Routes, Settled
+from holdfast.protocols.routing.settings import Reliability, RoutingSettings
+from holdfast.protocols.routing.settling import Settling
+from holdfast.topology.overlay import Overlay
+from tests.sessions.bench import Bench
+
+NETWORK = RoutingSettings(name="b2", overlay=Overlay(("b1", "b2", "b3"), (("b1", "b2"), ("b2", "b3"))))
+
+
+class Middle(Bench):
+    """b2, with links to b1 and b3, which have told it that there is nothing."""
+
+    def __init__(self, network: RoutingSettings = NETWORK) -> None:
+        super().__init__(make_broker(BrokerSettings("b2"), Random(1), {}, routing=network))
+        self.handle(Started(1))
+        for link, peer in enumerate(("b1", "b3"), 1):
+            self.handle(LinkUp(link, peer, 1, Role.BROKER, False))
+            self.hear(peer, Introduction(network.network_id), Routes(full=True))
+
+    def hear(self, peer: str, *messages: Message) -> list[tuple[str, Message]]:
+        """All in one read; what is said then, to whom."""
+        return self.said(Received(("b1", "b3").index(peer) + 1, peer, list(messages)))
+
+    def said(self, *inputs: Input) -> list[tuple[str, Message]]:
+        sent = [effect for effect in self.handle(*inputs) if isinstance(effect, Send)]
+        return [(each.to, each.message) for each in sent if isinstance(each.message, (Routes, Settled))]
+
+
+def test_who_waits_hears_what_is_wanted_before_it_hears_that_the_network_has_settled() -> None:
+    """Also if a neighbour's wishes and its answer come in one read: seen over real sockets, not in the simulator."""
+    node = Middle()
+    ((to, offer),) = node.hear("b1", Routes(offers=[("b1.1.1", "topic = 't'")], ticket=7))
+    assert isinstance(offer, Routes)
+    assert (to, offer.offers) == ("b3", [("b1.1.1", "topic = 't'")])
+    said = node.hear("b3", Routes(wishes=[("b3.1.1", "topic = 't'")]), Settled(offer.ticket))
+    assert said == [("b1", Routes(wishes=[("b3.1.1", "topic = 't'")])), ("b1", Settled(7))]
+
+
+def test_who_waits_does_not_go_on_when_everything_is_told_again_in_the_same_turn() -> None:
+    """D1-B3: what was asked about is a part of what is told then."""
+    node = Middle(msgspec.structs.replace(NETWORK, reliability=Reliability.PERIODIC))
+    offer = Received(1, "b1", [Routes(offers=[("b1.1.1", "topic = 't'")], ticket=7)])
+    said = node.said(offer, TimerFired(("neighbours", "refresh")))
+    assert [(to, type(message)) for to, message in said] == [("b1", Routes), ("b3", Routes)]
+    told = said[1][1]
+    assert isinstance(told, Routes)
+    assert (told.full, told.offers) == (True, [("b1.1.1", "topic = 't'")])
+    assert node.hear("b3", Settled(told.ticket)) == [("b1", Settled(7))]
+
+
+def test_a_neighbour_that_is_gone_is_not_waited_for() -> None:
+    settling = Settling()
+    own = settling.ask("")
+    ticket = settling.tell("b1")
+    assert ticket != settling.tell("b2")
+    assert settling.finish() == []
+    assert settling.answered("b1", ticket) == []
+    assert settling.lost("b2") == [("", own)]
+    assert len(settling) == 0
