@@ -16,7 +16,7 @@ from holdfast.protocols.bypass.database import Database
 from holdfast.protocols.bypass.detours import Detours
 from holdfast.protocols.bypass.link_state import LinkStateNews
 from holdfast.protocols.bypass.view import View
-from holdfast.protocols.failure.detector import FailureDetector
+from holdfast.protocols.failure.detector import FailureDetector, Trust
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.gate import Gate
 from holdfast.protocols.routing.local import LocalInterests
@@ -50,7 +50,12 @@ def network_neighbours(settings: RoutingSettings) -> tuple[str, ...]:
 def network_facts(settings: RoutingSettings, parts: Sequence[Any]) -> dict[str, str]:
     """What operators are told of a broker's links now."""
     links = next(part for part in parts if isinstance(part, Neighbours))
-    return {"neighbours_up": ", ".join(peer for peer in network_neighbours(settings) if links.is_linked(peer))}
+    detector = next(part for part in parts if isinstance(part, FailureDetector))
+    near = network_neighbours(settings)
+    return {
+        "neighbours_up": ", ".join(peer for peer in near if links.is_linked(peer)),
+        "neighbours_suspected": ", ".join(peer for peer in near if detector.trust(peer) is Trust.SUSPECTED),
+    }
 
 
 def join_network(core: BrokerCore, settings: RoutingSettings) -> None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.cli.main import CHECK_FAILED, OK, UsageError
+from holdfast.cli.status_network import network_part
 from holdfast.cli.terminal import CLEAR, duration, is_terminal, paint, table
 from holdfast.cli.where import DEFAULT_URL, addresses_at
 from holdfast.client.operator import BrokerDesk
@@ -176,6 +177,8 @@ def _page(rows: Sequence[dict[str, Any]]) -> str:
     replicas = [row for row in rows if "role" in row]
     if replicas:
         parts.append(_group(replicas))
+    if network := network_part(rows):
+        parts.append(network)
     for row in rows:
         if "reason" in row:
             parts.append(paint(f"{row['broker'] or row['address']}: {row['reason']}", "red"))

@@ -1,0 +1,90 @@
+"""What `holdfast status` shows of a network: from what its brokers say; and of real ones, of which one is killed."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.broker_network import BrokerNetwork
+from holdfast.broker.measures import MEASURES
+from holdfast.cli.status_network import HEADINGS, network_part
+from tests.cli.test_main import run
+
+NEAR = {"b1": "b2", "b2": "b1, b3", "b3": "b2"}
+
+
+def row(name: str, up: str | None = None, suspected: str = "", **measures: int) -> dict[str, Any]:
+    """A broker of a chain of three that answers; with links to all its neighbours unless it says otherwise."""
+    return {
+        "broker": name,
+        "reliability": "buffered",
+        "neighbours": NEAR[name],
+        "neighbours_up": NEAR[name] if up is None else up,
+        "neighbours_suspected": suspected,
+        "measures": dict.fromkeys(MEASURES, 0) | measures,
+        "rates": {"events_arrived": 10.4, "events_forwarded": 20.6},
+    }
+
+
+def silent(name: str) -> dict[str, Any]:
+    return {"broker": name, "state": "unreachable", "reason": "connection refused"}
+
+
+def test_a_network_that_is_whole_has_nothing_to_complain_of() -> None:
+    lines = network_part(
+        [row("b1"), row("b2", routes=12, feeds_events=3_000, events_lost_total=7), row("b3")]
+    ).splitlines()
+    assert lines[1].split() == HEADINGS
+    assert lines[3].split() == ["b2", "b1,", "b3", "12", "0", "0", "0", "10", "21", "3,000", "0", "7", "0"]
+    assert lines[5:] == ["reliability buffered: 3 of 3 brokers answer, 2 of 2 links are up"]
+
+
+def test_a_broker_that_is_down_is_shown_with_what_its_neighbours_say() -> None:
+    lines = network_part([row("b1", feeds_events=5), row("b2", up="b1", feeds_events=20), silent("b3")]).splitlines()
+    assert lines[3].split()[:5] == ["b2", "b1,", "b3", "(down)", "0"]
+    assert lines[4].split() == ["b3", "?", *["-"] * 10]
+    assert lines[5:] == [
+        "reliability buffered: 2 of 3 brokers answer, 1 of 2 links are up",
+        "b3 is down, say b2; 20 events wait there",
+    ]
+
+
+def test_a_broker_that_is_silent_here_and_linked_there_is_not_said_to_be_down() -> None:
+    shown = network_part([row("b1"), row("b2", suspected="b3"), silent("b3")])
+    assert "b1, b3 (suspected)" in shown
+    assert "b3 does not answer, and is linked with b2: it hangs, or operators can't reach it" in shown
+
+
+def test_a_link_that_is_cut_between_brokers_that_are_up_is_named() -> None:
+    shown = network_part([row("b1"), row("b2", up="b1"), row("b3", up="")])
+    assert "3 of 3 brokers answer, 1 of 2 links are up" in shown
+    assert "the link between b2 and b3 is down, and both are up" in shown
+
+
+def test_brokers_that_are_no_network_have_no_such_part() -> None:
+    alone = {"broker": "b1", "scheme": "tree", "measures": {}}
+    assert network_part([alone, silent("b2")]) == ""
+
+
+def test_status_shows_a_killed_broker_and_what_its_neighbours_see(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of real brokers: before, while one is down, and after."""
+    with BrokerNetwork(tmp_path, (("b1", "b2"), ("b2", "b3")), "buffered", "dial_every_ms = 100\n") as network:
+        asyncio.run(network.begin())
+        site = str(network.site)
+        assert run("status", site) == 0
+        whole = "reliability buffered: 3 of 3 brokers answer, 2 of 2 links are up"
+        assert whole in capsys.readouterr().out.splitlines()
+        asyncio.run(network.kill("b3"))
+        assert run("status", site) == 1
+        shown = capsys.readouterr().out.splitlines()
+        assert "reliability buffered: 2 of 3 brokers answer, 1 of 2 links are up" in shown
+        assert "b3 is down, say b2" in shown
+        assert [line.split()[:4] for line in shown if line.startswith("b2 ")][1] == ["b2", "b1,", "b3", "(down)"]
+        asyncio.run(network.begin("b3"))
+        assert run("status", site, "--broker", "b2") == 0
+        assert "reliability buffered: 1 of 1 brokers answer, 2 of 2 links are up" in capsys.readouterr().out
