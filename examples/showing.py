@@ -1,4 +1,4 @@
-"""What the demos with a group share: saying what happens, and a group that is gone afterwards, whatever happens."""
+"""What the demos with processes share: saying what happens, and brokers that are gone afterwards, whatever happens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
 
+from experiments.processes import SiteProcesses
 from experiments.replication.group import ReplicaGroup
 from holdfast.cli.terminal import InPlace, is_terminal
 from holdfast.runtime import loop
@@ -17,6 +19,8 @@ from holdfast.runtime import loop
 STARTED = time.monotonic()
 BOLD, RED, GREEN, YELLOW = "1", "1;31", "1;32", "33"
 INTERRUPTED = 130
+
+Processes = TypeVar("Processes", bound=SiteProcesses)
 
 
 class Stage:
@@ -46,23 +50,28 @@ STAGE = Stage()
 say = STAGE.say
 
 
-async def _show(scene: Callable[[ReplicaGroup], Awaitable[int]], rest: str) -> int:
+async def _show(make: Callable[[Path], Processes], scene: Callable[[Processes], Awaitable[int]]) -> int:
     task = asyncio.current_task()
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder, ReplicaGroup(Path(folder), rest=rest) as group:
-        return await scene(group)
+    with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder, make(Path(folder)) as processes:
+        return await scene(processes)
+
+
+def play_with(make: Callable[[Path], Processes], scene: Callable[[Processes], Awaitable[int]]) -> int:
+    """Plays a scene with brokers that are made in a folder, and not started yet. The exit code."""
+    try:
+        return loop.run(_show(make, scene))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        STAGE.leave()
+        say("interrupted; the brokers are stopped, and their files are gone")
+        return INTERRUPTED
 
 
 def play(scene: Callable[[ReplicaGroup], Awaitable[int]], rest: str = "") -> int:
-    """Plays a scene with a group of three, which is not started yet; `rest` is more of its site file. The exit code."""
-    try:
-        return loop.run(_show(scene, rest))
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        STAGE.leave()
-        say("interrupted; the replicas are stopped, and their files are gone")
-        return INTERRUPTED
+    """Plays a scene with a group of three; `rest` is more of its site file."""
+    return play_with(lambda folder: ReplicaGroup(folder, rest=rest), scene)
 
 
 async def start(group: ReplicaGroup) -> str:

@@ -1,4 +1,4 @@
-"""What ./demo and ./demo group run: they prove what they show, also without a terminal, and leave nothing."""
+"""What the demos run that start brokers: they prove what they show, also without a terminal, and leave nothing."""
 
 from __future__ import annotations
 
@@ -12,36 +12,38 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from examples import take_over, who_watches
+from examples import take_over, through_brokers, who_watches
 from examples.recount import Entry, Evidence, Proof, ReplicaState, judge, recount, replay
 from examples.showing import INTERRUPTED
 from experiments.replication.verdict import Verdict
 from tests.apps.zapviewers.reports import payload, report, zap
 
-GROUP, ZAPVIEWERS = ([sys.executable, "-m", f"examples.{name}"] for name in ("take_over", "who_watches"))
+GROUP, ZAPVIEWERS, NETWORK = (
+    [sys.executable, "-m", f"examples.{name}"] for name in ("take_over", "who_watches", "through_brokers")
+)
 
 
-def left_behind(output: str) -> list[str]:
-    """Replicas whose processes are still there, and files."""
+def left_behind(output: str, brokers: int = 3) -> list[str]:
+    """Brokers whose processes are still there, and files."""
     processes = re.findall(r"process (\d+)", output)
-    assert len(processes) == 3
+    assert len(processes) == brokers
     folders = Path(tempfile.gettempdir()).glob("holdfast-demo-*")
-    running = [process for process in processes if _is_replica(process)]
+    running = [process for process in processes if _is_broker(process)]
     return running + [str(folder) for folder in folders if _belongs(folder, output)]
 
 
-def _is_replica(process: str) -> bool:
+def _is_broker(process: str) -> bool:
     command = Path("/proc", process, "cmdline")
     return command.exists() and b"holdfast.cli" in command.read_bytes()
 
 
 def _belongs(folder: Path, output: str) -> bool:
-    site = folder / "group.toml"
-    return site.exists() and re.findall(r"serves at (\S+),", output)[0] in site.read_text()
+    address = re.findall(r"serves at (\S+),", output)[0]
+    return any(address in site.read_text() for site in folder.glob("*.toml"))
 
 
 @pytest.mark.parametrize("command", [ZAPVIEWERS, GROUP], ids=["zapviewers", "group"])
@@ -57,6 +59,19 @@ def test_the_demo_kills_the_leader_and_proves_that_nothing_is_lost(command: list
     assert "0 lost, 0 doubled" in done.stdout
     assert "proved: " in done.stdout.splitlines()[-1]
     assert left_behind(done.stdout) == []
+
+
+def test_the_demo_of_a_network_kills_a_broker_in_the_middle_and_proves_that_nothing_is_lost() -> None:
+    """D1-C3: and status shows meanwhile who is down, and what waits for it."""
+    done = subprocess.run(NETWORK, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\033" not in done.stdout
+    assert "kill -9 for b3" in done.stdout
+    assert re.findall(r"got: b5 (\d+) of \d+, b6 \d+ of \d+, b7 120 of 120", done.stdout)
+    (waiting,) = re.findall(r"b3 is down, say b2, b5, b6; (\d+) events wait there", done.stdout)
+    assert int(waiting) > 0
+    assert "proved: 180 quotes were accepted" in done.stdout.splitlines()[-1]
+    assert left_behind(done.stdout, brokers=7) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -77,6 +92,10 @@ def test_an_interrupted_demo_leaves_nothing(number: signal.Signals) -> None:
 
 
 def test_a_failed_proof_is_an_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    quotes = through_brokers.Scene(cast(Any, None))
+    quotes.accepted, quotes.got = [{"number": 1, "price": 120.0, "symbol": "IBM"}], {"b5": [1], "b7": []}
+    assert through_brokers.conclude(quotes) == 1
+    assert "FAILED: b7 did not get exactly what was wanted" in capsys.readouterr().out
     assert take_over.conclude(Verdict(2, 1, (1,), 1, 0, 0, ("one is missing",))) == 1
     assert "FAILED" in capsys.readouterr().out
     assert who_watches.conclude(Proof(2, 1, 1, 0, 1, 0, ("one is missing",))) == 1
