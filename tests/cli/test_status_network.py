@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,22 +72,43 @@ def test_brokers_that_are_no_network_have_no_such_part() -> None:
     assert network_part([alone, silent("b2")]) == ""
 
 
-def test_status_shows_a_killed_broker_and_what_its_neighbours_see(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Of real brokers: before, while one is down, and after."""
+WHOLE = "reliability buffered: 3 of 3 brokers answer, 2 of 2 links are up"
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Iterator[BrokerNetwork]:
+    """A chain of three real brokers."""
     with BrokerNetwork(tmp_path, (("b1", "b2"), ("b2", "b3")), "buffered", "dial_every_ms = 100\n") as network:
         asyncio.run(network.begin())
-        site = str(network.site)
-        assert run("status", site) == 0
-        whole = "reliability buffered: 3 of 3 brokers answer, 2 of 2 links are up"
-        assert whole in capsys.readouterr().out.splitlines()
-        asyncio.run(network.kill("b3"))
-        assert run("status", site) == 1
-        shown = capsys.readouterr().out.splitlines()
-        assert "reliability buffered: 2 of 3 brokers answer, 1 of 2 links are up" in shown
-        assert "b3 is down, say b2" in shown
-        assert [line.split()[:4] for line in shown if line.startswith("b2 ")][1] == ["b2", "b1,", "b3", "(down)"]
-        asyncio.run(network.begin("b3"))
-        assert run("status", site, "--broker", "b2") == 0
-        assert "reliability buffered: 1 of 1 brokers answer, 2 of 2 links are up" in capsys.readouterr().out
+        yield network
+
+
+def test_status_shows_a_killed_broker_and_what_its_neighbours_see(
+    network: BrokerNetwork, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = str(network.site)
+    assert run("status", site) == 0
+    assert WHOLE in capsys.readouterr().out.splitlines()
+    asyncio.run(network.kill("b3"))
+    assert run("status", site) == 1
+    shown = capsys.readouterr().out.splitlines()
+    assert "reliability buffered: 2 of 3 brokers answer, 1 of 2 links are up" in shown
+    assert "b3 is down, say b2" in shown
+    assert [line.split()[:4] for line in shown if line.startswith("b2 ")][1] == ["b2", "b1,", "b3", "(down)"]
+    assert run("status", site, "--broker", "b2") == 0
+    assert "reliability buffered: 1 of 1 brokers answer, 1 of 2 links are up" in capsys.readouterr().out
+
+
+def test_who_watches_sees_a_broker_go_and_come_back(network: BrokerNetwork) -> None:
+    command = [sys.executable, "-m", "holdfast.cli", "status", str(network.site), "--watch", "--every", "0.1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        shown = (line.rstrip("\n") for line in watching.stdout)  # ends, and so fails, if the command does
+        try:
+            assert WHOLE in shown
+            network.stop("b3")
+            assert "b3 is down, say b2" in shown
+            network.start("b3")
+            assert WHOLE in shown
+        finally:
+            watching.terminate()
