@@ -97,7 +97,9 @@ def _draw_brokers(rng: Random, shape: NetworkShape) -> tuple[Routing, list[Broke
     if shape.routing is not None:
         routing, brokers = shape.routing, list(shape.brokers)
     else:
-        count = min(rng.choice((3, 3, 4, 4, 5, 5, 6, 7, 8, 12, 30)), shape.brokers_max)
+        # Few are large: heartbeats cost steps also when nothing else happens.
+        sizes = (12, 20, 30) if rng.random() < 0.05 else (3, 3, 4, 4, 5, 5, 6, 7)
+        count = min(rng.choice(sizes), shape.brokers_max)
         names = [f"b{number}" for number in range(1, count + 1)]
         brokers = [Broker(id=name) for name in names]
         kind = rng.choice((Kind.RANDOM_TREE, Kind.RANDOM_TREE, Kind.CHAIN, Kind.STAR))
