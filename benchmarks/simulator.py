@@ -30,9 +30,9 @@ from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.messages import Ping
 from holdfast.protocols.sessions.requests import Consume, MakeSubscription, NewEvent, PublishEvents
+from holdfast.sim.digest import Digest
 from holdfast.sim.host import Application, Host
 from holdfast.sim.latency import Uniform, build
-from holdfast.sim.run import Digest
 from holdfast.sim.simulation import RowSink, Simulation
 from holdfast.trace.checkers import Watch, make_checker
 from holdfast.trace.schema import Header

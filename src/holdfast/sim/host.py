@@ -112,7 +112,7 @@ class Host:
         simulation = self._simulation
         self.life += 1
         self.dark = False
-        self.out = Outbox(simulation.tracing)
+        self.out = Outbox(simulation.tracing if self.role is Role.CLIENT else simulation.tracing_brokers)
         streams: StoredStreams = self.disk.start() if self.disk is not None else {}
         self.node = self._make(simulation.rng_for(self.name, self.life), streams)
         started = Started(self.life)
@@ -395,7 +395,7 @@ class Host:
                 return
             entries = queue.take(durable, TAKE_BYTES)
             if entries:
-                if self._simulation.tracing:
+                if self._simulation.tracing_brokers:
                     self._simulation.note_hops(self, end, entries)
                 network.send(end, Packet([(kinds[type(entry.message)], encode(entry.message)) for entry in entries]))
             left = len(queue)

@@ -31,10 +31,7 @@ if TYPE_CHECKING:
     from holdfast.sim.simulation import Simulation
 
 PAUSE_MIN = 50 * MILLISECOND  # between attempts to connect; doubled each time
-PAUSE_MAX = 5 * SECOND
-TICK = 5 * SECOND  # a ping, and once more what was not answered
-SILENT_AFTER = 15 * SECOND
-REPORT_AFTER = 10 * MILLISECOND
+SILENT_PINGS = 3  # a broker that is silent for so many is given up
 
 _MAKING, _LIVE = SubscriptionPhase.MAKING, SubscriptionPhase.LIVE
 _ENDING, _FORGOTTEN = SubscriptionPhase.ENDING, SubscriptionPhase.FORGOTTEN
@@ -96,7 +93,7 @@ class LightClient:
 
     __slots__ = (
         "_addresses", "_attempt", "_end", "_epoch", "_failures", "_heard_at", "_instance", "_kept",
-        "_last_number", "_open", "_refused", "_report_due", "_resubscribe", "_simulation", "_subscriptions",
+        "_last_number", "_open", "_pace", "_refused", "_report_due", "_resubscribe", "_simulation", "_subscriptions",
         "_unreported", "_wanted", "dark", "disk", "life", "name", "paused", "peer", "role", "running", "wall_offset",
     )  # fmt: skip
 
@@ -113,6 +110,7 @@ class LightClient:
         self._simulation = simulation
         self._addresses = client.brokers
         self._resubscribe = client.resubscribe
+        self._pace = client
         self._wanted: dict[str, Subscribe] = {}  # outlives crashes, as the application's wish does
         self._kept: list[tuple[Callable[..., None], tuple[Any, ...]]] = []  # what came while it was paused
         self._forget()
@@ -188,7 +186,7 @@ class LightClient:
     def _try_again(self) -> None:
         """After a pause that grows, at the next address."""
         self._attempt += 1
-        pause = min(PAUSE_MAX, PAUSE_MIN << min(self._failures, 30))
+        pause = min(self._pace.pause_ms_max * MILLISECOND, PAUSE_MIN << min(self._failures, 30))
         self._failures += 1
         rng = self._simulation.rng_for(f"{self.name}/pause {self._attempt}", self.life)
         self._simulation.after(int(pause * (0.5 + rng.random() / 2)), self._connect, self.life)
@@ -207,7 +205,7 @@ class LightClient:
         live = [s for s in self._subscriptions.values() if s.phase is _LIVE] if self._epoch else []
         received = tuple(s.received for s in live)
         self._send(messages.OpenSession(self._instance, self._epoch, tuple(s.number for s in live), received, received))
-        self._simulation.after(TICK, self._tick, end)
+        self._simulation.after(self._pace.ping_ms * MILLISECOND, self._tick, end)
 
     def link_down(self, end: End, reason: str) -> None:
         if end is self._end:
@@ -222,7 +220,7 @@ class LightClient:
     def _send(self, message: Message) -> None:
         end = self._end
         if end is not None:
-            if self._simulation.tracing:
+            if self._simulation.tracing_brokers:
                 self._simulation.note_hop(self.name, end.other.host.name, message, message.weight())
             self._simulation.network.send(end, Packet([MESSAGES.encode(message)]))
 
@@ -394,7 +392,7 @@ class LightClient:
             self._report()
         elif not self._report_due:
             self._report_due = True
-            self._simulation.after(REPORT_AFTER, self._report_now, self.life)
+            self._simulation.after(self._pace.report_ms * MILLISECOND, self._report_now, self.life)
 
     def _report_now(self, life: int) -> None:
         if life != self.life:
@@ -419,16 +417,17 @@ class LightClient:
 
     def _tick(self, end: End) -> None:
         """Says that someone is here, and again what was not answered; gives up a broker from which nothing comes."""
+        ping = self._pace.ping_ms * MILLISECOND
         if end is not self._end:
             return
         if self.paused:
             self._kept.append((self._tick, (end,)))
         elif not self._open:
             self._close("no session in time")
-        elif self._simulation.now - self._heard_at >= SILENT_AFTER:
-            self._close(f"nothing heard for {SILENT_AFTER // SECOND} s")
+        elif self._simulation.now - self._heard_at >= SILENT_PINGS * ping:
+            self._close(f"nothing heard for {SILENT_PINGS * ping // SECOND} s")
         else:
             self._send(messages.Ping())
             for subscription in self._subscriptions.values():
                 self._ask(subscription)
-            self._simulation.after(TICK, self._tick, end)
+            self._simulation.after(ping, self._tick, end)

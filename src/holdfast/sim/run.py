@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,25 +17,26 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.node import InvariantBroken, Node
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND
+from holdfast.protocols.cursors.host import RetentionSettings
 from holdfast.protocols.paxos.settings import Member, PaxosSettings
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.sim import latency, scenario
 from holdfast.sim.clients import ScenarioClient
+from holdfast.sim.digest import Digest
 from holdfast.sim.disk import Disk
 from holdfast.sim.host import Host
-from holdfast.sim.light import LightClient
+from holdfast.sim.light import SILENT_PINGS, LightClient
 from holdfast.sim.scenario import Action, ClockJump, Cut, DiskFull, DiskSlow, Fault, Kill, Pause, PowerCut, Scenario
 from holdfast.sim.simulation import RowSink, Simulation
 from holdfast.trace import schema
 from holdfast.trace.checkers import Violation, Watch, make_checker
-from holdfast.trace.schema import Row
 
 if TYPE_CHECKING:
     from random import Random
 
-DIGEST_ROWS = 512  # summed up at a time
+REPEATS_GROW = 8  # the longest pause between repetitions, in shortest ones
 RESTART_AFTER = 1_000 * MILLISECOND  # of a host that stopped by itself
 
 # Of settings, a source of randomness and what the disk kept; and of an application, if there is one.
@@ -72,33 +72,6 @@ class Outcome(msgspec.Struct, frozen=True):
     @property
     def clean(self) -> bool:
         return not self.violations and not self.broken
-
-
-class Digest:
-    """Counts and sums up rows."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self.by_kind: dict[type[Row], int] = {}
-        self._sum = hashlib.sha256()
-        self._encode = msgspec.json.Encoder().encode
-        self._buffer: list[Row] = []
-
-    def see(self, row: Row) -> None:
-        kind = row.__class__
-        self.by_kind[kind] = self.by_kind.get(kind, 0) + 1
-        self._buffer.append(row)
-        if len(self._buffer) == DIGEST_ROWS:
-            self._add()
-
-    def _add(self) -> None:
-        self.rows += len(self._buffer)
-        self._sum.update(self._encode(self._buffer))
-        self._buffer.clear()
-
-    def finish(self) -> str:
-        self._add()
-        return self._sum.hexdigest()
 
 
 def run_scenario(
@@ -140,6 +113,14 @@ def run_scenario(
     )
 
 
+def measure_scenario(wanted: Scenario, sinks: Sequence[RowSink], clients_only: bool = True) -> Simulation:
+    """Runs a scenario for what can be counted in it: no promise and no invariant is checked, and whatever a node raises
+    is raised. `clients_only`: the sinks see what clients note, and faults; what brokers note costs most of a run."""
+    run = _Run(wanted, Factories(), sinks, checking=False, clients_only=clients_only)
+    run.play(None)
+    return run.simulation
+
+
 def _describe(error: Exception) -> str:
     place = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
@@ -165,7 +146,14 @@ def _network_settings(wanted: Scenario, routing: scenario.Routing) -> dict[str, 
 class _Run:
     """A scenario in the making."""
 
-    def __init__(self, wanted: Scenario, factories: Factories, sinks: Sequence[RowSink]) -> None:
+    def __init__(
+        self,
+        wanted: Scenario,
+        factories: Factories,
+        sinks: Sequence[RowSink],
+        checking: bool = True,
+        clients_only: bool = False,
+    ) -> None:
         scenario.check_scenario(wanted, f"scenario {wanted.name}, seed {wanted.seed}")
         if wanted.application is not None and factories.application is None:
             problem = f"the brokers host {wanted.application.factory}, which nobody has imported"
@@ -184,7 +172,8 @@ class _Run:
             network.adversary,
             network.bytes_per_second,
             sinks,
-            checking=True,
+            checking,
+            clients_only,
         )
         self.simulation.when_stopped = self._plan_restart
         for broker in wanted.brokers:
@@ -207,8 +196,16 @@ class _Run:
                 backlog_events=broker.backlog_events,
                 backlog_bytes=broker.backlog_bytes,
             ),
-            HostSettings(away_after=broker.away_ms * MILLISECOND, block_max=broker.block_ms * MILLISECOND),
+            HostSettings(
+                away_after=broker.away_ms * MILLISECOND,
+                block_max=broker.block_ms * MILLISECOND,
+                tick=broker.tick_ms * MILLISECOND,
+                silent_after=broker.silent_ms * MILLISECOND,
+                repeat_after=broker.repeat_ms * MILLISECOND,
+                repeat_after_max=REPEATS_GROW * broker.repeat_ms * MILLISECOND,
+            ),
             broker.snapshot_every,
+            RetentionSettings(look_every=broker.retain_ms * MILLISECOND),
             application="" if self._wanted.application is None else self._wanted.application.name,
         )
         simulation = self.simulation
@@ -241,6 +238,10 @@ class _Run:
             resubscribe=client.resubscribe,
             publish_window=client.publish_window,
             batch_events=client.batch_events,
+            ping_every=client.ping_ms * MILLISECOND,
+            silent_after=SILENT_PINGS * client.ping_ms * MILLISECOND,
+            pause_max=client.pause_ms_max * MILLISECOND,
+            report_after=client.report_ms * MILLISECOND,
         )
         application = ScenarioClient(self.simulation, client.consume_after_us)
         self._applications[client.id] = application
@@ -254,12 +255,12 @@ class _Run:
         host.set_pace(0, 0, client.gather_us * 1_000)
 
     # -------------------------------------------------------------------------------------------------------- phases
-    def play(self, stop: Callable[[], bool]) -> None:
+    def play(self, stop: Callable[[], bool] | None) -> None:
         simulation, wanted = self.simulation, self._wanted
         for host in self._hosts.values():
             host.start()
         simulation.run(wanted.safety_ms * MILLISECOND, stop)
-        if stop():
+        if stop is not None and stop():
             return
         self._heal_everything()
         simulation.run((wanted.safety_ms + wanted.liveness_ms) * MILLISECOND, stop)

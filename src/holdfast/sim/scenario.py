@@ -49,7 +49,12 @@ class _Data(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Broker(_Data, frozen=True, kw_only=True):
-    """`durable`: has a disk and keeps its state there. Service times make a host busy, so that queues build up."""
+    """`durable`: has a disk and keeps its state there. Service times make a host busy, so that queues build up.
+
+    `tick_ms`, `silent_ms`, `repeat_ms`, `retain_ms`: how often it looks after its clients, when it gives up a link on
+    which nothing comes, when it sends again what was not confirmed, and how often it looks for events to give up. Runs
+    of days want them longer, with those of `Client`.
+    """
 
     id: str
     durable: bool = False
@@ -60,6 +65,10 @@ class Broker(_Data, frozen=True, kw_only=True):
     snapshot_every: Positive = 4_096
     away_ms: Whole = 120_000
     block_ms: Whole = 10_000
+    tick_ms: Positive = 500
+    silent_ms: Positive = 15_000
+    repeat_ms: Positive = 1_000
+    retain_ms: Positive = 5_000
     sync_us: tuple[Whole, Whole] = (100, 5_000)
     service_us_per_turn: Whole = 0
     service_us_per_message: Whole = 0
@@ -119,6 +128,9 @@ class Client(_Data, frozen=True, kw_only=True):
     """`consume_after_us`: how long its application needs before it has dealt with what it was handed.
 
     `light`: it only subscribes and receives, and costs little; see `holdfast.sim.light`.
+
+    `ping_ms`, `pause_ms_max`, `report_ms`: how often it says that it is there (it gives up a broker that is silent for
+    three times as long), the longest pause between attempts to connect, and when it reports what it got, at the latest.
     """
 
     id: str
@@ -128,6 +140,9 @@ class Client(_Data, frozen=True, kw_only=True):
     batch_events: Positive = 256
     consume_after_us: Whole = 0
     gather_us: Whole = 0
+    ping_ms: Positive = 5_000
+    pause_ms_max: Positive = 5_000
+    report_ms: Positive = 10
     light: bool = False
 
 

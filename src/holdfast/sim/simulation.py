@@ -41,6 +41,7 @@ class Simulation:
         bytes_per_second: int = 0,
         sinks: Sequence[RowSink] = (),
         checking: bool = False,
+        clients_only: bool = False,
     ) -> None:
         self.now = 0
         self.wall = WALL_AT_START
@@ -48,6 +49,7 @@ class Simulation:
         self.steps = 0  # turns of nodes
         self.hops = 0
         self.tracing = bool(sinks)
+        self.tracing_brokers = self.tracing and not clients_only  # and what is said on links
         self.checking = checking
         self.hosts: dict[str, Host] = {}
         self.addresses: dict[str, Host] = {}
