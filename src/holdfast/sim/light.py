@@ -92,7 +92,7 @@ class LightClient:
     """A `Machine` that links end at, without a node."""
 
     __slots__ = (
-        "_addresses", "_attempt", "_end", "_epoch", "_failures", "_heard_at", "_instance", "_kept",
+        "_addresses", "_attempt", "_end", "_epoch", "_failures", "_heard_at", "_hurried", "_instance", "_kept",
         "_last_number", "_open", "_pace", "_refused", "_report_due", "_resubscribe", "_simulation", "_subscriptions",
         "_unreported", "_wanted", "dark", "disk", "life", "name", "paused", "peer", "role", "running", "wall_offset",
     )  # fmt: skip
@@ -125,6 +125,7 @@ class LightClient:
         self._refused = False  # the broker wants nothing of this client any more
         self._heard_at = 0
         self._report_due = False
+        self._hurried = False  # a subscription has something to report that can't wait
         self._last_number = 0
         self._subscriptions: dict[int, _Subscription] = {}
         self._unreported: dict[_Subscription, None] = {}
@@ -365,13 +366,14 @@ class LightClient:
                 else:
                     subscription.asked = True
             elif not subscription.take(event):
-                continue
+                pass  # it came before
             elif 0 < deadline <= wall:
                 subscription.late += 1
                 self._emit(schema.Expired, subscription, event=event, node=self.name)
             elif tracing:
                 left = deadline - wall if deadline else None
                 self._emit(schema.Delivered, subscription, event=event, via=broker, left=left)
+            self._hurried = self._hurried or subscription.urgent
 
     def _on_dropped(self, subscription: _Subscription, dropped: messages.Dropped) -> None:
         before, through = subscription.received, dropped.through
@@ -385,10 +387,11 @@ class LightClient:
                 self._emit(schema.Missed, subscription, reason="overflow", count=count)
         else:
             subscription.asked = True
+        self._hurried = self._hurried or subscription.urgent
 
     # --------------------------------------------------------------------------------------------------------- time
     def _report_soon(self) -> None:
-        if any(subscription.urgent for subscription in self._unreported):
+        if self._hurried:
             self._report()
         elif not self._report_due:
             self._report_due = True
@@ -405,7 +408,7 @@ class LightClient:
             self._report()
 
     def _report(self) -> None:
-        subscriptions, self._unreported = list(self._unreported), {}
+        subscriptions, self._unreported, self._hurried = list(self._unreported), {}, False
         received = tuple(s.received for s in subscriptions)
         missing = any(s.gap for s in subscriptions)
         late = tuple(s.late for s in subscriptions)
