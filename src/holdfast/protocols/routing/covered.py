@@ -10,7 +10,9 @@ Changes are collected until they are taken, so that what comes and goes within a
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from holdfast.kernel.node import require
 from holdfast.matching import FilterIndex
@@ -20,11 +22,14 @@ from holdfast.model import Filter
 class Changes(NamedTuple):
     """Entries to be told, with their filters, and those to be taken back."""
 
-    told: dict[str, Filter]
-    taken_back: dict[str, None]
+    told: Mapping[str, Filter]
+    taken_back: Mapping[str, None]
 
     def __bool__(self) -> bool:
         return bool(self.told or self.taken_back)
+
+
+NOTHING: Final = Changes(MappingProxyType({}), MappingProxyType({}))
 
 
 class Outlet:
@@ -117,6 +122,8 @@ class Outlet:
 
     def take(self) -> Changes:
         """What has changed since the last time."""
+        if not self._told_now and not self._untold_now:
+            return NOTHING  # as in nearly all turns
         changes = Changes(self._told_now, self._untold_now)
         self._told_now, self._untold_now = {}, {}
         return changes
