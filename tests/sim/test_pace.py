@@ -55,3 +55,23 @@ def test_a_measured_run_has_the_clients_rows_of_a_checked_one_and_no_others() ->
     assert [row for row in measured.rows if isinstance(row, OF_CLIENTS)] == [
         row for row in checked.rows if isinstance(row, OF_CLIENTS)
     ]
+
+
+@pytest.mark.parametrize("light", [False, True])
+def test_a_client_that_reports_seldom_reports_before_its_window_is_full(light: bool) -> None:
+    day = _day(light)
+    events = [ScenarioEvent(topic=str(number)) for number in range(40)]
+    outcome = run_scenario(
+        replace(
+            day,
+            actions=[
+                Subscribe(at_ms=1_000, client="s1", name="all", filter="", window=4),
+                Publish(at_ms=10_000, client="p1", events=events),
+            ],
+            faults=[],
+            safety_ms=60_000,
+            liveness_ms=0,
+            checkers=["at-most-once"],
+        )
+    )
+    assert outcome.events_delivered == 40
