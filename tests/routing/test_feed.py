@@ -1,0 +1,93 @@
+"""Feeds: numbers without gaps, a window, and everything again until it is acknowledged (D1-B4)."""
+
+from __future__ import annotations
+
+from random import Random
+
+import msgspec
+
+from holdfast.protocols.routing.feed import BATCH_BYTES, BATCH_EVENTS, WINDOW_BYTES, Feed, in_batches
+
+
+def events(count: int, size: int = 10, first: int = 1) -> list[msgspec.Raw]:
+    return [msgspec.Raw(b"%08d" % number + bytes(size - 8)) for number in range(first, first + count)]
+
+
+def numbers(feed: Feed) -> list[int]:
+    """The numbers of what may be sent now, which must be those that the events carry."""
+    found = []
+    for batch in feed.take():
+        for row, event in enumerate(batch.events):
+            assert int(bytes(event)[:8]) == batch.first + row
+            found.append(batch.first + row)
+    return found
+
+
+def test_what_is_sent_stays_until_it_is_acknowledged() -> None:
+    feed = Feed()
+    feed.put(events(5))
+    assert numbers(feed) == [1, 2, 3, 4, 5]
+    assert numbers(feed) == []
+    assert feed.acknowledge(3)
+    assert not feed.acknowledge(2)
+    feed.rewind()
+    assert numbers(feed) == [4, 5]
+    assert feed.acknowledge(5)
+    assert (feed.is_idle, feed.bytes, feed.following) == (True, 0, 6)
+    feed.check_invariants()
+
+
+def test_no_more_is_under_way_than_the_window() -> None:
+    feed = Feed()
+    size = 100_000
+    feed.put(events(100, size))
+    sent = numbers(feed)
+    assert WINDOW_BYTES - size < len(sent) * size <= WINDOW_BYTES + BATCH_BYTES
+    feed.acknowledge(sent[-1])
+    assert numbers(feed)[0] == sent[-1] + 1
+
+
+def test_batches_fit_into_messages() -> None:
+    for given in (events(3_000), events(30, 100_000), events(2, 900_000), []):
+        cuts = in_batches(given)
+        assert [row for start, end in cuts for row in range(start, end)] == list(range(len(given)))
+        for start, end in cuts:
+            assert end - start <= BATCH_EVENTS
+            assert end - start == 1 or sum(map(len, given[start:end])) <= BATCH_BYTES
+
+
+def test_what_has_expired_is_given_up_from_the_front_unless_it_is_under_way() -> None:
+    feed = Feed()
+    feed.put(events(2), [100, 200])
+    feed.put(events(1, first=3), [0])
+    assert feed.drop_expired(150) == 0
+    assert feed.drop_expired(200) == 2
+    assert numbers(feed) == [3]
+    feed.put(events(1, first=4), [100])
+    assert feed.drop_expired(500) == 0
+    feed.check_invariants()
+
+
+def test_any_sequence_keeps_numbers_and_loses_nothing() -> None:
+    """Against the obvious: a list of what was put in and not acknowledged."""
+    for seed in range(200):
+        rng, feed = Random(seed), Feed()
+        last = acknowledged = sent = 0
+        for _ in range(60):
+            match rng.choice(("put", "put", "take", "acknowledge", "rewind")):
+                case "put":
+                    count = rng.choice((1, 3, 1_500))
+                    feed.put(events(count, first=last + 1))
+                    last += count
+                case "take":
+                    for number in numbers(feed):
+                        assert number == sent + 1
+                        sent = number
+                case "acknowledge":
+                    acknowledged = rng.randint(acknowledged, sent) if sent > acknowledged else acknowledged
+                    feed.acknowledge(acknowledged)
+                case "rewind":
+                    feed.rewind()
+                    sent = acknowledged
+            feed.check_invariants()
+            assert len(feed) == last - acknowledged, seed
