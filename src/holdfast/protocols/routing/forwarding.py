@@ -23,7 +23,7 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.queues import Lane
 from holdfast.model.event import Event, EventBytes, encode_batch
-from holdfast.protocols.routing.feed import Batch, Feed, in_batches
+from holdfast.protocols.routing.feed import BATCH_BYTES, BATCH_EVENTS, Batch, Feed, in_batches
 from holdfast.protocols.routing.messages import AcknowledgeEvents, Forward, Introduction
 from holdfast.protocols.routing.neighbours import BROKERS, Neighbours
 from holdfast.protocols.routing.router import LOCAL
@@ -251,10 +251,9 @@ class Forwarding:
             if feed.has_unsent:
                 if not feed.is_under_way:
                     feed.progress_at = out.now
-                for batch in feed.take():
-                    for first, events in self._alive(batch, out):
-                        self.forwarded_total += len(events)
-                        out.send(peer, Forward(first, encode_batch(events)), Lane.USER, after)
+                for first, events in self._joined(feed.take(), out):
+                    self.forwarded_total += len(events)
+                    out.send(peer, Forward(first, encode_batch(events)), Lane.USER, after)
                 self._keep_ticking(out)
         for peer in list(self._due):
             if self._has_room_beside(peer):
@@ -264,6 +263,22 @@ class Forwarding:
             self._congested = not self._congested
             if not self._congested:
                 self.released(out)
+
+    def _joined(self, batches: list[Batch], out: Outbox) -> list[tuple[int, list[EventBytes]]]:
+        """What is alive of some batches, in few messages: what came in one turn from several sides goes on together."""
+        runs: list[tuple[int, list[EventBytes]]] = []
+        size = 0
+        for batch in batches:
+            for first, events in self._alive(batch, out):
+                follows = bool(runs) and runs[-1][0] + len(runs[-1][1]) == first
+                fits = follows and len(runs[-1][1]) + len(events) <= BATCH_EVENTS
+                if fits and size + batch.bytes <= BATCH_BYTES:
+                    runs[-1] = (runs[-1][0], runs[-1][1] + events)
+                    size += batch.bytes
+                else:
+                    runs.append((first, events))
+                    size = batch.bytes
+        return runs
 
     def _alive(self, batch: Batch, out: Outbox) -> list[tuple[int, list[EventBytes]]]:
         """A batch's events without those that have expired: runs of them, each with the number of its first."""
