@@ -55,7 +55,17 @@ def in_batches(events: Sequence[EventBytes]) -> list[tuple[int, int]]:
 class Feed:
     """To one neighbour."""
 
-    __slots__ = ("_batches", "_sent_bytes", "_unsent", "acknowledged", "bytes", "following", "progress_at", "sent")
+    __slots__ = (
+        "_batches",
+        "_sent_bytes",
+        "_unsent",
+        "acknowledged",
+        "bytes",
+        "following",
+        "progress_at",
+        "repeats",
+        "sent",
+    )
 
     def __init__(self) -> None:
         self._batches: deque[Batch] = deque()  # not acknowledged; those from `_unsent` on are not sent either
@@ -65,6 +75,7 @@ class Feed:
         self.acknowledged = 0
         self.sent = 0
         self.bytes = 0
+        self.repeats = 0  # how often everything was sent again since then
         self.progress_at = 0  # when something was last acknowledged, or sent after all was
 
     def __len__(self) -> int:

@@ -35,6 +35,7 @@ from holdfast.protocols.sessions.judgement import judge
 from holdfast.protocols.sessions.outputs import Entered
 from holdfast.protocols.sessions.sequencer import Sequencer
 
+PATIENCE_DOUBLED_MAX: Final = 5  # how often, before something is sent again
 NEVER: Final = 0  # the deadline of an event that does not expire
 
 
@@ -64,6 +65,7 @@ class Forwarding:
         self._received: dict[str, tuple[str, int]] = {}  # neighbour → its feed, and how far it is taken in
         self._due: dict[str, None] = {}  # those that are to be told how far
         self._congested = False
+        self._changed = True  # something may have to be stored, sent or acknowledged
         self._ticking = False
         self.released: Callable[[Outbox], None] = lambda out: None
         # Of a level that detours: whether a neighbour's link is good for events; and the way around for those that it
@@ -89,6 +91,7 @@ class Forwarding:
     # ------------------------------------------------------------------------------------------------------- links
     def on_linked(self, peer: str, introduction: Introduction, out: Outbox) -> None:
         """A neighbour is there, and has said how far it has our feed."""
+        self._changed = True
         feed = self.feeds.get(peer)
         if feed is None:
             return
@@ -102,6 +105,7 @@ class Forwarding:
                     raise ProtocolError(f"{peer} has stored {introduction.stored}, and there are {feed.following - 1}")
                 feed.acknowledge(introduction.stored)
             feed.rewind()
+            feed.repeats = 0
         if self._neighbours.is_known(peer):
             self._open[peer] = None
 
@@ -109,6 +113,7 @@ class Forwarding:
         """What a neighbour wants is known: what was kept for it in case it does may turn out to be for nobody."""
         if self._store is None or peer in self._open:
             return
+        self._changed = True
         feed = self.feeds[peer]
         kept: list[Batch] = []
         for batch in feed.pending():
@@ -122,6 +127,7 @@ class Forwarding:
             self._open[peer] = None
 
     def on_unlinked(self, peer: str, out: Outbox) -> None:
+        self._changed = True
         self._open.pop(peer, None)
         self._due.pop(peer, None)
         feed = self.feeds.get(peer)
@@ -135,6 +141,7 @@ class Forwarding:
     # ------------------------------------------------------------------------------------------------------ events
     def on_entered(self, entered: Entered, out: Outbox) -> None:
         """Events were published here."""
+        self._changed = True
         if out.tracing:
             out.note("accepted", node=self._settings.name, events=[event.id for event in entered.events])
         self._route(LOCAL, entered.events, entered.slices, out)
@@ -153,6 +160,7 @@ class Forwarding:
         if first < 1:
             raise ProtocolError(f"a feed's numbers begin with 1, not with {first}")
         self._due[peer] = None
+        self._changed = True
         skipped = max(0, received + 1 - first)
         self.repeated_total += min(skipped, len(events))
         if last <= received:
@@ -166,6 +174,7 @@ class Forwarding:
         self, source: str, feed: str, first: int, events: list[Event], slices: list[EventBytes], out: Outbox
     ) -> None:
         """Events from the side of a neighbour; without a number if `first` is 0."""
+        self._changed = True
         self.arrived_total += len(events)
         matched, refused = judge(self._core.index, None, events, slices)
         late = {row for row, event in enumerate(events) if event.lifetime and _deadline(event) <= out.wall}
@@ -222,7 +231,8 @@ class Forwarding:
         if feed is None or message.number > feed.sent:
             raise ProtocolError(f"{message.number} is acknowledged, and was never sent")
         if feed.acknowledge(message.number):
-            feed.progress_at = out.now
+            feed.progress_at, feed.repeats = out.now, 0
+            self._changed = True
 
     # -------------------------------------------------------------------------------------------------- congestion
     @property
@@ -238,11 +248,11 @@ class Forwarding:
             return True
         return peer in self._open and self.feeds[peer].bytes > self._settings.queue_bytes
 
-    def _has_room_beside(self, peer: str) -> bool:
-        return not any(other != peer and self._is_full(other) for other in self.feeds)
-
     # -------------------------------------------------------------------------------------------------------- turns
     def finish(self, out: Outbox) -> None:
+        if not self._changed:
+            return  # as in most turns
+        self._changed = False
         if self._store is not None:
             self._store.finish(self.feeds, out)
         after = NOW if self._store is None else LATEST
@@ -254,13 +264,14 @@ class Forwarding:
                 for first, events in self._joined(feed.take(), out):
                     self.forwarded_total += len(events)
                     out.send(peer, Forward(first, encode_batch(events)), Lane.USER, after)
-                self._keep_ticking(out)
+        self._keep_ticking(out)
+        full = [peer for peer in self.feeds if self._is_full(peer)]
         for peer in list(self._due):
-            if self._has_room_beside(peer):
+            if not any(other != peer for other in full):
                 del self._due[peer]
                 out.send(peer, AcknowledgeEvents(self._received[peer][1]), after=after)
-        if self._congested != self.is_congested():
-            self._congested = not self._congested
+        if self._congested != bool(full):
+            self._congested = bool(full)
             if not self._congested:
                 self.released(out)
 
@@ -299,21 +310,22 @@ class Forwarding:
         return runs
 
     def _keep_ticking(self, out: Outbox) -> None:
-        if not self._ticking and self._store is not None:
+        """While something is stored: it is to be sent again, or expires."""
+        if not self._ticking and self._store is not None and not all(feed.is_idle for feed in self.feeds.values()):
             self._ticking = True
             out.set_timer((self.name, "retransmit"), self._settings.retransmit)
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         """Sends again what was not acknowledged in time (D1-B4), and gives up what has expired."""
-        self._ticking = False
+        self._ticking, self._changed = False, True
         for peer, feed in self.feeds.items():
             self.expired_total += feed.drop_expired(out.wall)
-            late = out.now - feed.progress_at >= self._settings.retransmit
-            if peer in self._open and feed.is_under_way and late:
+            # Ever more slowly: who does not acknowledge may have no room.
+            patience = self._settings.retransmit << min(feed.repeats, PATIENCE_DOUBLED_MAX)
+            if peer in self._open and feed.is_under_way and out.now - feed.progress_at >= patience:
                 self.repeated_total += feed.sent - feed.acknowledged
+                feed.repeats += 1
                 feed.rewind()
-            if not feed.is_idle:
-                self._keep_ticking(out)
 
     def measure(self) -> dict[str, int]:
         return {
