@@ -186,6 +186,8 @@ def test_bypass_goes_around_a_failed_broker_for_events_and_for_subscriptions() -
     rows, wrong = play("bypass", faults, links=TRIANGLE, more=more, clients=clients)
     assert wrong == ""
     assert set(rows.between(8_000, 19_000)) <= set(rows.delivered())
+    around = [row for row in rows.rows if isinstance(row, schema.Hop) and row.what == "Detour" and row.events]
+    assert {(row.source, row.target) for row in around} == {("left", "right")}, "a trace tells an event's way"
     assert rows.delivered("s2") == [2, 3, 4]
     deaf = MUTANTS["drops-what-was-said"].factories
     rows, _ = play("bypass", faults, links=TRIANGLE, more=more, clients=clients, factories=deaf)

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import msgspec
 
 from holdfast.kernel.messages import NOMINAL_WEIGHT, Message
+from holdfast.model.event import EventBytes, event_ids
 
 # Beyond is no incarnation and no count that a broker could reach; one more is still a number that can be written.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
@@ -56,6 +57,19 @@ class Detour(Message, frozen=True):
 
     def weight(self) -> int:
         return NOMINAL_WEIGHT + len(self.body)
+
+    def event_ids(self) -> list[str]:
+        return event_ids(_decode_events(self.body).events) if self.is_user else []
+
+
+class _Events(msgspec.Struct, frozen=True, array_like=True):
+    """A message with events, as far as traces want to know: a number, and the events."""
+
+    first: int
+    events: EventBytes
+
+
+_decode_events = msgspec.msgpack.Decoder(_Events).decode
 
 
 BYPASS_MESSAGES: dict[int, type[Message]] = {

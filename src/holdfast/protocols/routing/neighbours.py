@@ -18,27 +18,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Final
 
-from holdfast.errors import FilterError, ProtocolError
+from holdfast.errors import ProtocolError
 from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import LATEST, NOW, After, Outbox
 from holdfast.model import Filter
-from holdfast.protocols.routing.covered import Changes
 from holdfast.protocols.routing.local import LocalInterests
 from holdfast.protocols.routing.messages import (
-    ROUTES_BYTES,
     Introduction,
     Routes,
     Settled,
-    Told,
-    checked_entry,
 )
-from holdfast.protocols.routing.router import LOCAL, Router, parse_filter
+from holdfast.protocols.routing.router import LOCAL, Router
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.settling import Asked, Settling
 from holdfast.protocols.routing.table_store import TableStore, apply_routes
+from holdfast.protocols.routing.tellings import changes, in_parts, parse
 
 BROKERS: Final = frozenset({Role.BROKER})
 ENTRIES_MAX: Final = 1_000_000  # that one neighbour may tell
@@ -233,7 +230,7 @@ class Neighbours:
         self.router.take(peer)  # what has changed is a part of it
         offers = [(entry, str(filter)) for entry, filter in self.router.offers[peer].told().items()]
         wishes = [(entry, str(filter)) for entry, filter in self.router.wishes[peer].told().items()]
-        return _in_parts(offers, wishes, complete, ticket=ticket)
+        return in_parts(offers, wishes, complete, ticket=ticket)
 
     # ------------------------------------------------------------------------------------------------------ detours
     def on_view_changed(self, out: Outbox) -> None:
@@ -269,7 +266,7 @@ class Neighbours:
         Those know only their own side of it, and what they take back may hide what someone else on that side wants:
         nothing is forgotten on their word.
         """
-        offers, wishes = _parse(routes.offers), _parse(routes.wishes)
+        offers, wishes = parse(routes.offers), parse(routes.wishes)
         if routes.full and not routes.last:
             raise ProtocolError("what is told by a detour comes in one part")
         if source != sender:
@@ -303,7 +300,7 @@ class Neighbours:
         neighbour = self._neighbours.get(peer)
         if peer not in self.tree or neighbour is None or not neighbour.introduced:
             raise ProtocolError("routes are told by neighbours in the tree, behind an introduction")
-        offers, wishes = _parse(routes.offers), _parse(routes.wishes)
+        offers, wishes = parse(routes.offers), parse(routes.wishes)
         told = len(self.router.subscriptions.by_source[peer]) + len(self.router.advertisements.by_source[peer])
         if told + len(offers) + len(wishes) + sum(map(len, neighbour.parts)) > 2 * ENTRIES_MAX:
             raise ProtocolError(f"{peer} tells more than {ENTRIES_MAX} entries, twice over")
@@ -389,12 +386,12 @@ class Neighbours:
             if self._neighbours[peer].synced and not self._detoured.get(peer):
                 offers, wishes = self.router.take(peer)
                 if offers or wishes:
-                    for message in _changes(offers, wishes, self.settling.tell(peer)):
+                    for message in changes(offers, wishes, self.settling.tell(peer)):
                         out.send(peer, message, after=self._after)
             elif self._detoured.get(peer):
                 offers, wishes = self.router.take(peer)
                 if offers or wishes:
-                    for message in _changes(offers, wishes, 0):
+                    for message in changes(offers, wishes, 0):
                         self.detour(peer, message, out)
         self._say_settled(out)
         self._note(out)
@@ -433,50 +430,3 @@ class Neighbours:
 
     def check_invariants(self) -> None:
         self.router.check_invariants()
-
-
-def _changes(offers: Changes, wishes: Changes, ticket: int) -> list[Routes]:
-    return _in_parts(
-        [(entry, str(filter)) for entry, filter in offers.told.items()],
-        [(entry, str(filter)) for entry, filter in wishes.told.items()],
-        full=False,
-        withdrawn=list(offers.taken_back),
-        unwished=list(wishes.taken_back),
-        ticket=ticket,
-    )
-
-
-def _parse(told: list[Told]) -> dict[str, Filter]:
-    parsed = {}
-    for entry, text in told:
-        if problem := checked_entry(entry):
-            raise ProtocolError(f"in Routes, {problem}")
-        try:
-            parsed[entry] = parse_filter(text)
-        except FilterError as error:
-            raise ProtocolError(f"in Routes, the filter of {entry[:64]!r}: {error.problem}") from error
-    return parsed
-
-
-def _in_parts(
-    offers: list[Told],
-    wishes: list[Told],
-    complete: bool = True,
-    full: bool = True,
-    withdrawn: list[str] | None = None,
-    unwished: list[str] | None = None,
-    ticket: int = 0,
-) -> list[Routes]:
-    """As many messages as it takes. What is taken back comes with the last, so that nothing is lacking in between."""
-    parts: list[tuple[list[Told], list[Told]]] = [([], [])]
-    size = 0
-    for place, told in enumerate((offers, wishes)):
-        for entry, text in told:
-            size += len(entry) + len(text) + 8
-            if size > ROUTES_BYTES:
-                parts.append(([], []))
-                size = len(entry) + len(text) + 8
-            parts[-1][place].append((entry, text))
-    messages = [Routes(*part, full=full, last=False, complete=complete) for part in parts[:-1]]
-    messages.append(Routes(*parts[-1], withdrawn or [], unwished or [], full, True, complete, ticket))
-    return messages

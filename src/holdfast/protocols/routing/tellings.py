@@ -1,0 +1,56 @@
+"""What neighbours tell each other of their tables, as messages: cut into parts that fit, and read with care."""
+
+from __future__ import annotations
+
+from holdfast.errors import FilterError, ProtocolError
+from holdfast.model import Filter
+from holdfast.protocols.routing.covered import Changes
+from holdfast.protocols.routing.messages import ROUTES_BYTES, Routes, Told, checked_entry
+from holdfast.protocols.routing.router import parse_filter
+
+
+def changes(offers: Changes, wishes: Changes, ticket: int) -> list[Routes]:
+    return in_parts(
+        [(entry, str(filter)) for entry, filter in offers.told.items()],
+        [(entry, str(filter)) for entry, filter in wishes.told.items()],
+        full=False,
+        withdrawn=list(offers.taken_back),
+        unwished=list(wishes.taken_back),
+        ticket=ticket,
+    )
+
+
+def parse(told: list[Told]) -> dict[str, Filter]:
+    parsed = {}
+    for entry, text in told:
+        if problem := checked_entry(entry):
+            raise ProtocolError(f"in Routes, {problem}")
+        try:
+            parsed[entry] = parse_filter(text)
+        except FilterError as error:
+            raise ProtocolError(f"in Routes, the filter of {entry[:64]!r}: {error.problem}") from error
+    return parsed
+
+
+def in_parts(
+    offers: list[Told],
+    wishes: list[Told],
+    complete: bool = True,
+    full: bool = True,
+    withdrawn: list[str] | None = None,
+    unwished: list[str] | None = None,
+    ticket: int = 0,
+) -> list[Routes]:
+    """As many messages as it takes. What is taken back comes with the last, so that nothing is lacking in between."""
+    parts: list[tuple[list[Told], list[Told]]] = [([], [])]
+    size = 0
+    for place, told in enumerate((offers, wishes)):
+        for entry, text in told:
+            size += len(entry) + len(text) + 8
+            if size > ROUTES_BYTES:
+                parts.append(([], []))
+                size = len(entry) + len(text) + 8
+            parts[-1][place].append((entry, text))
+    messages = [Routes(*part, full=full, last=False, complete=complete) for part in parts[:-1]]
+    messages.append(Routes(*parts[-1], withdrawn or [], unwished or [], full, True, complete, ticket))
+    return messages
