@@ -21,13 +21,14 @@ BATCH_BYTES = 256 * 1024
 class Batch:
     """Events with numbers from `first` on. `deadlines` has 0 for an event that does not expire; None: none does."""
 
-    __slots__ = ("bytes", "deadlines", "events", "first")
+    __slots__ = ("_soonest", "bytes", "deadlines", "events", "first")
 
     def __init__(self, first: int, events: list[EventBytes], deadlines: list[int] | None) -> None:
         self.first = first
         self.events = events
         self.deadlines = deadlines
         self.bytes = sum(map(len, events))
+        self._soonest = min((deadline for deadline in deadlines or () if deadline), default=0)
 
     @property
     def last(self) -> int:
@@ -37,6 +38,22 @@ class Batch:
         """What comes behind a number that is in the batch."""
         skipped = number + 1 - self.first
         return Batch(number + 1, self.events[skipped:], None if self.deadlines is None else self.deadlines[skipped:])
+
+    def has_expired(self, wall: int) -> bool:
+        """Whether an event of it has no time left."""
+        return 0 < self._soonest <= wall
+
+    def alive(self, wall: int) -> list[Batch]:
+        """What has time left, in runs of numbers without gaps."""
+        runs: list[Batch] = []
+        start = 0
+        deadlines = self.deadlines or []
+        for row, deadline in enumerate([*deadlines, wall]):  # one that is over ends the last run
+            if 0 < deadline <= wall:
+                if row > start:
+                    runs.append(Batch(self.first + start, self.events[start:row], deadlines[start:row]))
+                start = row + 1
+        return runs
 
 
 def in_batches(events: Sequence[EventBytes]) -> list[tuple[int, int]]:
@@ -61,6 +78,7 @@ class Feed:
         "_unsent",
         "acknowledged",
         "bytes",
+        "expired",
         "following",
         "progress_at",
         "repeats",
@@ -73,8 +91,9 @@ class Feed:
         self._sent_bytes = 0
         self.following = 1  # the next event's number
         self.acknowledged = 0
-        self.sent = 0
+        self.sent = 0  # the highest that ever was, also if it is to be sent again
         self.bytes = 0
+        self.expired = 0  # how many events were given up since their time was over
         self.repeats = 0  # how often everything was sent again since then
         self.progress_at = 0  # when something was last acknowledged, or sent after all was
 
@@ -102,16 +121,28 @@ class Feed:
             self.bytes += batch.bytes
             self.following += end - start
 
-    def take(self) -> list[Batch]:
-        """What may be sent now; it counts as sent."""
+    def take(self, wall: int) -> list[Batch]:
+        """What may be sent now, and has time left; it counts as sent."""
         taken: list[Batch] = []
         while self._unsent < len(self._batches) and self._sent_bytes < WINDOW_BYTES:
             batch = self._batches[self._unsent]
+            if batch.has_expired(wall):
+                del self._batches[self._unsent]
+                for part in reversed(self._alive(batch, wall)):
+                    self._batches.insert(self._unsent, part)
+                continue
             self._unsent += 1
             self._sent_bytes += batch.bytes
-            self.sent = batch.last
+            self.sent = max(self.sent, batch.last)
             taken.append(batch)
         return taken
+
+    def _alive(self, batch: Batch, wall: int) -> list[Batch]:
+        """What is left of a batch, counted."""
+        parts = batch.alive(wall)
+        self.bytes -= batch.bytes - sum(part.bytes for part in parts)
+        self.expired += len(batch.events) - sum(len(part.events) for part in parts)
+        return parts
 
     def acknowledge(self, number: int) -> bool:
         """The neighbour has everything up to a number. Whether that is news."""
@@ -139,15 +170,17 @@ class Feed:
             self._sent_bytes -= batch.bytes
         return batch
 
-    def rewind(self) -> None:
-        """Everything that is not acknowledged is to be sent again."""
+    def rewind(self) -> int:
+        """Everything that is not acknowledged is to be sent again. How many events of that were sent."""
+        sent = sum(len(self._batches[place].events) for place in range(self._unsent))
         self._unsent = self._sent_bytes = 0
-        self.sent = self.acknowledged
+        return sent
 
     def clear(self) -> int:
         """Gives everything up, and begins anew with number 1. How many events that were."""
-        lost = len(self)
+        lost, expired = len(self), self.expired
         self.__init__()  # type: ignore[misc]
+        self.expired = expired
         return lost
 
     def pending(self) -> list[Batch]:
@@ -163,22 +196,23 @@ class Feed:
     def begin(self) -> None:
         """The feed was filled from the disk: what is not in it is acknowledged."""
         self.acknowledged = self._batches[0].first - 1 if self._batches else self.following - 1
+        self.sent = self.acknowledged
         self.rewind()
 
     def needs(self, through: int) -> bool:
         """Whether anything up to a number is still in it."""
         return bool(self._batches) and self._batches[0].first <= through
 
-    def drop_expired(self, wall: int) -> int:
-        """Gives up batches of which nothing has time left, from the oldest on, and that are not under way."""
-        dropped = 0
-        while self._batches and not self._unsent and self._batches[0].deadlines is not None:
-            if any(not deadline or deadline > wall for deadline in self._batches[0].deadlines):
-                break
-            batch = self._drop_first()
-            self.acknowledged = self.sent = batch.last
-            dropped += len(batch.events)
-        return dropped
+    def drop_expired(self, wall: int) -> None:
+        """Gives up what has no time left and is not under way, wherever it stands."""
+        waiting = list(self._batches)[self._unsent :]
+        if any(batch.has_expired(wall) for batch in waiting):
+            under_way = list(self._batches)[: self._unsent]
+            parts = [part for batch in waiting for part in self._alive_of(batch, wall)]
+            self._batches = deque(under_way + parts)
+
+    def _alive_of(self, batch: Batch, wall: int) -> list[Batch]:
+        return self._alive(batch, wall) if batch.has_expired(wall) else [batch]
 
     def check_invariants(self) -> None:
         require(self.bytes == sum(batch.bytes for batch in self._batches), "a feed's bytes are counted")

@@ -82,6 +82,7 @@ class Forwarding:
             for output in self._store.not_stored:
                 self.on_entered(output, out)
             self._store.not_stored = []
+            self._changed = True
 
     def introduction(self, peer: str) -> Introduction:
         feed, number = self._received.get(peer, ("", 0))
@@ -241,12 +242,22 @@ class Forwarding:
 
     def is_congested(self) -> bool:
         """Whether publishers here have to wait."""
-        return any(self._is_full(peer) for peer in self.feeds)
+        return self._are_full(list(self.feeds))
 
-    def _is_full(self, peer: str) -> bool:
-        if self._store is not None and self.stored_bytes > self._settings.store_bytes:
+    def _are_full(self, peers: list[str]) -> bool:
+        """Whether what goes to these neighbours has to wait."""
+        feeds = self.feeds
+        if self._store is not None and sum([feeds[peer].bytes for peer in peers]) > self._settings.store_bytes:
             return True
-        return peer in self._open and self.feeds[peer].bytes > self._settings.queue_bytes
+        return any(peer in self._open and feeds[peer].bytes > self._settings.queue_bytes for peer in peers)
+
+    def _has_room_beside(self, peer: str) -> bool:
+        """Whether there is room for what this neighbour sends, which goes to the others.
+
+        What waits for the neighbour itself does not count: if it did, two that are full of what they have for each
+        other would each wait for the other's word for ever. So waiting leads away from a neighbour, and ends.
+        """
+        return not self._are_full([other for other in self.feeds if other != peer])
 
     # -------------------------------------------------------------------------------------------------------- turns
     def finish(self, out: Outbox) -> None:
@@ -261,53 +272,19 @@ class Forwarding:
             if feed.has_unsent:
                 if not feed.is_under_way:
                     feed.progress_at = out.now
-                for first, events in self._joined(feed.take(), out):
+                for first, events in _joined(feed.take(out.wall)):
                     self.forwarded_total += len(events)
                     out.send(peer, Forward(first, encode_batch(events)), Lane.USER, after)
         self._keep_ticking(out)
-        full = [peer for peer in self.feeds if self._is_full(peer)]
+        congested = self.is_congested()
         for peer in list(self._due):
-            if not any(other != peer for other in full):
+            if not congested or self._has_room_beside(peer):
                 del self._due[peer]
                 out.send(peer, AcknowledgeEvents(self._received[peer][1]), after=after)
-        if self._congested != bool(full):
-            self._congested = bool(full)
-            if not self._congested:
+        if self._congested != congested:
+            self._congested = congested
+            if not congested:
                 self.released(out)
-
-    def _joined(self, batches: list[Batch], out: Outbox) -> list[tuple[int, list[EventBytes]]]:
-        """What is alive of some batches, in few messages: what came in one turn from several sides goes on together."""
-        runs: list[tuple[int, list[EventBytes]]] = []
-        size = 0
-        for batch in batches:
-            for first, events in self._alive(batch, out):
-                follows = bool(runs) and runs[-1][0] + len(runs[-1][1]) == first
-                fits = follows and len(runs[-1][1]) + len(events) <= BATCH_EVENTS
-                if fits and size + batch.bytes <= BATCH_BYTES:
-                    runs[-1] = (runs[-1][0], runs[-1][1] + events)
-                    size += batch.bytes
-                else:
-                    runs.append((first, events))
-                    size = batch.bytes
-        return runs
-
-    def _alive(self, batch: Batch, out: Outbox) -> list[tuple[int, list[EventBytes]]]:
-        """A batch's events without those that have expired: runs of them, each with the number of its first."""
-        if batch.deadlines is None:
-            return [(batch.first, batch.events)]
-        runs: list[tuple[int, list[EventBytes]]] = []
-        following = 0
-        for row, (event, deadline) in enumerate(zip(batch.events, batch.deadlines, strict=True)):
-            if deadline and deadline <= out.wall:
-                self.expired_total += 1
-                continue
-            number = batch.first + row
-            if runs and number == following:
-                runs[-1][1].append(event)
-            else:
-                runs.append((number, [event]))
-            following = number + 1
-        return runs
 
     def _keep_ticking(self, out: Outbox) -> None:
         """While something is stored: it is to be sent again, or expires."""
@@ -319,20 +296,19 @@ class Forwarding:
         """Sends again what was not acknowledged in time (D1-B4), and gives up what has expired."""
         self._ticking, self._changed = False, True
         for peer, feed in self.feeds.items():
-            self.expired_total += feed.drop_expired(out.wall)
+            feed.drop_expired(out.wall)
             # Ever more slowly: who does not acknowledge may have no room.
             patience = self._settings.retransmit << min(feed.repeats, PATIENCE_DOUBLED_MAX)
             if peer in self._open and feed.is_under_way and out.now - feed.progress_at >= patience:
-                self.repeated_total += feed.sent - feed.acknowledged
+                self.repeated_total += feed.rewind()
                 feed.repeats += 1
-                feed.rewind()
 
     def measure(self) -> dict[str, int]:
         return {
             "events_forwarded_total": self.forwarded_total,
             "events_arrived_total": self.arrived_total,
             "events_lost_total": self.lost_total,
-            "events_expired_under_way_total": self.expired_total,
+            "events_expired_under_way_total": self.expired_total + sum(feed.expired for feed in self.feeds.values()),
             "events_retransmitted_total": self.repeated_total,
             "feeds_events": sum(len(feed) for feed in self.feeds.values()),
             "feeds_bytes": self.stored_bytes,
@@ -345,3 +321,19 @@ class Forwarding:
 
 def _deadline(event: Event) -> int:
     return event.published_at + event.lifetime if event.lifetime else NEVER
+
+
+def _joined(batches: list[Batch]) -> list[tuple[int, list[EventBytes]]]:
+    """Some batches in few messages: what came in one turn from several sides goes on together."""
+    runs: list[tuple[int, list[EventBytes]]] = []
+    size = 0
+    for batch in batches:
+        follows = bool(runs) and runs[-1][0] + len(runs[-1][1]) == batch.first
+        fits = follows and len(runs[-1][1]) + len(batch.events) <= BATCH_EVENTS
+        if fits and size + batch.bytes <= BATCH_BYTES:
+            runs[-1] = (runs[-1][0], runs[-1][1] + batch.events)
+            size += batch.bytes
+        else:
+            runs.append((batch.first, batch.events))
+            size = batch.bytes
+    return runs
