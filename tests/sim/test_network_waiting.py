@@ -14,6 +14,7 @@ from holdfast.sim.scenario import (
     Client,
     Cut,
     Fault,
+    Kill,
     Publish,
     Routing,
     Scenario,
@@ -87,3 +88,28 @@ def test_what_expires_while_there_is_no_link_makes_room_for_publishers() -> None
     assert min(by_second) >= 9, "nobody had to wait for the link"
     assert len(rows.accepted()) == len(times)
     assert set(rows.between(26_000, 27_500)) <= set(rows.delivered())
+
+
+def test_what_a_publisher_left_behind_reaches_those_who_wanted_it() -> None:
+    """D1-C3: its offer is not taken back before its events have passed, of which there are more than go at once."""
+    clients = [Client(id="s", brokers=("d",)), Client(id="p", brokers=("a",))]
+    actions = [wanted("s"), *published("p", range(1_000, 1_001), 0), *published("p", range(4_000, 7_000, 100), 300_000)]
+    faults: list[Fault] = [
+        Cut(at_ms=3_000, for_ms=9_000, source="a", target="b"),
+        Kill(at_ms=9_000, for_ms=500, host="p"),  # its session ends when it is back in another life
+    ]
+    rows = play(clients, actions, faults)
+    assert rows.delivered() == list(range(1, 32))
+
+
+def test_what_was_published_before_a_restart_reaches_those_who_wanted_it() -> None:
+    """D1-C3: the broker's own offers of topics are not on its disk; the events are."""
+    clients = [Client(id="s", brokers=("d",)), Client(id="p", brokers=("a",))]
+    actions = [wanted("s"), *published("p", range(1_000, 1_001), 0), *published("p", range(4_000, 7_000, 100), 300_000)]
+    faults: list[Fault] = [
+        Cut(at_ms=3_000, for_ms=9_000, source="a", target="b"),
+        Kill(at_ms=8_000, for_ms=500, host="a"),
+        Kill(at_ms=9_000, for_ms=9_000, host="p"),
+    ]
+    rows = play(clients, actions, faults)
+    assert rows.delivered() == list(range(1, 32))

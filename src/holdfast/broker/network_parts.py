@@ -91,7 +91,7 @@ def make_network(
     neighbours.known = forwarding.on_known
     neighbours.settled, neighbours.becoming_ready = gate.on_settled, gate.on_becoming_ready
     neighbours.became_ready = gate.release_soon
-    forwarding.released = gate.release_soon
+    forwarding.released, forwarding.recovered = gate.release_soon, gate.offer_recovered
     gate.is_congested, gate.publish = forwarding.is_congested, host.on_publish
     host.admits, host.on_entered = gate.admits, forwarding.on_entered
     detector = FailureDetector(settings.detector, network_neighbours(settings))

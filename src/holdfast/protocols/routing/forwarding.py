@@ -59,6 +59,8 @@ class Forwarding:
         self._neighbours = neighbours
         self._router = neighbours.router
         self._store = store
+        if store is not None:
+            self._router.under_way, self._router.has_passed = self._under_way_beside, self._has_passed
         self._feed_id = ""
         self.feeds = {peer: Feed() for peer in neighbours.tree}
         self._open: dict[str, None] = {}  # those whose link can be used
@@ -68,6 +70,7 @@ class Forwarding:
         self._changed = True  # something may have to be stored, sent or acknowledged
         self._ticking = False
         self.released: Callable[[Outbox], None] = lambda out: None
+        self.recovered: Callable[[list[str]], None] = lambda topics: None  # is told the topics of what is in the feeds
         # Of a level that detours: whether a neighbour's link is good for events; and the way around for those that it
         # is not good for, which says whether there is one.
         self.is_usable: Callable[[str], bool] = lambda peer: True
@@ -79,10 +82,16 @@ class Forwarding:
         self._feed_id = started.log_id
         if self._store is not None:
             self._received = self._store.recover_into(self.feeds)
+            topics = self._store.topics
             for output in self._store.not_stored:
                 self.on_entered(output, out)
+                topics |= dict.fromkeys([event.topic for event in output.events])
             self._store.not_stored = []
             self._changed = True
+            self._keep_ticking(out)
+            if not all(feed.is_idle for feed in self.feeds.values()):
+                self.recovered(list(topics))
+            self._store.topics = {}
 
     def introduction(self, peer: str) -> Introduction:
         feed, number = self._received.get(peer, ("", 0))
@@ -234,6 +243,13 @@ class Forwarding:
         if feed.acknowledge(message.number):
             feed.progress_at, feed.repeats = out.now, 0
             self._changed = True
+
+    def _under_way_beside(self, source: str) -> dict[str, int]:
+        """The last number of each feed that is not empty; what the source sent is in none that leads back to it."""
+        return {peer: feed.following - 1 for peer, feed in self.feeds.items() if peer != source and not feed.is_idle}
+
+    def _has_passed(self, peer: str, number: int) -> bool:
+        return not self.feeds[peer].needs(number)
 
     # -------------------------------------------------------------------------------------------------- congestion
     @property

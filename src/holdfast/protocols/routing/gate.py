@@ -101,6 +101,16 @@ class Gate:
         self._neighbours.router.advertise(LOCAL, entry, filter)
         self._tickets[self._neighbours.settling.ask(LOCAL)] = client
 
+    def offer_recovered(self, topics: list[str]) -> None:
+        """What the broker has stored was published under offers that it may have forgotten. They are made again, for
+        until it is sent (D1-B4): without, those who want it would be forgotten before it gets to them."""
+        router = self._neighbours.router
+        texts = [topic_text(topic) for topic in topics] if len(topics) <= TOPICS_MAX else [""]
+        for text in texts:
+            entry = self._local.new_entry()
+            router.advertise(LOCAL, entry, Filter(text))
+            router.unadvertise(LOCAL, entry)  # which waits
+
     # ---------------------------------------------------------------------------------------------------- releasing
     def on_settled(self, tickets: list[int], out: Outbox) -> None:
         """What was offered under these tickets is known wherever it may be wanted."""

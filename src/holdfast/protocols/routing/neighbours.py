@@ -380,6 +380,7 @@ class Neighbours:
 
     def finish(self, out: Outbox) -> None:
         """Tells neighbours what has changed in this turn."""
+        self.router.release()
         if self._view_changed:
             self._tell_around(out)
         for peer in self.tree:
@@ -426,6 +427,7 @@ class Neighbours:
             "routes_told": told,
             "routes_hidden": hidden,
             "routes_awaited": len(self._awaited),
+            "offers_postponed": self.router.postponed,
         }
 
     def check_invariants(self) -> None:

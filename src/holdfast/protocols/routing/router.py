@@ -9,7 +9,7 @@ once to each, never back (D1-B2). What is not told since something broader is, `
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -61,6 +61,11 @@ class Router:
         self.wishes = {neighbour: Outlet(covering) for neighbour in neighbours}
         self.offers = {neighbour: Outlet(covering) for neighbour in neighbours}
         self._index: FilterIndex[tuple[str, str]] = FilterIndex()  # of subscriptions that neighbours told
+        # Of a level that buffers: what is on its way to neighbours beside a source, which is to get there before the
+        # source's offers go; and whether a neighbour has it.
+        self.under_way: Callable[[str], dict[str, int]] = lambda source: {}
+        self.has_passed: Callable[[str, int], bool] = lambda neighbour, number: True
+        self._postponed: dict[tuple[str, str], dict[str, int]] = {}  # offers that are to go → what they wait for
         self.changed: list[TableChange] = []  # since the last look
         self._version = self._checked = 0  # how often it was changed; and when it was last found sound
 
@@ -105,6 +110,7 @@ class Router:
             return
         table = self.advertisements.by_source[source]
         if entry in table:
+            self._postponed.pop((source, entry), None)
             return
         table[entry] = filter
         self._note(ADVERTISEMENTS, entry, source, filter, True)
@@ -118,6 +124,26 @@ class Router:
                     pulled.add(other, wanted)
 
     def unadvertise(self, source: str, entry: str) -> None:
+        """Not before what was published under it is stored at the neighbours that it goes to (D1-B4): those who want it
+        take their wishes back when the offer goes, and an event that comes behind would find nobody."""
+        if entry in self.advertisements.by_source[source] and (waits := self.under_way(source)):
+            self._postponed.setdefault((source, entry), waits)
+        else:
+            self._unadvertise(source, entry)
+
+    def release(self) -> None:
+        """Takes back the offers that waited, and need not any more."""
+        for (source, entry), waits in list(self._postponed.items()):
+            if all(self.has_passed(neighbour, number) for neighbour, number in waits.items()):
+                del self._postponed[source, entry]
+                self._unadvertise(source, entry)
+
+    @property
+    def postponed(self) -> int:
+        """How many offers wait to be taken back."""
+        return len(self._postponed)
+
+    def _unadvertise(self, source: str, entry: str) -> None:
         if not self._advertised:
             return
         filter = self.advertisements.by_source[source].pop(entry, None)

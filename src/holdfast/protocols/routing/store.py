@@ -42,6 +42,7 @@ class EventStore:
         self._received: dict[str, tuple[str, int]] = {} if last is None else dict(last.stored)
         # What the journal says was published here, and did not get into the store.
         self.not_stored = [output for output in recovered if output.number > self._entered]
+        self.topics: dict[str, None] = {}  # of the events in the records, after recovery
         self._kept: deque[tuple[int, dict[str, int]]] = deque()  # records → the last number of each feed in them
         # Of this turn:
         self._events: list[EventBytes] = []
@@ -55,6 +56,7 @@ class EventStore:
                 if peer in feeds:
                     feeds[peer].following = max(feeds[peer].following, following)
             events, slices = decode_batch(record.events)
+            self.topics |= dict.fromkeys([event.topic for event in events])
             for place, peer in enumerate(self._peers):
                 rows = [row for row, places in enumerate(record.places) if place in places]
                 if rows:
