@@ -20,6 +20,7 @@ NETWORK_MEASURES: Final = {
     "routes_told": "subscriptions that neighbours were told, counted for each",
     "routes_hidden": "subscriptions that neighbours were not told, since a broader one covers them",
     "routes_awaited": "neighbours of whose side this broker does not know everything yet",
+    "offers_postponed": "advertisements that are to be taken back when what was published under them has passed",
     "publishers_held": "publishers that wait for the network to settle, or for a way out of this broker",
     "topics_offered": "topics that are advertised for clients that did not advertise by themselves",
     "events_forwarded_total": "events sent to neighbours, with those sent again",

@@ -20,7 +20,7 @@ from holdfast.protocols.failure.detector import FailureDetector, Trust
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.gate import Gate
 from holdfast.protocols.routing.local import LocalInterests
-from holdfast.protocols.routing.messages import ROUTING_MESSAGES, Forward, Routes
+from holdfast.protocols.routing.messages import ROUTING_MESSAGES, Forward, Introduction, Routes
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.router import Router
 from holdfast.protocols.routing.settings import RoutingSettings
@@ -138,8 +138,18 @@ def _add_bypass(
         news.set_ready(True, out)
         release(out)
 
+    def trusted(peer: str, out: Outbox) -> None:
+        """Up is who is there and known to be of this network, whichever comes later."""
+        if neighbours.is_linked(peer) and detector.trusts(peer):
+            news.trusted(peer, out)
+
+    def linked(peer: str, introduction: Introduction, out: Outbox) -> None:
+        forwarding.on_linked(peer, introduction, out)
+        trusted(peer, out)
+
     release, neighbours.became_ready = neighbours.became_ready, became_ready
-    detector.suspected, detector.trusted = suspected, news.trusted
+    detector.suspected, detector.trusted, neighbours.linked = suspected, trusted, linked
+    news.is_introduced = detours.is_introduced = neighbours.is_linked
     news.changed = neighbours.on_view_changed
     neighbours.is_usable = is_usable
     neighbours.targets = lambda peer: view.targets(peer, unready=True)

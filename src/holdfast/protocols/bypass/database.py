@@ -67,6 +67,8 @@ class Database:
 
     def _say(self, ready: bool, above: tuple[int, int] = (0, 0)) -> None:
         incarnation, number = max(self._states[self.own].version, above)
+        if number + 1 >= COUNT_MAX:
+            incarnation, number = incarnation + 1, 0
         up = tuple(near for near in self.overlay.neighbours(self.own) if near in self._up)
         self._put(LinkState(self.own, incarnation, number + 1, up, ready))
 
@@ -130,8 +132,9 @@ class Database:
                 raise ProtocolError(f"LinkStates of {state.origin[:SHOWN]!r}; the site file has no such broker")
             if not neighbours.issuperset(state.up) or not _differ(state.up):
                 raise ProtocolError(f"LinkStates of {state.origin} name links that the site file does not have")
-            if state.origin == self.own and state.number >= COUNT_MAX:
-                raise ProtocolError(f"LinkStates of {self.own} have a number that it can't have come to")
+            if state.number >= COUNT_MAX or state.incarnation >= COUNT_MAX:
+                # Whoever it is about: told on, it would end the links of those who only passed it on.
+                raise ProtocolError(f"LinkStates of {state.origin} have a number that it can't have come to")
 
     def check_invariants(self) -> None:
         own = self._states[self.own]

@@ -45,6 +45,7 @@ class Detours:
         passed_bytes_max: int = PASSED_BYTES_MAX,
     ) -> None:
         self.arrived: Callable[[str, str, Message, Outbox], None] = lambda source, sender, message, out: None
+        self.is_introduced: Callable[[str], bool] = lambda peer: True  # whether it is known to be of this network
         self.view = view
         self._database = database
         self._carried = carried
@@ -89,6 +90,8 @@ class Detours:
 
     # --------------------------------------------------------------------------------------------------- receiving
     def on_detour(self, peer: str, detour: Detour, out: Outbox) -> None:
+        if not self.is_introduced(peer):
+            raise ProtocolError("a detour comes behind an introduction")
         message = self._checked(detour)
         if detour.target == self.view.own:
             self._arrived += 1
@@ -99,15 +102,17 @@ class Detours:
     def _pass_on(self, detour: Detour, out: Outbox) -> None:
         """By our own view, which may be newer or older than the sender's: `hops` ends what goes round in a circle."""
         hop = self.view.next_hop(detour.target)
-        if hop is None or detour.hops == 1 or (detour.is_user and self._is_full(hop, out)):
+        if hop is None or detour.hops == 1 or self._is_full(hop, detour.is_user, out):
             self._dropped += 1
             return
         passed = Detour(detour.target, detour.sender, detour.hops - 1, detour.kind, detour.body, detour.is_user)
         out.send(hop, passed, Lane.USER if detour.is_user else Lane.CONTROL, NOW)
         self._passed += 1
 
-    def _is_full(self, hop: str, out: Outbox) -> bool:
-        return hop in out.queues and out.queues[hop].bytes > self._passed_bytes_max
+    def _is_full(self, hop: str, is_user: bool, out: Outbox) -> bool:
+        """Control has room where users' messages have none; but whoever says what it is may lie."""
+        bytes_max = self._passed_bytes_max if is_user else 2 * self._passed_bytes_max
+        return hop in out.queues and out.queues[hop].bytes > bytes_max
 
     def _checked(self, detour: Detour) -> Message:
         """What is carried. It is read by everyone who passes it on, so that the link that ends for it is the one that

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Final
 
+from holdfast.errors import ProtocolError
 from holdfast.kernel.inputs import LinkDown, LinkUp, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
@@ -27,6 +28,7 @@ class LinkStateNews:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.changed: Callable[[Outbox], None] = lambda out: None
+        self.is_introduced: Callable[[str], bool] = lambda peer: True  # whether it is known to be of this network
         self._neighbours = frozenset(database.overlay.neighbours(database.own))
         self._links: dict[str, int] = {}
         self._told = self._heard = 0
@@ -63,6 +65,8 @@ class LinkStateNews:
             self.database.link_down(down.peer)
 
     def on_link_states(self, peer: str, message: LinkStates, out: Outbox) -> None:
+        if not self.is_introduced(peer):
+            raise ProtocolError("news of links come behind an introduction")
         news = self.database.merge(peer, message.states)
         self._heard += 1
         if news:

@@ -24,7 +24,7 @@ from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.queues import Lane
 from holdfast.model.event import Event, EventBytes, encode_batch
 from holdfast.protocols.routing.feed import BATCH_BYTES, BATCH_EVENTS, Batch, Feed, in_batches
-from holdfast.protocols.routing.messages import AcknowledgeEvents, Forward, Introduction
+from holdfast.protocols.routing.messages import NUMBER_MAX, AcknowledgeEvents, Forward, Introduction
 from holdfast.protocols.routing.neighbours import BROKERS, Neighbours
 from holdfast.protocols.routing.router import LOCAL
 from holdfast.protocols.routing.settings import RoutingSettings
@@ -108,6 +108,8 @@ class Forwarding:
         if self._store is None:
             self._received[peer] = ("", 0)
         else:
+            if not introduction.feed:
+                raise ProtocolError(f"{peer} stores events at this level, and does not name its log of them")
             if self._received.get(peer, ("", 0))[0] != introduction.feed:
                 self._received[peer] = (introduction.feed, 0)
             if introduction.stored_feed == self._feed_id:
@@ -165,10 +167,14 @@ class Forwarding:
             events, slices = self._core.decode(message.events)
         except EventError as error:
             raise ProtocolError(f"in Forward, {error}") from error
+        if not events:
+            raise ProtocolError("Forward has no events")
         feed, received = self._received[peer]
         first, last = message.first, message.first + len(events) - 1
         if first < 1:
             raise ProtocolError(f"a feed's numbers begin with 1, not with {first}")
+        if last > NUMBER_MAX:
+            raise ProtocolError(f"an event has the number {last}; there are none above {NUMBER_MAX}")
         self._due[peer] = None
         self._changed = True
         skipped = max(0, received + 1 - first)

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from holdfast.protocols.routing.settling import Settling
 
 
+def broker_of(entry: str) -> str:
+    """The name of the broker whose client's an entry is, from its id."""
+    return entry.rsplit(".", 2)[0]
+
+
 class LocalInterests:
     """Ids are the broker's name, its life and a running number: unique in the network, and never used again."""
 

@@ -16,6 +16,7 @@ from holdfast.model.event import EventBytes, event_ids
 ENTRY_BYTES_MAX: Final = 512  # of an entry's id
 ROUTES_BYTES: Final = 256 * 1024  # in one message, about
 RECORD_FORMAT: Final = 1
+NUMBER_MAX: Final = 2**62  # of an event in a feed: nobody gets there, and more can still be written
 
 # An entry's id, and the text of its filter.
 Told = tuple[str, str]

@@ -25,12 +25,8 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import LATEST, NOW, After, Outbox
 from holdfast.model import Filter
-from holdfast.protocols.routing.local import LocalInterests
-from holdfast.protocols.routing.messages import (
-    Introduction,
-    Routes,
-    Settled,
-)
+from holdfast.protocols.routing.local import LocalInterests, broker_of
+from holdfast.protocols.routing.messages import Introduction, Routes, Settled, Told, checked_entry
 from holdfast.protocols.routing.router import LOCAL, Router
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.settling import Asked, Settling
@@ -78,6 +74,8 @@ class Neighbours:
         self._store = store
         tree = settings.overlay.spanning_tree()
         self.tree = tree.neighbours(settings.name)
+        others = [broker for broker in settings.overlay.brokers if broker != settings.name]
+        self._sides = {broker: tree.next_hop(settings.name, broker) for broker in others}
         self._neighbours = {peer: _Neighbour() for peer in settings.overlay.neighbours(settings.name)}
         self._awaited: dict[str, None] = {}  # neighbours of whose side we do not know everything yet
         self._waited_enough = False
@@ -266,7 +264,7 @@ class Neighbours:
         Those know only their own side of it, and what they take back may hide what someone else on that side wants:
         nothing is forgotten on their word.
         """
-        offers, wishes = parse(routes.offers), parse(routes.wishes)
+        offers, wishes = self._parse(source, routes.offers), self._parse(source, routes.wishes)
         if routes.full and not routes.last:
             raise ProtocolError("what is told by a detour comes in one part")
         if source != sender:
@@ -300,7 +298,7 @@ class Neighbours:
         neighbour = self._neighbours.get(peer)
         if peer not in self.tree or neighbour is None or not neighbour.introduced:
             raise ProtocolError("routes are told by neighbours in the tree, behind an introduction")
-        offers, wishes = parse(routes.offers), parse(routes.wishes)
+        offers, wishes = self._parse(peer, routes.offers), self._parse(peer, routes.wishes)
         told = len(self.router.subscriptions.by_source[peer]) + len(self.router.advertisements.by_source[peer])
         if told + len(offers) + len(wishes) + sum(map(len, neighbour.parts)) > 2 * ENTRIES_MAX:
             raise ProtocolError(f"{peer} tells more than {ENTRIES_MAX} entries, twice over")
@@ -314,6 +312,14 @@ class Neighbours:
                 self._apply(peer, routes, offers, wishes, out)
         if routes.ticket:
             self.settling.ask(peer, routes.ticket)
+
+    def _parse(self, source: str, told: list[Told]) -> dict[str, Filter]:
+        """What is told from the side of a neighbour. Entries are told apart by ids all over the network: one may only
+        be told by the side that its broker is on, or the neighbours' entries would get in each other's way."""
+        for entry, _ in told:
+            if not checked_entry(entry) and self._sides.get(broker_of(entry)) != source:
+                raise ProtocolError(f"in Routes, {entry[:64]!r} is of no broker on the side of {source}")
+        return parse(told)
 
     def _apply(
         self, peer: str, routes: Routes, offers: dict[str, Filter], wishes: dict[str, Filter], out: Outbox

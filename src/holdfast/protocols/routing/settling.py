@@ -79,11 +79,11 @@ class Settling:
         """
         done = []
         for asked in self._new:
+            # Who answers in order has answered all when it answers the last.
             waits = {
-                (neighbour, ticket): None
+                (neighbour, next(reversed(tickets))): None
                 for neighbour, tickets in self._outstanding.items()
-                if neighbour != asked[0]
-                for ticket in tickets
+                if neighbour != asked[0] and tickets
             }
             if waits:
                 self._waiting[asked] = waits

@@ -57,9 +57,10 @@ class EventStore:
                     feeds[peer].following = max(feeds[peer].following, following)
             events, slices = decode_batch(record.events)
             self.topics |= dict.fromkeys([event.topic for event in events])
-            for place, peer in enumerate(self._peers):
+            # In the order that the neighbours had then: the site file may be another now.
+            for place, peer in enumerate(record.following):
                 rows = [row for row, places in enumerate(record.places) if place in places]
-                if rows:
+                if rows and peer in feeds:
                     lasting = any(events[row].lifetime for row in rows)
                     deadlines = [_deadline(events[row]) for row in rows] if lasting else None
                     feeds[peer].put([slices[row] for row in rows], deadlines)
