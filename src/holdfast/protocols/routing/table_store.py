@@ -12,7 +12,7 @@ from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model import Filter
-from holdfast.protocols.routing.messages import RECORD_FORMAT, Routes, RoutesTold, TableState
+from holdfast.protocols.routing.messages import RECORD_FORMAT, Routes, RoutesTold, TableState, Told
 from holdfast.protocols.routing.router import Router, parse_filter
 
 STREAM: Final = "routes"
@@ -38,6 +38,7 @@ class TableStore:
             match record:
                 case TableState():
                     self.complete = dict.fromkeys(record.complete)
+                    self._snapshot_bytes, self._bytes = _weight(record.told), 0
                     for source, (offers, wishes) in record.told.items():
                         if source in router.neighbours:
                             router.replace(source, _parsed(offers), _parsed(wishes))
@@ -83,7 +84,7 @@ class TableStore:
             for source in router.neighbours
         }
         out.snapshot(STREAM, TableState(told, list(self.complete)))
-        self._snapshot_bytes, self._bytes = self._bytes, 0
+        self._snapshot_bytes, self._bytes = _weight(told), 0
 
 
 def apply_routes(
@@ -102,3 +103,7 @@ def apply_routes(
 
 def _parsed(told: list[tuple[str, str]]) -> dict[str, Filter]:
     return {entry: parse_filter(text) for entry, text in told}
+
+
+def _weight(told: dict[str, tuple[list[Told], list[Told]]]) -> int:
+    return sum(Routes(offers, wishes).weight() for offers, wishes in told.values())
