@@ -608,3 +608,13 @@ def test_a_batch_that_the_session_has_no_room_for_is_kept_event_by_event() -> No
     subscription = core.sessions[A].subscriptions[2]
     assert (subscription.dropped_through, len(subscription.positions(0, 9))) == (2, 2)
     core.check_invariants()
+
+
+def test_a_client_that_had_a_session_elsewhere_since_begins_anew() -> None:
+    """It counts from 1 by now, and takes what it had here for gone; one that missed an answer knows of no later one."""
+    core = make()
+    do(core, commands.OpenSession(A, 7, 0, 1), commands.Publish(A, EPOCH, 1, 0, batch(1, 2, publisher="a")))
+    assert do(core, commands.OpenSession(A, 7, EPOCH - 5, 1)) == [Opened(A, 7, EPOCH)]
+    assert core.sessions[A].accepted == 2
+    assert do(core, commands.OpenSession(A, 7, EPOCH + 5, 1)) == [Opened(A, 7, EPOCH + 6)]
+    assert core.sessions[A].accepted == 0

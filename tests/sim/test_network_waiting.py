@@ -21,6 +21,7 @@ from holdfast.sim.scenario import (
     ScenarioEvent,
     Subscribe,
 )
+from holdfast.trace import schema
 from tests.sim.test_network_levels import Rows
 
 CHECKERS = ["only-matching", "at-most-once", "publisher-order", "liveness", "network"]
@@ -113,3 +114,18 @@ def test_what_was_published_before_a_restart_reaches_those_who_wanted_it() -> No
     ]
     rows = play(clients, actions, faults)
     assert rows.delivered() == list(range(1, 32))
+
+
+def test_a_publisher_that_goes_to_another_broker_and_comes_back_goes_on_there() -> None:
+    """D1-B4.4: the broker that it left still knows its session, whose numbers are not those that it counts by now."""
+    clients = [Client(id="s", brokers=("d",)), Client(id="p", brokers=("a", "b"), ping_ms=500)]
+    actions = [wanted("s"), *published("p", range(1_000, 18_000, 100), 100)]
+    faults: list[Fault] = [
+        Cut(at_ms=4_000, for_ms=4_000, source="p", target="a"),
+        Cut(at_ms=8_500, for_ms=4_000, source="p", target="b"),
+    ]
+    rows = play(clients, actions, faults)
+    homes = [row.node for row in rows.rows if isinstance(row, schema.Accepted)]
+    assert (homes[0], "b" in homes, homes[-1]) == ("a", True, "a")
+    assert set(rows.delivered()) == set(rows.accepted())
+    assert len(rows.accepted()) == 170

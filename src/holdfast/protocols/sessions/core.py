@@ -167,6 +167,10 @@ class BrokerCore:
 
     def _open(self, command: commands.OpenSession, wall: int, outputs: list[Output]) -> None:
         known = self.sessions.get(command.client)
+        if known is not None and known.instance == command.instance and known.epoch < command.epoch:
+            # It has had a session at another broker since, and counts anew: what is known here is of before.
+            self._forget(known, outputs)
+            known = None
         if known is not None and known.instance != command.instance:
             if 0 < command.epoch < known.epoch:
                 problem = f"another client has opened a session under the name {command.client!r}"
