@@ -50,10 +50,10 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dic
             process.terminate()
 
 
-def test_a_site_is_all_its_brokers_or_the_one_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_networks_client_is_at_home_at_one_broker_the_first_or_the_one_that_is_asked_for(tmp_path: Path) -> None:
     site = tmp_path / "site.toml"
     ports = write_chain(site)
-    assert url_of(str(site)) == "holdfast://" + ",".join(f"127.0.0.1:{port}" for port in ports.values())
+    assert url_of(str(site)) == f"holdfast://127.0.0.1:{ports['b1']}"
     assert url_of(str(site), "b2") == f"holdfast://127.0.0.1:{ports['b2']}"
     assert addresses_at(str(site)) == [(id, f"127.0.0.1:{port}") for id, port in ports.items()]
     assert addresses_at(str(site), "b3") == [("b3", f"127.0.0.1:{ports['b3']}")]

@@ -14,10 +14,15 @@ DEFAULT_URL = "holdfast://127.0.0.1:7411"
 
 
 def url_of(where: str, broker: str | None = None) -> str:
-    """The URL of all brokers that are named, or of one of a site; SiteError if a site file can't be read."""
-    if where.startswith(SCHEME) and broker is None:
-        return where
-    return SCHEME + ",".join(address for _, address in addresses_at(where, broker))
+    """Where a client goes: the URL of all brokers that are named, or of one of a site. Of a network that is one in any
+    case, the first if none is asked for: a client is at home at one broker. SiteError if a site file can't be read."""
+    if where.startswith(SCHEME):
+        if broker is None:
+            return where
+        addresses_at(where, broker)  # which refuses it
+    site = read_site(where)
+    entries = chosen(site, broker, where)
+    return SCHEME + ",".join(entry.address for entry in (entries[:1] if site.is_network else entries))
 
 
 def addresses_at(where: str, broker: str | None = None) -> list[tuple[str, str]]:
@@ -43,7 +48,9 @@ def add_where_arguments(parser: argparse.ArgumentParser, otherwise: str = DEFAUL
     places = parser.add_mutually_exclusive_group()
     places.add_argument("--url", help=f"where (default: {otherwise})")
     places.add_argument("--site", metavar="SITE", help="a site file that says where")
-    parser.add_argument("--broker", metavar="ID", help="of the site: this one only (default: any that answers)")
+    parser.add_argument(
+        "--broker", metavar="ID", help="of the site: this one (default: the first of a network, else any that answers)"
+    )
 
 
 def url_from(arguments: argparse.Namespace) -> str | None:

@@ -20,6 +20,7 @@ from holdfast.sim.scenario import (
     Broker,
     Client,
     Cut,
+    DiskFull,
     DiskSlow,
     Fault,
     Kill,
@@ -113,6 +114,8 @@ def _draw_brokers(rng: Random, shape: NetworkShape) -> tuple[Routing, list[Broke
             covering=rng.random() < 0.8,
             ask_neighbours=rng.random() < 0.8,
         )
+        if rng.random() < 0.2:  # full at once, so that publishers have to wait
+            routing = msgspec.structs.replace(routing, store_bytes=600, queue_bytes=300)
     durable = shape.routing is None and rng.random() < 0.3
     brokers = [
         msgspec.structs.replace(
@@ -165,7 +168,7 @@ def _draw_faults(
 ) -> list[Fault]:
     kinds = ["kill", "kill", "power-cut", "pause", "cut", "cut", "client"]
     if brokers[0].durable:
-        kinds.append("disk-slow")
+        kinds += ["disk-slow", "disk-full"]
     chosen = [kind for kind in kinds if rng.random() < 0.6]
     faults: list[Fault] = []
     for _ in range(rng.randint(0, shape.faults_max) if chosen else 0):
@@ -192,4 +195,6 @@ def _draw_faults(
                     faults.append(Cut(at_ms=at, for_ms=length, source=client.id, target=client.brokers[0]))
             case "disk-slow":
                 faults.append(DiskSlow(at_ms=at, for_ms=length, host=host))
+            case "disk-full":
+                faults.append(DiskFull(at_ms=at, for_ms=length, host=host))
     return sorted(faults, key=lambda fault: fault.at_ms)
