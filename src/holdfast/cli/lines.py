@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from holdfast.errors import EventError
 from holdfast.model.received import ReceivedEvent
 from holdfast.model.values import Value
+
+LIFETIME_MS_MAX = 1 << 42  # 139 years: in nanoseconds it is a number that messages can carry
 
 
 class EventLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -19,7 +21,7 @@ class EventLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     topic: str = ""
     attributes: dict[str, Value] = {}
     payload: bytes = b""
-    lifetime_ms: int = 0
+    lifetime_ms: Annotated[int, msgspec.Meta(ge=0, le=LIFETIME_MS_MAX)] = 0
 
 
 class ReceivedLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

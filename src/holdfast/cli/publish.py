@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import AsyncIterator
 
 import msgspec
 
 from holdfast import client
 from holdfast.cli.lines import EventLine, as_builtins, read_line
-from holdfast.cli.main import OK
+from holdfast.cli.main import OK, UsageError
+from holdfast.cli.standard_input import lines_from
 from holdfast.cli.where import DEFAULT_URL, add_where_arguments, url_from
 from holdfast.errors import EventError
 from holdfast.model.values import Value
@@ -35,23 +36,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     url = url_from(arguments) or DEFAULT_URL
-    if arguments.attributes is not None:
-        try:
-            attributes = msgspec.json.decode(arguments.attributes, type=dict[str, Value])
-        except msgspec.DecodeError as error:
-            raise EventError(f"--attributes: {error}") from error
-        events: Iterable[EventLine] = [EventLine(topic=arguments.topic, attributes=attributes)]
-    else:
-        events = (read_line(line, number) for number, line in enumerate(sys.stdin.buffer, 1) if line.strip())
-    count = loop.run(_publish(url, events))
+    if arguments.attributes is None and arguments.topic:
+        raise UsageError("--topic is of one event: say --attributes too; lines of JSON have topics of their own")
+    one = None if arguments.attributes is None else _one_event(arguments.topic, arguments.attributes)
+    count = loop.run(_publish(url, _events(one)))
     print(f"{count:,} published", file=sys.stderr)
     return OK
 
 
-async def _publish(url: str, events: Iterable[EventLine]) -> int:
+def _one_event(topic: str, attributes: str) -> EventLine:
+    try:
+        return EventLine(topic=topic, attributes=msgspec.json.decode(attributes, type=dict[str, Value]))
+    except msgspec.DecodeError as error:
+        raise EventError(f"--attributes: {error}") from error
+
+
+async def _events(one: EventLine | None) -> AsyncIterator[EventLine]:
+    if one is not None:
+        yield one
+        return
+    number = 0
+    async for line in lines_from(sys.stdin.fileno()):
+        number += 1
+        if line.strip():
+            yield read_line(line, number)
+
+
+async def _publish(url: str, events: AsyncIterator[EventLine]) -> int:
     count = 0
     async with client.connect(url) as bus:
-        for event in events:
+        async for event in events:
             await bus.post(event.attributes, **as_builtins(event))
             count += 1
         await bus.flush()
