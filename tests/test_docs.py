@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.broker.measures import NETWORK_MEASURES
 from holdfast.cli.main import main
 from tests.repository import ROOT
 
@@ -110,3 +111,8 @@ def test_the_page_on_the_public_interface_says_what_the_docstrings_say() -> None
     command = [sys.executable, "scripts/api_docs.py", "--check"]
     result = subprocess.run(command, cwd=ROOT, check=False)
     assert result.returncode == 0, "run python scripts/api_docs.py"
+
+
+def test_every_measure_of_a_network_is_on_the_page_for_operators() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    assert [name for name in NETWORK_MEASURES if f"`{name}`" not in page] == []
