@@ -133,22 +133,34 @@ class NodeRunner:
     # -------------------------------------------------------------------------------------------------------- life
     def start(self) -> None:
         """Makes the node from what storage kept, and starts it."""
+        self.open()
+        self.begin()
+
+    def open(self) -> None:
+        """The first half of it: the storage is this node's alone, and nobody has heard of it yet."""
         streams: StoredStreams = {}
         if self._storage is not None:
             streams = self._storage.start(self._on_durable, self._on_storage_failed)
             self._incarnation = self._storage.next_incarnation()
         self._node = self._make(Random(), streams)
+
+    def begin(self) -> None:
+        """The second half: from now on it dials."""
         if self._storage is None:
             self._hand(Started(self._incarnation))
         else:
             storage = self._storage
             self._hand(Started(self._incarnation, storage.log_id, storage.bounds(), storage.repairs))
 
-    async def listen(self, roles: tuple[Role, ...], host: str, port: int) -> int:
-        """Accepts peers of some roles at an address; gives the port."""
-        server = await self._loop.create_server(lambda: self._accept(roles), host, port)
+    async def listen(self, roles: tuple[Role, ...], host: str, port: int, at_once: bool = True) -> int:
+        """Accepts peers of some roles at an address; gives the port. Not at once: it is taken; `accept` opens it."""
+        server = await self._loop.create_server(lambda: self._accept(roles), host, port, start_serving=at_once)
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
+
+    async def accept(self) -> None:
+        for server in self._servers:
+            await server.start_serving()
 
     async def stop(self, reason: str = "the node is stopping") -> None:
         """Closes everything, after what was said has left."""

@@ -135,10 +135,13 @@ async def _start(
         entry.id, Role.BROKER, make, storage=storage, limits=limits, remote_operators=site.remote_operators
     )
     try:
-        runner.start()
-        port = await runner.listen((Role.CLIENT, Role.OPERATOR), *split_address(entry.address))
+        # The addresses first: a second process of a broker that runs must not dial others in its name.
+        runner.open()
+        port = await runner.listen((Role.CLIENT, Role.OPERATOR), *split_address(entry.address), at_once=False)
         if entry.peer_address:
-            await runner.listen((Role.BROKER,), *split_address(entry.peer_address))
+            await runner.listen((Role.BROKER,), *split_address(entry.peer_address), at_once=False)
+        runner.begin()
+        await runner.accept()
     except BaseException:
         await runner.stop()
         raise
