@@ -205,6 +205,7 @@ def test_data_is_needed_where_events_are_buffered() -> None:
         (site(rest=links(*LINES, ("b3", "b3"))), "23: a link joins 'b3' and itself"),
         (site(rest=links(("b2", "b1"), *LINES)), "21: two links join 'b1' and 'b2'"),
         (site(rest="[[link]]\n"), '18: a link has two ends: write between = ["b1", "b2"]'),
+        (site(rest='[[link]]\nbetwen = ["b1", "b2"]\n'), "19: 'betwen' is not known in [link]; known are between"),
         (site(rest='[[link]]\nbetween = ["b1"]\n'), "19: a link has two ends"),
         (site(rest='[[link]]\nbetween = "b1-b2"\n'), "19: a link has two ends"),
         (site(rest='[[link]]\nbetween = ["b1", 2]\n'), "19: a link has two ends"),
@@ -235,6 +236,11 @@ def test_data_is_needed_where_events_are_buffered() -> None:
 )
 def test_what_is_no_network_is_refused_with_its_line(text: str, problem: str) -> None:
     assert refusal(text).startswith(f"site.toml:{problem}")
+
+
+def test_brokers_are_listed_where_one_is_unknown_and_not_where_a_link_is_wrong() -> None:
+    assert refusal(site(rest=links(*LINES, ("b3", "b3")))).endswith("a link joins 'b3' and itself")
+    assert refusal(site(rest=links(*LINES, ("b3", "b9")))).endswith("there is b1, b2, b3")
 
 
 def topology(rest: str, *, level: str = "none", count: int = 3) -> str:

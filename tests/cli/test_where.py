@@ -139,3 +139,10 @@ def test_bench_measures_the_broker_that_was_chosen(
     assert run("status", site, "--broker", "b3", "--json") == 0
     after = json.loads(capsys.readouterr().out)["brokers"][0]["measures"]["events_accepted_total"]
     assert after - before >= 500
+
+
+def test_status_says_of_an_empty_log_that_it_has_no_events(
+    network: tuple[str, dict[str, int]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("status", network[0], "--broker", "b1") == 0
+    assert "b1: log: no events; 0 named subscriptions" in capsys.readouterr().out

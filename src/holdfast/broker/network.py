@@ -171,16 +171,18 @@ def _listed(text: SiteText, tables: Sequence[Any], ids: Sequence[str]) -> Links:
     for place, table in enumerate(tables):
         if not isinstance(table, dict):
             text.refuse("'link' is an array of tables: write [[link]]", "link")
-        between = table.get("between")
+        between = table.get("between", [])
+        if isinstance(between, list):  # else the hint below says more
+            text.allow(table, "link", {"between": list}, place)
         if not isinstance(between, list) or len(between) != 2 or not all(type(end) is str for end in between):
             text.refuse('a link has two ends: write between = ["b1", "b2"]', "between", "link", place)
-        text.allow(table, "link", {"between": list}, place)
         links.append((between[0], between[1]))
     try:
         Overlay(ids, links)
     except TopologyError as error:
         wrong = next(place for place in range(len(links)) if not _is_graph(ids, links[: place + 1]))
-        text.refuse(f"{error}; there is {', '.join(ids)}", "between", "link", wrong)
+        known = "" if set(links[wrong]) <= set(ids) else f"; there is {', '.join(ids)}"
+        text.refuse(f"{error}{known}", "between", "link", wrong)
     return tuple(links)
 
 

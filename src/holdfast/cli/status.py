@@ -249,7 +249,10 @@ def _without_leader(rows: Sequence[dict[str, Any]]) -> str:
 
 def _log(row: dict[str, Any]) -> str:
     measures = row["measures"]
-    kept = f"positions {measures['log_tail']:,} to {measures['log_head']:,}, {measures['log_bytes'] / 1024**2:,.1f} MiB"
+    tail, head = measures["log_tail"], measures["log_head"]
+    kept = (
+        f"positions {tail:,} to {head:,}, {measures['log_bytes'] / 1024**2:,.1f} MiB" if tail <= head else "no events"
+    )
     named = f"{measures['named_subscriptions']:,} named subscriptions"
     behind = f", the slowest {measures['named_lag_events']:,} events behind" if measures["named_lag_events"] else ""
     text = f"{row['broker']}: log: {kept}; {named}{behind}"
