@@ -107,7 +107,7 @@ def test_a_neighbour_that_can_not_be_dialled_is_suspected() -> None:
     watching = started("b2", "b3")
     assert watching.detector.trust("b2") is Trust.UNKNOWN
     assert watching.give(ConnectFailed("b2", "addr", "refused")) == [
-        noted("neighbour-suspected", neighbour="b2", reason="refused")
+        noted("neighbour-not-there", neighbour="b2", reason="refused")
     ]
     # One that is to dial us is given time.
     watching.run(until=SETTINGS.suspect_after_max - 1)

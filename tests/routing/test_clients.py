@@ -10,6 +10,7 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Effect
 from holdfast.model.event import Event, encode_batch, encode_event
 from holdfast.protocols.cursors.messages import ForgetName, OpenCursor
+from holdfast.protocols.routing.gate import LINGER
 from holdfast.protocols.routing.messages import Forward, Routes, Settled
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.messages import Accepted, CloseSession, OpenSession
@@ -87,6 +88,22 @@ def test_the_first_publication_on_a_topic_offers_it_and_waits_for_the_network() 
     assert [to for to, _ in sent(effects, Forward)] == ["b3"]
     again = node.say(messages.Publish(2, _by_c(2), 1))
     assert [to for to, _ in sent(again, Accepted)] == [CLIENT], "the topic is known"
+
+
+def test_an_offer_of_a_topic_outlives_its_client_for_a_while() -> None:
+    """So that the next one finds the ways made: `holdfast publish` is a new client each time."""
+    node = Home()
+    for peer, routes in sent(node.say(messages.Publish(1, _by_c(1))), Routes):
+        node.hear(peer, Settled(routes.ticket))
+    node.keep(node.handle(TimerFired(("gate", "release"))))
+    assert told(node.say(CloseSession())) == []
+    node.say(OpenSession(2))
+    effects = node.say(messages.Publish(1, _by_c(1)))
+    assert (told(effects), [to for to, _ in sent(effects, Accepted)]) == ([], [CLIENT])
+    node.say(CloseSession())
+    node.out.now += LINGER
+    gone = node.keep(node.handle(TimerFired(("gate", "linger"))))
+    assert told(gone) == [("b1", [], [], 1, 0), ("b3", [], [], 1, 0)]
 
 
 def test_nobody_waits_longer_than_the_settings_allow() -> None:

@@ -65,6 +65,8 @@ NOTE_LEVELS = {
     "other-site-file": logging.WARNING,
     "neighbour-trusted": logging.INFO,
     "neighbour-suspected": logging.WARNING,
+    "neighbour-not-there": logging.INFO,
+    "other-network": logging.WARNING,
 }
 
 log = logging.getLogger("holdfast")

@@ -155,10 +155,12 @@ class FailureDetector:
     def _suspect(self, peer: str, neighbour: _Neighbour, reason: str, out: Outbox) -> None:
         if neighbour.trust is Trust.SUSPECTED:
             return
+        met = neighbour.trust is not Trust.UNKNOWN
         neighbour.trust = Trust.SUSPECTED
         self._suspicions += 1
         reason = reason[:REASON_CHARACTERS_MAX]
-        out.report("neighbour-suspected", neighbour=peer, reason=reason)
+        # When a whole network starts, some are there before others: no one has failed.
+        out.report("neighbour-suspected" if met else "neighbour-not-there", neighbour=peer, reason=reason)
         self.suspected(peer, reason, out)
 
     def _trust(self, peer: str, neighbour: _Neighbour, out: Outbox) -> None:

@@ -14,6 +14,7 @@ from typing import ClassVar, Final
 
 from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.time import SECOND
 from holdfast.model import Filter
 from holdfast.protocols.routing.local import LocalInterests
 from holdfast.protocols.routing.neighbours import Neighbours
@@ -24,6 +25,10 @@ from holdfast.protocols.sessions.messages import Publish
 from holdfast.protocols.sessions.session import Session
 
 TOPICS_MAX: Final = 1_000  # that are offered for one client; one that uses more is taken to publish anything
+# Offers of topics outlive their clients for a while: the next one that publishes there, perhaps from the same shell,
+# finds the ways made, also while a broker on them is down.
+LINGER: Final = 600 * SECOND
+LINGERING_MAX: Final = 10_000  # topics; then the oldest go
 HELD_BYTES_MAX: Final = 8 * 1024 * 1024  # of one client; what is not held comes again
 
 
@@ -52,6 +57,7 @@ class Gate:
         self._local = local
         self._offered: dict[str, dict[str, str]] = {}  # client → topic → the entry of its offer
         self._tickets: dict[int, str] = {}  # of offers that have not settled → client
+        self._lingering: dict[str, tuple[str, int]] = {}  # topic → the entry of an offer without a client, until when
         self._held: dict[str, _Held] = {}
         self.is_congested: Callable[[], bool] = lambda: False
         # Takes a publication in; set where the node is put together.
@@ -90,6 +96,9 @@ class Gate:
         events, _ = self._core.decode(message.events)
         for topic in dict.fromkeys([event.topic for event in events]):
             if topic in offered:
+                continue
+            if topic in self._lingering:
+                offered[topic] = self._lingering.pop(topic)[0]
                 continue
             if len(offered) >= TOPICS_MAX:
                 self._offer(session.client, ANYTHING, Filter(""))
@@ -146,6 +155,9 @@ class Gate:
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         """Lets those go on who need not wait; whoever has waited long enough for the network to settle need not."""
+        if key[1] == "linger":
+            self._end_lingering(out)
+            return
         if key[1] == "release":
             for client in list(self._held):
                 self._release(client, out)
@@ -167,11 +179,32 @@ class Gate:
         for client in left:
             self._held.pop(client, None)
             self._tickets = {ticket: other for ticket, other in self._tickets.items() if other != client}
-            for entry in self._offered.pop(client, {}).values():
+            self._linger(self._offered.pop(client, {}), out)
+
+    def _linger(self, offered: dict[str, str], out: Outbox) -> None:
+        for topic, entry in offered.items():
+            if topic in self._lingering or topic == ANYTHING:
                 self._neighbours.router.unadvertise(LOCAL, entry)
+                continue
+            if not self._lingering:
+                out.set_timer((self.name, "linger"), LINGER)
+            self._lingering[topic] = (entry, out.now + LINGER)
+            if len(self._lingering) > LINGERING_MAX:
+                oldest = next(iter(self._lingering))
+                self._neighbours.router.unadvertise(LOCAL, self._lingering.pop(oldest)[0])
+
+    def _end_lingering(self, out: Outbox) -> None:
+        """They stand in the order in which they end."""
+        for topic, (entry, until) in list(self._lingering.items()):
+            if until > out.now:
+                out.set_timer((self.name, "linger"), until - out.now)
+                return
+            del self._lingering[topic]
+            self._neighbours.router.unadvertise(LOCAL, entry)
 
     def measure(self) -> dict[str, int]:
-        return {"publishers_held": len(self._held), "topics_offered": sum(map(len, self._offered.values()))}
+        topics = sum(map(len, self._offered.values())) + len(self._lingering)
+        return {"publishers_held": len(self._held), "topics_offered": topics}
 
 
 ANYTHING: Final = "\x00"  # stands for all topics; no topic is written so in a filter
