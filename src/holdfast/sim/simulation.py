@@ -49,7 +49,7 @@ class Simulation:
         self.steps = 0  # turns of nodes
         self.hops = 0
         self.tracing = bool(sinks)
-        self.tracing_brokers = self.tracing and not clients_only  # and what is said on links
+        self._clients_only = clients_only
         self.checking = checking
         self.hosts: dict[str, Host] = {}
         self.addresses: dict[str, Host] = {}
@@ -59,6 +59,11 @@ class Simulation:
         self._heap: list[tuple[int, int, Callable[[Any], None], Any]] = []
         self._planned = 0
         self.network = Network(self, delays, self.rng_for("network", 0), adversary, bytes_per_second)
+
+    @property
+    def tracing_brokers(self) -> bool:
+        """Whether rows are wanted of brokers, and of what is said on links."""
+        return self.tracing and not self._clients_only
 
     def rng_for(self, name: str, life: int) -> Random:
         """A generator of its own for everything that needs one: what one draws never changes what another gets."""
