@@ -8,8 +8,8 @@ from holdfast.sim.run import run_scenario
 from holdfast.trace.checkers import CHECKERS
 from tests.sim.mutants import MUTANTS, Mutant
 
-# Promises about events that keep clear of one broker say nothing where there is only one; tests/trace has the mutants. Those
-# of networks are in tests/sim/network_mutants.py.
+# Promises about events that keep clear of one broker say nothing where there is only one; tests/trace has the mutants.
+# Those of networks are in tests/sim/network_mutants.py.
 NEED_MORE_BROKERS = {"weak-complete", "weak-ordered", "network"}
 
 
