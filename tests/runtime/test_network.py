@@ -331,6 +331,7 @@ def test_what_no_way_leads_around_is_lost_where_nothing_is_kept(network: BrokerN
         await clients.publish(range(11, 21))
         await network.until("b1", counted("events_lost_total", lost + 10))
         await network.begin("b2")
+        await network.until("b1", lambda measures: not measures["brokers_unreachable"] + measures["brokers_unready"])
         await clients.publish(range(21, 31))
         assert await clients.got() == both([*range(1, 11), *range(21, 31)])
 

@@ -33,6 +33,7 @@ NETWORK_MEASURES: Final = {
     "detours_arrived_total": "messages that came around a neighbour",
     "detours_dropped_total": "messages of others that there was no way for any more",
     "brokers_unreachable": "brokers that no links lead to now, as far as this one knows",
+    "brokers_unready": "brokers that can be reached, and do not know yet what is wanted: events go around them",
     "link_states_sent_total": "news of links that were sent",
     "link_states_received_total": "news of links that came",
     "feeds_events": "events that neighbours have not acknowledged",

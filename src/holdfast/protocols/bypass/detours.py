@@ -134,4 +134,5 @@ class Detours:
             "detours_arrived_total": self._arrived,
             "detours_dropped_total": self._dropped,
             "brokers_unreachable": self.view.unreachable,
+            "brokers_unready": self.view.unready,
         }

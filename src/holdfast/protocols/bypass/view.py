@@ -41,6 +41,11 @@ class View:
         """How many brokers there is no way to."""
         return len(self._database.overlay.brokers) - 1 - len(self._hops())
 
+    @property
+    def unready(self) -> int:
+        """How many brokers can be reached, and do not have their tables yet."""
+        return sum(not self._database.is_ready(broker) for broker in self._hops())
+
     def targets(self, neighbour: str, unready: bool = False) -> tuple[str, ...]:
         """Where a message for a neighbour in the tree goes now (D1-B5): to itself; or, if it failed, to its immediately
         reachable children as seen from here (D1-A14), and theirs where a child failed too.

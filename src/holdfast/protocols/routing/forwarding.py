@@ -69,6 +69,7 @@ class Forwarding:
         self._congested = False
         self._changed = True  # something may have to be stored, sent or acknowledged
         self._ticking = False
+        self._around: list[tuple[str, list[EventBytes]]] = []  # of this turn: for neighbours without a usable link
         self.released: Callable[[Outbox], None] = lambda out: None
         self.recovered: Callable[[list[str]], None] = lambda topics: None  # is told the topics of what is in the feeds
         # Of a level that detours: whether a neighbour's link is good for events; and the way around for those that it
@@ -224,7 +225,7 @@ class Forwarding:
                 times = None if deadlines is None else [deadlines[row] for row in wanted]
                 self.feeds[peer].put(chosen, times)
             if not usable:
-                self._go_around(peer, chosen, out)
+                self._around.append((peer, list(chosen)))
 
     def _go_around(self, peer: str, events: list[EventBytes], out: Outbox) -> None:
         """What is not stored for a neighbour, or not for it alone: the way around is not acknowledged (D1-B6)."""
@@ -288,6 +289,9 @@ class Forwarding:
         self._changed = False
         if self._store is not None:
             self._store.finish(self.feeds, out)
+        around, self._around = self._around, []
+        for peer, events in around:
+            self._go_around(peer, events, out)  # behind the store: what leaves is accepted
         after = NOW if self._store is None else LATEST
         for peer in self._open:
             feed = self.feeds[peer]
