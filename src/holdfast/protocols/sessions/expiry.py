@@ -27,6 +27,10 @@ def without_expired(
 
 def note_deadlines(deadlines: dict[int, int], matched: Matched, numbers: dict[Subscription, int]) -> None:
     """The deadlines of events that were just added; `numbers` are the last ones before that."""
+    if len(matched) == 1:  # as for many that publish seldom
+        for subscription, number in numbers.items():
+            subscription.perish([(number + 1, deadlines[0])])
+        return
     mortal: dict[Subscription, list[tuple[int, int]]] = {subscription: [] for subscription in numbers}
     for row, wanted in enumerate(matched):
         deadline = deadlines.get(row, 0)

@@ -164,13 +164,14 @@ class Subscription:
 
     def perish(self, mortal: list[tuple[int, int]]) -> None:
         """Events that were just added have deadlines: (number, deadline), by number. Some may not be kept any more."""
-        first, last = self.first_kept, self.last
+        first, last = self.last - len(self._events) + self._head + 1, self.last
         if mortal[0][0] < first or mortal[-1][0] > last:
             mortal = [(number, deadline) for number, deadline in mortal if first <= number <= last]
         if mortal:
             if self.deadlines is None:
                 self.deadlines = Deadlines()
-            self.deadlines.let_go(first)
+            else:
+                self.deadlines.let_go(first)
             self.deadlines.add(mortal)
 
     def has_expired(self, before: int) -> bool:
@@ -207,12 +208,12 @@ class Subscription:
 
     def read(self, after: int, count: int) -> list[EventBytes]:
         """Up to `count` events that are kept, from the first after number `after` on."""
-        start = self._head + max(0, after + 1 - self.first_kept)
+        start = max(self._head, after - self.last + len(self._events))
         return self._events[start : start + count]  # type: ignore[return-value]  # behind the head, none is None
 
     def positions(self, after: int, count: int) -> list[int]:
         """Those of the events that `read` gives."""
-        start = self._head + max(0, after + 1 - self.first_kept)
+        start = max(self._head, after - self.last + len(self._events))
         return self._positions[start : start + count]
 
     def get_state(self) -> SubscriptionState:
