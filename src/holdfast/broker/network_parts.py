@@ -134,6 +134,10 @@ def _add_bypass(
         elif isinstance(message, Forward):
             forwarding.on_detoured(source, message, out)
 
+    def tell_around(peer: str, message: Message, out: Outbox) -> None:
+        """To nobody, if nobody can be reached: whoever comes back is told everything."""
+        detours.send(peer, message, Lane.CONTROL, out, events_after, unready=True)
+
     def became_ready(out: Outbox) -> None:
         news.set_ready(True, out)
         release(out)
@@ -153,14 +157,8 @@ def _add_bypass(
     news.changed = neighbours.on_view_changed
     neighbours.is_usable = is_usable
     neighbours.targets = lambda peer: view.targets(peer, unready=True)
-    neighbours.detour = lambda peer, message, out: _ignore(
-        detours.send(peer, message, Lane.CONTROL, out, events_after, unready=True)
-    )
+    neighbours.detour = tell_around
     forwarding.is_usable = detours.is_direct
     forwarding.detour = lambda peer, message, out: bool(detours.send(peer, message, Lane.USER, out, events_after))
     detours.arrived = arrived
     return [news, detours]
-
-
-def _ignore(result: object) -> None:
-    """A detour that reaches nobody is no error: whoever comes back is told everything."""

@@ -36,7 +36,6 @@ from holdfast.protocols.sessions.outputs import Entered
 from holdfast.protocols.sessions.sequencer import Sequencer
 
 PATIENCE_DOUBLED_MAX: Final = 5  # how often, before something is sent again
-NEVER: Final = 0  # the deadline of an event that does not expire
 
 
 class Forwarding:
@@ -194,7 +193,7 @@ class Forwarding:
         self._changed = True
         self.arrived_total += len(events)
         matched, refused = judge(self._core.index, None, events, slices)
-        late = {row for row, event in enumerate(events) if event.lifetime and _deadline(event) <= out.wall}
+        late = {row for row, event in enumerate(events) if event.lifetime and event.deadline <= out.wall}
         self.expired_total += len(late)
         wanted = self._core.wanted_rows(events, matched, refused)
         if wanted:
@@ -217,7 +216,7 @@ class Forwarding:
             self._store.put(slices, rows)
         if not rows:
             return
-        deadlines = [_deadline(event) for event in events] if any(event.lifetime for event in events) else None
+        deadlines = [event.deadline for event in events] if any(event.lifetime for event in events) else None
         for peer, wanted in rows.items():
             chosen = slices if len(wanted) == len(slices) else [slices[row] for row in wanted]
             usable = peer in self._open and self.is_usable(peer)
@@ -343,10 +342,6 @@ class Forwarding:
     def check_invariants(self) -> None:
         for feed in self.feeds.values():
             feed.check_invariants()
-
-
-def _deadline(event: Event) -> int:
-    return event.published_at + event.lifetime if event.lifetime else NEVER
 
 
 def _joined(batches: list[Batch]) -> list[tuple[int, list[EventBytes]]]:

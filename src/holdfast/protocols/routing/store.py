@@ -17,7 +17,7 @@ from typing import Final
 from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
-from holdfast.model.event import Event, EventBytes, decode_batch, encode_batch
+from holdfast.model.event import EventBytes, decode_batch, encode_batch
 from holdfast.protocols.routing.feed import Feed
 from holdfast.protocols.routing.messages import RECORD_FORMAT, EventsStored
 from holdfast.protocols.sessions.outputs import Entered
@@ -62,7 +62,7 @@ class EventStore:
                 rows = [row for row, places in enumerate(record.places) if place in places]
                 if rows and peer in feeds:
                     lasting = any(events[row].lifetime for row in rows)
-                    deadlines = [_deadline(events[row]) for row in rows] if lasting else None
+                    deadlines = [events[row].deadline for row in rows] if lasting else None
                     feeds[peer].put([slices[row] for row in rows], deadlines)
             self._kept.append((record.number, {peer: feeds[peer].following - 1 for peer in self._peers}))
         for feed in feeds.values():
@@ -118,7 +118,3 @@ class EventStore:
             before = number + 1
         if before:
             out.truncate(STREAM, before)
-
-
-def _deadline(event: Event) -> int:
-    return event.published_at + event.lifetime if event.lifetime else 0
