@@ -74,9 +74,9 @@ class Overlay:
             reached = self._distances(self.brokers[0])
             lost = next(broker for broker in self.brokers if broker not in reached)
             raise TopologyError(f"no links lead from {self.brokers[0]!r} to {lost!r}", "links")
-        tree: dict[str, list[str]] = {broker: [] for broker in self.brokers}
         if not self.has_cycle:
             return SpanningTree(self._neighbours)
+        tree: dict[str, list[str]] = {broker: [] for broker in self.brokers}
         # Large graphs are not searched from everywhere: any broker that all agree on is a root.
         candidates = self.brokers[:ROOTS_TRIED]
         root = min(candidates, key=lambda broker: sum(self._distances(broker).values()))

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
 from holdfast.kernel.messages import NOMINAL_WEIGHT, Message, Record
 from holdfast.model.event import EventBytes, event_ids
 
@@ -132,6 +130,3 @@ ROUTING_RECORDS: dict[int, type[Record]] = {32: RoutesTold, 33: TableState, 34: 
 def checked_entry(entry: str) -> str:
     """What is wrong with an entry's id; empty if nothing is."""
     return "" if 0 < len(entry) <= ENTRY_BYTES_MAX else f"an entry's id has 1 to {ENTRY_BYTES_MAX} characters"
-
-
-EMPTY_BATCH: Final = msgspec.Raw(b"\x90")

@@ -190,11 +190,6 @@ class Router:
         return changed
 
     # ----------------------------------------------------------------------------------------------------- events
-    @property
-    def is_wanted(self) -> bool:
-        """Whether any neighbour wants anything."""
-        return len(self._index) > 0
-
     def match(self, source: str, events: Sequence[Event]) -> dict[str, list[int]]:
         """Which of the events go to which neighbours, by row; in order, once to each, never back."""
         rows: dict[str, list[int]] = {}

@@ -35,11 +35,6 @@ class Settling:
         self._new.append((source, ticket))
         return ticket
 
-    @property
-    def is_asked(self) -> bool:
-        """Whether what is told in this turn needs a ticket."""
-        return bool(self._new)
-
     def tell(self, neighbour: str) -> int:
         """The ticket under which a neighbour is told something; 0 if nobody asked."""
         if not self._new:
