@@ -1,6 +1,7 @@
 """Options, profiles and fixtures of the whole test suite."""
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.leftover_processes import LeftoverProcess, leftover_processes, mark_session
+from tests.times import show_times
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,6 +37,7 @@ LEFT_BEHIND = pytest.StashKey[list[LeftoverProcess]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="run all that CI runs")
     parser.addoption("--long", action="store_true", help="run the campaigns too, with new random examples")
     parser.addoption("--browser", action="store_true", help="look at pages in a real browser too, which is Chromium")
     parser.addoption("--cluster", action="store_true", help="run Spark on a standalone cluster of this machine too")
@@ -43,15 +46,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("long" if config.getoption("--long") else "default")
     config.stash[SESSION] = mark_session()
+    # A shell's background jobs ignore SIGINT, and so would all that tests start, and wait for ever to be interrupted.
+    # What a process handles itself, be it by doing nothing, has its default again in the processes that it starts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda number, frame: None)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for marker, reason in OPTIONAL.items():
-        if config.getoption(f"--{marker}"):
-            continue
-        for item in items:
-            if item.get_closest_marker(marker):
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+            if not item.get_closest_marker("smoke"):
+                item.add_marker(pytest.mark.full)
+        for marker, reason in OPTIONAL.items():
+            if item.get_closest_marker(marker) and not config.getoption(f"--{marker}"):
                 item.add_marker(pytest.mark.skip(reason=reason))
+    if not (config.getoption("--full") or config.getoption("--long")):
+        # Not skipped: hundreds of reasons would hide those that a reader should look at.
+        left_out = [item for item in items if item.get_closest_marker("full")]
+        if left_out:
+            config.hook.pytest_deselected(items=left_out)
+            items[:] = [item for item in items if not item.get_closest_marker("full")]
 
 
 @pytest.fixture(scope="session")
@@ -79,6 +95,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.getoption("--full"):
+        show_times(terminalreporter)
     left_behind = config.stash.get(LEFT_BEHIND, [])
     if left_behind:
         terminalreporter.section("processes left behind by the tests (now killed)", red=True)

@@ -1,16 +1,17 @@
-"""The test suite's own promises: no process is left behind, campaigns wait for their flag."""
+"""The test suite's own promises: no process is left behind, tiers hold, what is started can be interrupted."""
 
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.leftover_processes import MARK, leftover_processes
 from tests.repository import ROOT
+from tests.tiers import blocks, one_always
 
 RunSuite = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -24,13 +25,13 @@ FORGOTTEN = "import signal; signal.alarm(60); signal.pause()"
 def run_suite(tmp_path: Path) -> RunSuite:
     """Runs a test module in a session of its own, under this suite's conftest."""
     (tmp_path / "tests").mkdir()
-    for name in ["__init__.py", "conftest.py", "leftover_processes.py"]:
+    for name in ["__init__.py", "conftest.py", "leftover_processes.py", "times.py"]:
         shutil.copy(ROOT / "tests" / name, tmp_path / "tests" / name)
     shutil.copy(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
 
-    def run(source: str, *options: str) -> subprocess.CompletedProcess[str]:
+    def run(source: str, *options: str, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
         (tmp_path / "tests" / "test_inner.py").write_text(source)
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
+        command = [*before, sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
 
     return run
@@ -87,6 +88,60 @@ def test_everyday(request):
     assert "1 passed, 1 skipped" in short.stdout
     assert "--long runs it" in short.stdout
     assert "2 passed" in run_suite(source, "--long").stdout
+
+
+def test_what_takes_its_time_runs_only_when_all_is_wanted(run_suite: RunSuite) -> None:
+    source = """
+import pytest
+
+@pytest.mark.full
+def test_that_takes_its_time():
+    pass
+
+@pytest.fixture
+def spark():
+    pass
+
+def test_with_spark(spark):
+    pass
+
+@pytest.mark.smoke
+def test_of_spark_in_every_run(spark):
+    pass
+"""
+    short = run_suite(source)
+    assert "1 passed, 2 deselected" in short.stdout
+    full = run_suite(source, "--full")
+    assert "3 passed" in full.stdout
+    assert "3 tests  tests" in full.stdout, "what each folder costs"
+    assert "3 passed" in run_suite(source, "--long").stdout
+    assert "2 passed, 1 deselected" in run_suite(source, "--full", "-m", "spark").stdout
+
+
+@pytest.mark.parametrize("options", one_always([(), ("--numprocesses", "1")]), ids=["one process", "workers"])
+def test_what_tests_start_can_be_interrupted_though_the_shell_ignores_it(
+    run_suite: RunSuite, options: Sequence[str]
+) -> None:
+    """As it does for background jobs."""
+    source = """
+import signal, subprocess, sys
+
+def test_that_interrupts():
+    with subprocess.Popen([sys.executable, "-c", "print('up', flush=True); input()"], stdin=-1, stdout=-1) as child:
+        child.stdout.readline()
+        child.send_signal(signal.SIGINT)
+        assert child.wait(30) == -signal.SIGINT
+"""
+    ignoring = ("/bin/sh", "-c", 'trap \'\' INT; exec "$0" "$@"')
+    result = run_suite(source, *options, before=ignoring)
+    assert "1 passed" in result.stdout, result.stdout
+
+
+def test_a_quarter_of_the_seeds_is_in_every_run() -> None:
+    drawn = blocks(1_010, 50)
+    assert [seed for block in drawn for seed in block.values[0]] == list(range(1, 1_011))
+    assert [bool(block.marks) for block in drawn] == [False] * 6 + [True] * 15
+    assert [block.values[0] for block in blocks(3, 50, first=0)] == [range(3)]
 
 
 def test_absent_data_skips_with_a_reason(run_suite: RunSuite) -> None:

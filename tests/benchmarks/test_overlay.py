@@ -57,6 +57,7 @@ def test_a_point_of_every_run_is_in_the_picture() -> None:
     assert len(points) == 2 * 4 + 2 * 2
 
 
+@pytest.mark.full
 def test_small_runs_of_both_kinds_are_told_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chain = ["--chain", "--rounds", "1", "--events", "500", "--lengths", "2", "--levels", "none,buffered"]
     main([*chain, "--tables", "--brokers", "3,5", "--subscriptions", "10,20", "--to", str(tmp_path)])

@@ -59,6 +59,7 @@ def test_a_cell_says_latencies_share_and_messages() -> None:
     assert str(Delays(60.2, 80.4, 0.825, 45.6)) == "60, 80; 82%; 46"
 
 
+@pytest.mark.full
 def test_a_small_comparison_loses_nothing() -> None:
     compared = compare(1, 0.2, 2_400, (3,), ("fast",), boxes=1_000)
     assert [(one.replicas, one.protocol, one.publishers) for one in compared] == [(3, "fast", n) for n in PUBLISHERS]

@@ -86,6 +86,7 @@ def test_what_the_paths_of_worlds_come_to_is_the_product_of_their_availabilities
 
 
 # ------------------------------------------------------------------------------------------------------------- measured
+@pytest.mark.full
 def test_better_levels_deliver_more_on_time() -> None:
     """D1-C1, C2, C3, C4, C5: the same world, low-end brokers."""
     mean = {level: measured(level).mean for level in Reliability}

@@ -90,6 +90,7 @@ def test_groups_must_have_counted_the_same() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- small run
+@pytest.mark.full
 def test_a_quick_run_writes_everything_and_loses_nothing(tmp_path: Path) -> None:
     first, again = tmp_path / "first", tmp_path / "again"
     main(["--quick", "--to", str(first)])

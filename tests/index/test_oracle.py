@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from holdfast import Filter, FilterIndex
 from holdfast.matching.index import ENGINES
 from tests.filters.strategies import Choices, conjunction, event, filter_text
+from tests.tiers import one_always
 
 SIMPLE_NAMES = ("a", "b", "größe", "topic")
 
@@ -59,11 +60,15 @@ def run_against_oracle(source: bytes, engine: str) -> None:
 SOURCES = st.binary(min_size=200, max_size=1500)
 
 
+@pytest.mark.parametrize("examples", one_always([1_000, 5_000]))
 @pytest.mark.skipif("compiled" not in ENGINES, reason="the compiled kernel is not built")
-@settings(max_examples=5000)
-@given(SOURCES)
-def test_the_compiled_engine_finds_what_the_oracle_finds(source: bytes) -> None:
-    run_against_oracle(source, "compiled")
+def test_the_compiled_engine_finds_what_the_oracle_finds(examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(SOURCES)
+    def compare(source: bytes) -> None:
+        run_against_oracle(source, "compiled")
+
+    compare()
 
 
 @settings(max_examples=1000)

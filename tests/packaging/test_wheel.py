@@ -133,6 +133,7 @@ def installed_without_compiler(tmp_path_factory: pytest.TempPathFactory) -> Inst
 
 
 @needs_compiler
+@pytest.mark.full
 def test_the_wheel_runs_outside_the_repository_on_the_compiled_kernel(installed: Installed, tmp_path: Path) -> None:
     seen = json.loads(installed.run(PROGRAM, tmp_path))
     assert Path(seen["file"]).is_relative_to(installed.target)

@@ -1,9 +1,10 @@
-"""Mistakes in changing a group, each with a seed of the change swarm that shows it."""
+"""Mistakes in changing a group: what the change swarm has to see."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pytest
 
@@ -15,12 +16,22 @@ from holdfast.protocols.paxos.membership import Change, Membership
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.roster import Roster
 from holdfast.protocols.paxos.transfer import make_state
+from tests.paxos.change_swarm import problem
 
 
-class Mutant(NamedTuple):
+@dataclass(frozen=True)
+class ChangeMutant:
     mistake: str
-    seed: int
     patch: Callable[[pytest.MonkeyPatch], None]
+    swarm: ClassVar[str] = "changing groups"
+
+    def seen(self, seed: int) -> str:
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            self.patch(monkeypatch)
+            return problem(seed)
+
+    def sound(self, seed: int) -> str:
+        return problem(seed)
 
 
 def _same_ballot(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,13 +121,13 @@ def _membership_stays_out_of_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 MUTANTS = [
-    Mutant("a ballot outlives its voters", 0, _same_ballot),
-    Mutant("a change is not on the disk before votes of its epoch", 0, _no_snapshot),
-    Mutant("a learner votes", 0, _votes_while_learning),
-    Mutant("the majority of the beginning counts", 2, _old_majority),
-    Mutant("learners are counted", 13, _counts_everyone),
-    Mutant("a learner votes before it has anything", 0, _not_caught_up),
-    Mutant("leaders of all epochs are followed", 0, _any_epoch),
-    Mutant("two changes at a time", 0, _two_at_a_time),
-    Mutant("a snapshot does not say who is a member", 0, _membership_stays_out_of_snapshots),
+    ChangeMutant("a ballot outlives its voters", _same_ballot),
+    ChangeMutant("a change is not on the disk before votes of its epoch", _no_snapshot),
+    ChangeMutant("a learner votes", _votes_while_learning),
+    ChangeMutant("the majority of the beginning counts", _old_majority),
+    ChangeMutant("learners are counted", _counts_everyone),
+    ChangeMutant("a learner votes before it has anything", _not_caught_up),
+    ChangeMutant("leaders of all epochs are followed", _any_epoch),
+    ChangeMutant("two changes at a time", _two_at_a_time),
+    ChangeMutant("a snapshot does not say who is a member", _membership_stays_out_of_snapshots),
 ]

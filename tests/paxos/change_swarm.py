@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
@@ -112,17 +112,17 @@ def settle(group: Group) -> None:
     hold(group.run(PEACE_MS, group.serves_again()), "peace does not help", executed, group.executed(), group.answered)
 
 
-def problem(seed: int, **options: Any) -> str:
-    """What is wrong with a run; empty if nothing is."""
+def problem(seed: int, see: Callable[[Group], None] = lambda group: None, **options: Any) -> str:
+    """What is wrong with a run; empty if nothing is, and then `see` is shown it."""
     try:
-        play(seed, **options)
+        see(play(seed, **options))
     except AssertionError as error:  # the watch's, or a broken invariant of the package
         return f"seed {seed}: {str(error) or 'an assertion'} (python -m tests.paxos.change_swarm {seed})"
     return ""
 
 
-def problems(seeds: Iterable[int]) -> list[str]:
-    return [found for seed in seeds if (found := problem(seed))]
+def problems(seeds: Iterable[int], see: Callable[[Group], None] = lambda group: None) -> list[str]:
+    return [found for seed in seeds if (found := problem(seed, see))]
 
 
 def main(arguments: list[str]) -> None:

@@ -1,11 +1,11 @@
-"""Replicas with one mistake each in fast rounds: what the swarm has to see, and the seed that sees it."""
+"""Replicas with one mistake each in fast rounds: what the swarm has to see."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -24,7 +24,7 @@ from holdfast.protocols.paxos.membership import Membership
 from holdfast.protocols.paxos.messages import AcceptedVotes, FastLearn, ReplicaState, Value, Vote
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.transfer import make_state
-from tests.paxos.fast_swarm import Play, play_fast, play_in_peace
+from tests.paxos.fast_swarm import Play, play_fast, play_in_peace, problem
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -32,10 +32,18 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 @dataclass(frozen=True)
 class FastMutant:
     mistake: str
-    seed: int  # the first one that catches it
     make_replica: type[Replica] = Replica
     patch: Patch = lambda monkeypatch: None
     play: Play = play_fast
+    swarm: ClassVar[str] = "fast rounds"
+
+    def seen(self, seed: int) -> str:
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            self.patch(monkeypatch)
+            return problem(seed, self.play, make_replica=self.make_replica)
+
+    def sound(self, seed: int) -> str:
+        return problem(seed, self.play)
 
 
 # ----------------------------------------------------------------------------------------------------- the acceptor
@@ -291,29 +299,29 @@ def _opens_never_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 FAST_MUTANTS = [
-    FastMutant("an acceptor votes twice in a fast round", 0, patch=_votes_twice),
-    FastMutant("an acceptor votes fast after it voted classic", 0, patch=_votes_fast_after_classic),
-    FastMutant("a permission counts in later ballots", 1, VotesByAnOlderPermission),
-    FastMutant("votes need no permission", 0, VotesWithoutPermission),
-    FastMutant("a fast vote is told before the disk has it", 0, TellsAFastVoteBeforeTheDiskHasIt),
-    FastMutant("its own fast vote counts before the disk has it", 0, CountsItsOwnFastVoteAtOnce),
-    FastMutant("a restart forgets which votes were fast", 0, ForgetsWhichVotesWereFast),
-    FastMutant("fast votes are told as classic ones", 0, patch=_tells_fast_votes_as_classic),
-    FastMutant("a majority is a fast quorum", 0, patch=_majority),
-    FastMutant("votes for different values are counted together", 1, CountsVotesForOtherValues),
-    FastMutant("what has no time gets that of the local clock", 0, patch=_local_clock),
-    FastMutant("a snapshot lacks the time", 0, patch=_without_the_time),
-    FastMutant("what most voted for is picked, in whatever round", 5, patch=_rule(_most)),
-    FastMutant("any value of the highest ballot is picked", 3, patch=_rule(_any_of_the_highest_ballot)),
-    FastMutant("what fewest voted for is picked", 3, patch=_rule(_fewest_of_the_highest_round)),
-    FastMutant("fast rounds are opened where something is proposed", 0, OpensWhatIsProposed),
-    FastMutant("fast rounds are closed without a new ballot", 0, GoesClassicWithoutANewBallot),
-    FastMutant("recovery proposes the leader's own vote", 0, patch=_own_vote_wins),
-    FastMutant("recovery begins with too few votes", 0, patch=_too_few),
-    FastMutant("recovery takes no part of a quorum for one", 0, patch=_nothing_wins),
-    FastMutant("what lost its slot is forgotten", 1, ForgetsWhatLostItsSlot, play=play_in_peace),
-    FastMutant("a leader's value goes into two slots", 0, SuggestsInTwoSlots),
-    FastMutant("a slot that is not decided is not looked into", 3, NeverLooksIntoASlot),
-    FastMutant("fast rounds go on with too few", 0, patch=_no_way_back, play=play_in_peace),
-    FastMutant("fast rounds are not opened again", 0, patch=_opens_never_again, play=play_in_peace),
+    FastMutant("an acceptor votes twice in a fast round", patch=_votes_twice),
+    FastMutant("an acceptor votes fast after it voted classic", patch=_votes_fast_after_classic),
+    FastMutant("a permission counts in later ballots", VotesByAnOlderPermission),
+    FastMutant("votes need no permission", VotesWithoutPermission),
+    FastMutant("a fast vote is told before the disk has it", TellsAFastVoteBeforeTheDiskHasIt),
+    FastMutant("its own fast vote counts before the disk has it", CountsItsOwnFastVoteAtOnce),
+    FastMutant("a restart forgets which votes were fast", ForgetsWhichVotesWereFast),
+    FastMutant("fast votes are told as classic ones", patch=_tells_fast_votes_as_classic),
+    FastMutant("a majority is a fast quorum", patch=_majority),
+    FastMutant("votes for different values are counted together", CountsVotesForOtherValues),
+    FastMutant("what has no time gets that of the local clock", patch=_local_clock),
+    FastMutant("a snapshot lacks the time", patch=_without_the_time),
+    FastMutant("what most voted for is picked, in whatever round", patch=_rule(_most)),
+    FastMutant("any value of the highest ballot is picked", patch=_rule(_any_of_the_highest_ballot)),
+    FastMutant("what fewest voted for is picked", patch=_rule(_fewest_of_the_highest_round)),
+    FastMutant("fast rounds are opened where something is proposed", OpensWhatIsProposed),
+    FastMutant("fast rounds are closed without a new ballot", GoesClassicWithoutANewBallot),
+    FastMutant("recovery proposes the leader's own vote", patch=_own_vote_wins),
+    FastMutant("recovery begins with too few votes", patch=_too_few),
+    FastMutant("recovery takes no part of a quorum for one", patch=_nothing_wins),
+    FastMutant("what lost its slot is forgotten", ForgetsWhatLostItsSlot, play=play_in_peace),
+    FastMutant("a leader's value goes into two slots", SuggestsInTwoSlots),
+    FastMutant("a slot that is not decided is not looked into", NeverLooksIntoASlot),
+    FastMutant("fast rounds go on with too few", patch=_no_way_back, play=play_in_peace),
+    FastMutant("fast rounds are not opened again", patch=_opens_never_again, play=play_in_peace),
 ]

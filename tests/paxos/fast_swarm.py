@@ -121,18 +121,22 @@ def served_again(group: Group) -> Callable[[], bool]:
     return lambda: all(number > answered[who] for who, number in group.answered.items())
 
 
-def problem(seed: int, play: Play = play_fast, **options: Any) -> str:
-    """What is wrong with a run; empty if nothing is."""
+def problem(
+    seed: int, play: Play = play_fast, see: Callable[[Group], None] = lambda group: None, **options: Any
+) -> str:
+    """What is wrong with a run; empty if nothing is, and then `see` is shown it."""
     try:
-        play(seed, **options)
+        see(play(seed, **options))
     except AssertionError as error:  # the watch's, or a broken invariant of the package
         how = "peace " if play is play_in_peace else ""
         return f"seed {seed}: {str(error) or 'an assertion'} (python -m tests.paxos.fast_swarm {how}{seed})"
     return ""
 
 
-def problems(seeds: Iterable[int], play: Play = play_fast) -> list[str]:
-    return [found for seed in seeds if (found := problem(seed, play))]
+def problems(
+    seeds: Iterable[int], play: Play = play_fast, see: Callable[[Group], None] = lambda group: None
+) -> list[str]:
+    return [found for seed in seeds if (found := problem(seed, play, see))]
 
 
 def main(arguments: list[str]) -> None:

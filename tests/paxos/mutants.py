@@ -1,10 +1,10 @@
-"""Replicas with one mistake each: what the swarm has to see, and the seed that sees it."""
+"""Replicas with one mistake each: what the swarm has to see."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -31,6 +31,7 @@ from holdfast.protocols.paxos.proposer import Phase, Proposer
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.transfer import IncomingSnapshot, unpack
 from tests.paxos.ledger import Command, Ledger
+from tests.paxos.swarm import problem
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -38,9 +39,17 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 @dataclass(frozen=True)
 class Mutant:
     mistake: str
-    seed: int  # the first one that catches it
     make_replica: type[Replica] = Replica
     patch: Patch = lambda monkeypatch: None
+    swarm: ClassVar[str] = "replicas"
+
+    def seen(self, seed: int) -> str:
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            self.patch(monkeypatch)
+            return problem(seed, make_replica=self.make_replica)
+
+    def sound(self, seed: int) -> str:
+        return problem(seed)
 
 
 # -------------------------------------------------------------------------------------------------------- the disk
@@ -362,38 +371,38 @@ class NeverCatchesUp(Replica):
 
 
 MUTANTS = [
-    Mutant("a promise is told before the disk has it", 0, PromisesBeforeTheDiskHasIt),
-    Mutant("a vote is told before the disk has it", 0, VotesBeforeTheDiskHasIt),
-    Mutant("its own vote counts before the disk has it", 0, CountsItsOwnVoteAtOnce),
-    Mutant("its own promise counts before the disk has it", 20, CountsItsOwnPromiseAtOnce),
-    Mutant("a restart forgets the promise", 35, ForgetsItsPromise),
-    Mutant("a restart forgets votes", 0, ForgetsItsVotes),
-    Mutant("a ballot is used before its own disk has it", 0, UsesBallotsAgain),
-    Mutant("votes are trimmed before the snapshot is written", 0, TrimsWithoutASnapshot),
-    Mutant("votes are trimmed that are not executed", 0, TrimsWhatIsNotExecuted),
-    Mutant("a wiped disk votes", 4, VotesWithAWipedDisk),
-    Mutant("a wiped disk votes and is listened to", 4, ListensToAWipedDisk),
-    Mutant("a vote goes below the promise", 24, AcceptsBelowItsPromise),
-    Mutant("a promise tells one slot only", 0, KeepsSilentAboutItsVotes),
-    Mutant("a quorum of f", 0, NeedsOneVoteLess),
-    Mutant("a leader goes on below a higher ballot", 58, NeverStepsDown),
-    Mutant("requests are deduplicated where they are proposed", 0, DedupesWhenItProposes),
-    Mutant("an answer comes before the decision", 0, AnswersBeforeItIsDecided),
-    Mutant("the lowest ballot's value is picked", 24, patch=_rule(lambda votes: min(votes, key=lambda v: v.ballot))),
-    Mutant("the first value seen is picked", 116, patch=_rule(lambda votes: votes[0])),
-    Mutant("the last value seen is picked", 24, patch=_rule(lambda votes: votes[-1])),
-    Mutant("one promise alone is picked from", 4, patch=_own_votes),
-    Mutant("nothing is picked", 1, patch=_nothing),
-    Mutant("open slots are filled with nothing", 1, patch=_only_nothing),
-    Mutant("only the first open slot is picked", 1, patch=_from_its_own_gap),
-    Mutant("one part of a promise is enough", 1, patch=_one_part_is_enough),
-    Mutant("one voter counts twice", 0, patch=_one_voter_twice),
-    Mutant("votes of different ballots are counted together", 66, patch=_votes_of_all_ballots),
-    Mutant("slots are executed out of order", 0, patch=_out_of_order),
-    Mutant("a snapshot lacks the dedupe table", 0, patch=_without_the_dedupe_table),
-    Mutant("a snapshot is taken without its hash", 18, patch=_any_hash_will_do),
-    Mutant("a snapshot moves the slot and not the state", 0, ExecutesASnapshotHalf),
-    Mutant("a newer snapshot takes the place of the one that is being sent", 169, SendsTheNewestSnapshot),
-    Mutant("a leader says nothing twice", 0, SaysNothingTwice),
-    Mutant("a replica that is behind stays there", 0, NeverCatchesUp),
+    Mutant("a promise is told before the disk has it", PromisesBeforeTheDiskHasIt),
+    Mutant("a vote is told before the disk has it", VotesBeforeTheDiskHasIt),
+    Mutant("its own vote counts before the disk has it", CountsItsOwnVoteAtOnce),
+    Mutant("its own promise counts before the disk has it", CountsItsOwnPromiseAtOnce),
+    Mutant("a restart forgets the promise", ForgetsItsPromise),
+    Mutant("a restart forgets votes", ForgetsItsVotes),
+    Mutant("a ballot is used before its own disk has it", UsesBallotsAgain),
+    Mutant("votes are trimmed before the snapshot is written", TrimsWithoutASnapshot),
+    Mutant("votes are trimmed that are not executed", TrimsWhatIsNotExecuted),
+    Mutant("a wiped disk votes", VotesWithAWipedDisk),
+    Mutant("a wiped disk votes and is listened to", ListensToAWipedDisk),
+    Mutant("a vote goes below the promise", AcceptsBelowItsPromise),
+    Mutant("a promise tells one slot only", KeepsSilentAboutItsVotes),
+    Mutant("a quorum of f", NeedsOneVoteLess),
+    Mutant("a leader goes on below a higher ballot", NeverStepsDown),
+    Mutant("requests are deduplicated where they are proposed", DedupesWhenItProposes),
+    Mutant("an answer comes before the decision", AnswersBeforeItIsDecided),
+    Mutant("the lowest ballot's value is picked", patch=_rule(lambda votes: min(votes, key=lambda v: v.ballot))),
+    Mutant("the first value seen is picked", patch=_rule(lambda votes: votes[0])),
+    Mutant("the last value seen is picked", patch=_rule(lambda votes: votes[-1])),
+    Mutant("one promise alone is picked from", patch=_own_votes),
+    Mutant("nothing is picked", patch=_nothing),
+    Mutant("open slots are filled with nothing", patch=_only_nothing),
+    Mutant("only the first open slot is picked", patch=_from_its_own_gap),
+    Mutant("one part of a promise is enough", patch=_one_part_is_enough),
+    Mutant("one voter counts twice", patch=_one_voter_twice),
+    Mutant("votes of different ballots are counted together", patch=_votes_of_all_ballots),
+    Mutant("slots are executed out of order", patch=_out_of_order),
+    Mutant("a snapshot lacks the dedupe table", patch=_without_the_dedupe_table),
+    Mutant("a snapshot is taken without its hash", patch=_any_hash_will_do),
+    Mutant("a snapshot moves the slot and not the state", ExecutesASnapshotHalf),
+    Mutant("a newer snapshot takes the place of the one that is being sent", SendsTheNewestSnapshot),
+    Mutant("a leader says nothing twice", SaysNothingTwice),
+    Mutant("a replica that is behind stays there", NeverCatchesUp),
 ]

@@ -107,17 +107,17 @@ def play(seed: int, draw: Callable[..., Group] = draw, **options: Any) -> Group:
     return group
 
 
-def problem(seed: int, **options: Any) -> str:
-    """What is wrong with a run; empty if nothing is."""
+def problem(seed: int, see: Callable[[Group], None] = lambda group: None, **options: Any) -> str:
+    """What is wrong with a run; empty if nothing is, and then `see` is shown it."""
     try:
-        play(seed, **options)
+        see(play(seed, **options))
     except AssertionError as error:  # the watch's, or a broken invariant of the package
         return f"seed {seed}: {str(error) or 'an assertion'} (python -m tests.paxos.swarm {seed})"
     return ""
 
 
-def problems(seeds: Iterable[int]) -> list[str]:
-    return [found for seed in seeds if (found := problem(seed))]
+def problems(seeds: Iterable[int], see: Callable[[Group], None] = lambda group: None) -> list[str]:
+    return [found for seed in seeds if (found := problem(seed, see))]
 
 
 def main(arguments: list[str]) -> None:

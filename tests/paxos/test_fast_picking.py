@@ -105,7 +105,12 @@ def first_problem(rule: Rule) -> str:
 
 
 @pytest.mark.parametrize(
-    ("split", "members"), [(split, members) for split, (sizes, _) in SPLITS.items() for members in sizes]
+    ("split", "members"),
+    [
+        pytest.param(split, members, marks=[pytest.mark.full] if members > 7 else [])
+        for split, (sizes, _) in SPLITS.items()
+        for members in sizes
+    ],
 )
 def test_what_is_picked_never_contradicts_what_may_be_chosen(split: str, members: int) -> None:
     """D4-B4."""

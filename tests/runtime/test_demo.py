@@ -46,7 +46,10 @@ def _belongs(folder: Path, output: str) -> bool:
     return any(address in site.read_text() for site in folder.glob("*.toml"))
 
 
-@pytest.mark.parametrize("command", [ZAPVIEWERS, GROUP], ids=["zapviewers", "group"])
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(ZAPVIEWERS, id="zapviewers", marks=pytest.mark.full), pytest.param(GROUP, id="group")],
+)
 def test_the_demo_kills_the_leader_and_proves_that_nothing_is_lost(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -61,6 +64,7 @@ def test_the_demo_kills_the_leader_and_proves_that_nothing_is_lost(command: list
     assert left_behind(done.stdout) == []
 
 
+@pytest.mark.full
 def test_the_demo_of_a_network_kills_a_broker_in_the_middle_and_proves_that_nothing_is_lost() -> None:
     """D1-C3: and status shows meanwhile who is down, and what waits for it."""
     done = subprocess.run(NETWORK, capture_output=True, text=True, timeout=120, check=False)
@@ -74,6 +78,7 @@ def test_the_demo_of_a_network_kills_a_broker_in_the_middle_and_proves_that_noth
     assert left_behind(done.stdout, brokers=7) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_leaves_nothing(number: signal.Signals) -> None:
     with subprocess.Popen(ZAPVIEWERS, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
@@ -102,6 +107,7 @@ def test_a_failed_proof_is_an_exit_code(capsys: pytest.CaptureFixture[str]) -> N
     assert "FAILED: one is missing" in capsys.readouterr().out
 
 
+@pytest.mark.full
 def test_the_top_ten_is_shown_in_place_on_a_terminal() -> None:
     ours, theirs = pty.openpty()
     environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm"}

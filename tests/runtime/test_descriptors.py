@@ -16,6 +16,7 @@ from holdfast.wire.handshake import HelloRefused, Reason
 from holdfast.wire.limits import WireLimits
 from tests.runtime.broker_process import BrokerProcess
 from tests.runtime.hostile import Bystanders, RawPeer, Watch, opened
+from tests.tiers import one_always
 
 DESCRIPTORS = 160
 
@@ -84,7 +85,7 @@ SERVES_WITHOUT_ROOM = """
 """
 
 
-@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+@pytest.mark.parametrize("loop", one_always(["uvloop", "asyncio"]))
 def test_a_broker_without_descriptors_neither_spins_nor_falls_and_goes_on_later(loop: str) -> None:
     command = [sys.executable, "-c", textwrap.dedent(SERVES_WITHOUT_ROOM), loop]
     with subprocess.Popen(

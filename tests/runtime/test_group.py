@@ -15,6 +15,7 @@ import pytest
 import holdfast
 from experiments.replication.group import ReplicaGroup
 from holdfast.cli.main import STORAGE_FAILED
+from tests.tiers import one_always
 
 
 def run(scene: Callable[[], Awaitable[Any]]) -> Any:
@@ -31,7 +32,7 @@ def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("protocol", ["multi", "batch", "fast"])
+@pytest.mark.parametrize("protocol", one_always(["batch", "multi", "fast"]))
 def test_a_killed_leader_costs_nothing_that_was_acknowledged_or_delivered(tmp_path: Path, protocol: str) -> None:
     """D4-C1, D4-C2."""
 

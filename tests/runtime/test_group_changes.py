@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from experiments.replication.group import ReplicaGroup
 from experiments.replication.replacements import HEALTHY, LOST, run_replacements
 from holdfast.cli import group_changes
@@ -25,6 +27,7 @@ def command(group: ReplicaGroup, *words: str) -> tuple[int, str]:
     return holdfast("group", verb, str(group.site), *options)
 
 
+@pytest.mark.full
 def test_each_of_three_replicas_is_replaced_in_turn_under_load_and_nothing_is_lost() -> None:
     """One of them after it lost its disk."""
     result = run_replacements(3, seed=1)
@@ -67,6 +70,7 @@ def test_a_removed_replica_does_not_come_back_with_an_old_site_file(tmp_path: Pa
         assert "r3 is no member of the group, which is r1, r2" in done.stderr
 
 
+@pytest.mark.full
 def test_any_member_leads_commands_to_the_leader_and_replicas_outside_the_group_need_not_run(tmp_path: Path) -> None:
     with ReplicaGroup(tmp_path, 3, spares=1) as group:
         group.start()

@@ -242,6 +242,7 @@ def test_a_filter_beyond_a_limit_is_refused_in_the_library_before_anything_is_se
     run(scene)
 
 
+@pytest.mark.full
 def test_outgoing_bytes_are_bounded_and_whoever_goes_on_asking_is_told(broker: BrokerProcess) -> None:
     with RawPeer(broker.port, opened()) as peer:
         peer.until(SessionOpened)

@@ -108,6 +108,7 @@ def watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
         assert broker.stop() == 0
 
 
+@pytest.mark.full
 def test_thousands_of_mutated_conversations_harm_no_one(watch: Watch) -> None:
     for seed in range(6):
         bombard(watch.broker.port, 500, seed)

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from signal import SIGTERM
 
+import pytest
+
 import holdfast
 from examples.recount import Entry, Evidence, ReplicaState, equal_states, gather, judge
 from examples.who_watches import APPLICATION, Boxes
@@ -75,6 +77,7 @@ def read_log(url: str) -> list[Entry]:
     ]
 
 
+@pytest.mark.full
 def test_all_replicas_count_the_same_after_the_leader_was_killed_and_so_does_who_reads_the_log(tmp_path: Path) -> None:
     """D4-B9, D4-C5: also the one that was killed, from its snapshot on, and all of them when they are started anew."""
     # Each command in a slot of its own, so that there are enough for a snapshot.

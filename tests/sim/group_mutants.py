@@ -1,8 +1,8 @@
-"""Brokers of a group with one mistake each, and the seed of a scenario that shows it."""
+"""Brokers of a group with one mistake each."""
 
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -20,7 +20,10 @@ from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host import SessionHost
 from holdfast.protocols.sessions.messages import Accepted
 from holdfast.protocols.sessions.outputs import Opened, Output
-from holdfast.sim.run import Factories
+from holdfast.sim.draw import draw_scenario, group_shape
+from holdfast.sim.run import Factories, run_scenario
+
+SHAPE = group_shape()
 
 _STATE = msgspec.msgpack.Decoder(core_module._State)
 
@@ -29,7 +32,13 @@ _STATE = msgspec.msgpack.Decoder(core_module._State)
 class GroupMutant:
     mistake: str
     factories: Factories
-    seed: int  # one that caught it when it was written
+    swarm: ClassVar[str] = "groups"
+
+    def seen(self, seed: int) -> str:
+        return run_scenario(draw_scenario(seed, SHAPE), self.factories).problem
+
+    def sound(self, seed: int) -> str:
+        return run_scenario(draw_scenario(seed, SHAPE)).problem
 
 
 # --------------------------------------------------------------------------------------------------------- replicas
@@ -244,19 +253,19 @@ def _group(
 
 
 MUTANTS = [
-    GroupMutant("applies what it proposes", _group(AppliesItsOwnProposals), 23),
-    GroupMutant("serves without leading", _group(TellsClientsOfAnyone), 9),
-    GroupMutant("applies at its own time", _group(UsesItsOwnClock), 18),
-    GroupMutant("skips slots that it missed", _group(SkipsWhatItCannotTake), 1),
-    GroupMutant("acknowledges what is only proposed", _group(host=AcknowledgesWhatItProposes), 7),
-    GroupMutant("answers clients after it was deposed", _group(host=KeepsItsClients), 7),
-    GroupMutant("sends nothing again after a failover", _group(host=NeverRepeats), 12),
-    GroupMutant("drops who is not there when it begins to lead", _group(host=ForgetsWhoIsAway), 14),
-    GroupMutant("snapshots lack what was accepted", _group(core=ForgetsWhatIsAccepted), 2),
-    GroupMutant("snapshots lack subscriptions", _group(core=ForgetsSubscriptions), 14),
-    GroupMutant("snapshots lack sessions", _group(core=ForgetsSessions), 14),
-    GroupMutant("takes a repeated publish for a new one", _group(core=TakesRepetitionsForNew), 8),
-    GroupMutant("knows no session again", _group(core=GrantsAnewToEveryone), 4),
-    GroupMutant("lets clients in before it has caught up", _group(ServesBeforeItCaughtUp), 18),
-    GroupMutant("opens sessions where it does not lead", _group(host=OpensSessionsWithoutLeading), 32),
+    GroupMutant("applies what it proposes", _group(AppliesItsOwnProposals)),
+    GroupMutant("serves without leading", _group(TellsClientsOfAnyone)),
+    GroupMutant("applies at its own time", _group(UsesItsOwnClock)),
+    GroupMutant("skips slots that it missed", _group(SkipsWhatItCannotTake)),
+    GroupMutant("acknowledges what is only proposed", _group(host=AcknowledgesWhatItProposes)),
+    GroupMutant("answers clients after it was deposed", _group(host=KeepsItsClients)),
+    GroupMutant("sends nothing again after a failover", _group(host=NeverRepeats)),
+    GroupMutant("drops who is not there when it begins to lead", _group(host=ForgetsWhoIsAway)),
+    GroupMutant("snapshots lack what was accepted", _group(core=ForgetsWhatIsAccepted)),
+    GroupMutant("snapshots lack subscriptions", _group(core=ForgetsSubscriptions)),
+    GroupMutant("snapshots lack sessions", _group(core=ForgetsSessions)),
+    GroupMutant("takes a repeated publish for a new one", _group(core=TakesRepetitionsForNew)),
+    GroupMutant("knows no session again", _group(core=GrantsAnewToEveryone)),
+    GroupMutant("lets clients in before it has caught up", _group(ServesBeforeItCaughtUp)),
+    GroupMutant("opens sessions where it does not lead", _group(host=OpensSessionsWithoutLeading)),
 ]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -33,20 +33,38 @@ from holdfast.protocols.sessions.sequencer import DirectSequencer, SnapshotTaker
 from holdfast.protocols.sessions.session import Session
 from holdfast.protocols.sessions.subscriber import Subscriber
 from holdfast.protocols.sessions.subscriptions import Subscription
-from holdfast.sim.draw import Shape
-from holdfast.sim.run import Factories
-from holdfast.sim.scenario import Broker
+from holdfast.sim.draw import Shape, draw_scenario
+from holdfast.sim.run import Factories, run_scenario
+from holdfast.sim.scenario import Broker, Scenario
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A mistake, who must see it, and within how many seeds."""
+    """A mistake, and who must see it."""
 
-    mistake: str
+    about: str
     checker: str
     factories: Factories
     shape: Shape = field(default_factory=Shape)
-    seeds: int = 200
+    swarm: ClassVar[str] = "one broker"
+
+    @property
+    def mistake(self) -> str:
+        return f"{self.checker}: {self.about}"
+
+    def seen(self, seed: int) -> str:
+        """By its checker alone, where the scenario promises what that looks at."""
+        scenario = self._drawn(seed)
+        outcome = run_scenario(scenario, self.factories) if scenario.checkers else None
+        return "" if outcome is None or not outcome.violations else str(outcome.violations[0])
+
+    def sound(self, seed: int) -> str:
+        return run_scenario(self._drawn(seed)).problem
+
+    def _drawn(self, seed: int) -> Scenario:
+        scenario = draw_scenario(seed, self.shape)
+        promised = {*scenario.checkers, *(["exactly-once"] if "no-loss" in scenario.checkers else [])}
+        return msgspec.structs.replace(scenario, checkers=[self.checker] if self.checker in promised else [])
 
 
 Judged = tuple[list[list[Subscription]], Refused]

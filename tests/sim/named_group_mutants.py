@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -21,7 +21,7 @@ from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.commands import EventBatch
 from holdfast.protocols.sessions.outputs import CursorTaken, LogOutput
 from tests.sim.group_mutants import Snapshots
-from tests.sim.named_group_world import GroupParts
+from tests.sim.named_group_world import GroupParts, problem
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -29,9 +29,17 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 @dataclass(frozen=True)
 class NamedGroupMutant:
     mistake: str
-    seed: int  # one that caught it when it was written
     patch: Patch = lambda monkeypatch: None
     parts: GroupParts = field(default_factory=GroupParts)
+    swarm: ClassVar[str] = "names in groups"
+
+    def seen(self, seed: int) -> str:
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            self.patch(monkeypatch)
+            return problem(seed, self.parts)
+
+    def sound(self, seed: int) -> str:
+        return problem(seed)
 
 
 # -------------------------------------------------------------------------------------------------------------- cores
@@ -163,18 +171,18 @@ def forgets_what_it_committed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 MUTANTS = [
-    NamedGroupMutant("snapshots lack cursors", 1, parts=GroupParts(core=ForgetsCursors)),
-    NamedGroupMutant("snapshots lack stages", 1, parts=GroupParts(core=ForgetsStages)),
-    NamedGroupMutant("snapshots lack the log's marks", 1, parts=GroupParts(core=ForgetsMarks)),
-    NamedGroupMutant("snapshots lack who lost a cursor", 3, parts=GroupParts(core=ForgetsWhoLostACursor)),
-    NamedGroupMutant("fills a hole with nothing", 1, refills_with_nothing),
-    NamedGroupMutant("never asks for the events that it lacks", 1, never_refills),
-    NamedGroupMutant("drops what waits behind a hole", 6, drops_what_waits_behind_a_hole),
-    NamedGroupMutant("tells the end of the log as it knows it", 152, tells_its_own_end),
-    NamedGroupMutant("confirms an acknowledgement that is only proposed", 2, confirms_what_is_only_proposed),
-    NamedGroupMutant("acknowledges at the leader alone", 1, acknowledges_by_itself),
-    NamedGroupMutant("takes what was sent since for unsent", 1, counts_what_was_sent_when_it_was_asked),
-    NamedGroupMutant("delivers where its client is not", 3, delivers_without_its_client),
-    NamedGroupMutant("gives events up by itself", 2, gives_up_by_its_own_clock),
-    NamedGroupMutant("publishes an epoch twice", 2, forgets_what_it_committed),
+    NamedGroupMutant("snapshots lack cursors", parts=GroupParts(core=ForgetsCursors)),
+    NamedGroupMutant("snapshots lack stages", parts=GroupParts(core=ForgetsStages)),
+    NamedGroupMutant("snapshots lack the log's marks", parts=GroupParts(core=ForgetsMarks)),
+    NamedGroupMutant("snapshots lack who lost a cursor", parts=GroupParts(core=ForgetsWhoLostACursor)),
+    NamedGroupMutant("fills a hole with nothing", refills_with_nothing),
+    NamedGroupMutant("never asks for the events that it lacks", never_refills),
+    NamedGroupMutant("drops what waits behind a hole", drops_what_waits_behind_a_hole),
+    NamedGroupMutant("tells the end of the log as it knows it", tells_its_own_end),
+    NamedGroupMutant("confirms an acknowledgement that is only proposed", confirms_what_is_only_proposed),
+    NamedGroupMutant("acknowledges at the leader alone", acknowledges_by_itself),
+    NamedGroupMutant("takes what was sent since for unsent", counts_what_was_sent_when_it_was_asked),
+    NamedGroupMutant("delivers where its client is not", delivers_without_its_client),
+    NamedGroupMutant("gives events up by itself", gives_up_by_its_own_clock),
+    NamedGroupMutant("publishes an epoch twice", forgets_what_it_committed),
 ]

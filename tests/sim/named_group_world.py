@@ -7,7 +7,7 @@ the end all replicas must have the same state, and the same events at the same p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any, ClassVar
@@ -280,14 +280,18 @@ class GroupWorld(World):
     def summary(self) -> Counter[str]:
         """What happened, counted."""
         cores = [_core(self.nodes[name]) for name in self.members()]
-        return self.happened + Counter(
-            {
-                "published": len(self.published),
-                "heads": len(self.heads),
-                "ranges": len(self.ranges),
-                "committed epochs": sum(self.committed.values()),
-                "given up": max(core.log.tail - 1 for core in cores if core.log is not None),
-            }
+        return (
+            super().summary()
+            + self.happened
+            + Counter(
+                {
+                    "heads": len(self.heads),
+                    "wiped": bool(self.wiped),
+                    f"groups of {len(self.brokers)}": 1,
+                    "committed epochs": sum(self.committed.values()),
+                    "given up": max(core.log.tail - 1 for core in cores if core.log is not None),
+                }
+            )
         )
 
     # ------------------------------------------------------------------------------------------------------- oracle
@@ -348,11 +352,10 @@ def run_group_seed(seed: int, parts: GroupParts | None = None) -> GroupWorld:
     return world
 
 
-def failing_group(seeds: Sequence[int], parts: GroupParts | None = None) -> tuple[int, Exception] | None:
-    """The first seed that fails, and how."""
-    for seed in seeds:
-        try:
-            run_group_seed(seed, parts)
-        except Exception as error:  # whatever stops a node is a failure here
-            return seed, error
-    return None
+def problem(seed: int, parts: GroupParts | None = None, see: Callable[[GroupWorld], None] = lambda world: None) -> str:
+    """What is wrong with a run; empty if nothing is, and then `see` is shown it."""
+    try:
+        see(run_group_seed(seed, parts))
+    except Exception as error:  # whatever stops a node is a failure here
+        return f"seed {seed}: {type(error).__name__}: {error}"
+    return ""

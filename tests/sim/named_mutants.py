@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -21,7 +21,7 @@ from holdfast.protocols.cursors.host import LogHost
 from holdfast.protocols.cursors.messages import Acknowledged, CursorEvents
 from holdfast.protocols.cursors.table import CursorTable
 from holdfast.protocols.sessions.host import SessionHost
-from tests.sim.named_world import Parts
+from tests.sim.named_world import Parts, problem
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -31,8 +31,15 @@ class NamedMutant:
     mistake: str
     patch: Patch = lambda monkeypatch: None
     parts: Parts = field(default_factory=Parts)
-    start: int = 1  # the seed to begin with: one that caught it when it was written
-    seeds: int = 300
+    swarm: ClassVar[str] = "names"
+
+    def seen(self, seed: int) -> str:
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            self.patch(monkeypatch)
+            return problem(seed, self.parts)
+
+    def sound(self, seed: int) -> str:
+        return problem(seed)
 
 
 class _Early(Outbox):
@@ -185,23 +192,21 @@ def makes_no_missing_tail_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 MUTANTS = [
-    NamedMutant(
-        "confirms an acknowledgement that is not on the disk", parts=Parts(host=AcknowledgesBeforeTheDisk), start=24
-    ),
-    NamedMutant("sends events that are not on the disk", parts=Parts(log=SendsBeforeTheDisk), start=133),
-    NamedMutant("writes the log before the journal", parts=Parts(log_first=True), start=39),
+    NamedMutant("confirms an acknowledgement that is not on the disk", parts=Parts(host=AcknowledgesBeforeTheDisk)),
+    NamedMutant("sends events that are not on the disk", parts=Parts(log=SendsBeforeTheDisk)),
+    NamedMutant("writes the log before the journal", parts=Parts(log_first=True)),
     NamedMutant("skips an event at a takeover", skips_at_a_takeover),
-    NamedMutant("skips events when it goes live", skips_when_it_goes_live, start=122),
+    NamedMutant("skips events when it goes live", skips_when_it_goes_live),
     NamedMutant("a client takes what comes again for new", takes_what_comes_again),
     NamedMutant("a client takes what leaves a gap", takes_what_leaves_a_gap),
-    NamedMutant("gives a cursor back to who lost it", knows_no_generations, start=10),
+    NamedMutant("gives a cursor back to who lost it", knows_no_generations),
     NamedMutant("a new filter counts for what came before", filters_what_came_before),
     NamedMutant("the log is read with the newest filter", reads_with_the_newest_filter),
     NamedMutant("sends more than the window", gives_no_heed_to_credit),
-    NamedMutant("forgets what is unconsumed when it goes back", forgets_credit_when_it_goes_back, start=138),
-    NamedMutant("forgets what is unconsumed with a link", forgets_credit_with_a_link, start=14),
+    NamedMutant("forgets what is unconsumed when it goes back", forgets_credit_when_it_goes_back),
+    NamedMutant("forgets what is unconsumed with a link", forgets_credit_with_a_link),
     NamedMutant("takes a second attempt for the first", forgets_what_it_sent),
-    NamedMutant("forgets what is being read at a takeover", forgets_what_is_being_read, start=122),
-    NamedMutant("does not repeat what was lost", never_repeats, start=93),
+    NamedMutant("forgets what is being read at a takeover", forgets_what_is_being_read),
+    NamedMutant("does not repeat what was lost", never_repeats),
     NamedMutant("does not make the log's missing end again", makes_no_missing_tail_again),
 ]

@@ -6,7 +6,8 @@ happened. Against that, everything is held that a client was handed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any, ClassVar
@@ -208,6 +209,18 @@ class World:
                     network.close(end, "reset")
 
     # -------------------------------------------------------------------------------------------------------- a run
+    def summary(self) -> Counter[str]:
+        """What happened, counted."""
+        return Counter(
+            {
+                "published": len(self.published),
+                "ranges": len(self.ranges),
+                "second attempts": sum(event.attempt > 1 for reading in self.readings for event in reading.got),
+                "changed filters": sum(len(take.filters) > 1 for take in self.truth.takes().values()),
+                "crashed brokers": sum(self.simulation.hosts[name].life > 1 for name in self.brokers),
+            }
+        )
+
     def run(self) -> None:
         safety = self.safety_ms * MILLISECOND
         self.simulation.run(safety)
@@ -331,14 +344,13 @@ def run_seed(seed: int, parts: Parts | None = None) -> World:
     return world
 
 
-def failing(seeds: Sequence[int], parts: Parts | None = None) -> tuple[int, Exception] | None:
-    """The first seed that fails, and how."""
-    for seed in seeds:
-        try:
-            run_seed(seed, parts)
-        except Exception as error:  # whatever stops a node is a failure here
-            return seed, error
-    return None
+def problem(seed: int, parts: Parts | None = None, see: Callable[[World], None] = lambda world: None) -> str:
+    """What is wrong with a run; empty if nothing is, and then `see` is shown it."""
+    try:
+        see(run_seed(seed, parts))
+    except Exception as error:  # whatever stops a node is a failure here
+        return f"seed {seed}: {type(error).__name__}: {error}"
+    return ""
 
 
-__all__ = ["BrokenPromiseError", "Parts", "World", "failing", "run_seed"]
+__all__ = ["BrokenPromiseError", "Parts", "World", "problem", "run_seed"]

@@ -1,7 +1,6 @@
 """Thousands of seeds of one broker, with crashes, cuts and clients that are started again, keep every promise."""
 
 from collections import Counter
-from typing import Any
 
 import msgspec
 import pytest
@@ -12,30 +11,22 @@ from holdfast.sim.draw import Shape, draw_scenario
 from holdfast.sim.run import run_scenario
 from holdfast.sim.scenario import Publish, Scenario, Subscribe, scenario_from_json, scenario_to_json
 from holdfast.sim.shrink import count_pieces, shrink
+from tests.sim.clean import check_block, check_campaign
 from tests.sim.mutants import MUTANTS
+from tests.tiers import blocks
 
 SEEDS = 2_000
 SEEDS_LONG = 100_000
 
 
-def _summarise(failed: list[Any]) -> str:
-    return "\n".join(f"seed {o.seed}: {o.broken or o.violations[0]}" for o in failed)
-
-
-def test_two_thousand_seeds_are_clean() -> None:
-    campaign = run_campaign(Shape(), range(1, SEEDS + 1), jobs=2)
-    assert _summarise(campaign.failed) == ""
-    assert campaign.runs == SEEDS
-    # A campaign in which nothing happens proves nothing.
-    assert campaign.events_delivered > 20 * SEEDS
-    assert campaign.faults > 2 * SEEDS
+@pytest.mark.parametrize("seeds", blocks(SEEDS))
+def test_seeds_are_clean(seeds: range) -> None:
+    check_block(Shape(), seeds, delivered=20, faults=2)
 
 
 @pytest.mark.long
 def test_a_hundred_thousand_seeds_are_clean() -> None:
-    campaign = run_campaign(Shape(), range(1, SEEDS_LONG + 1), jobs=2)
-    print(f"\n{campaign.runs:,} seeds, {campaign.events_delivered:,} deliveries, {campaign.faults:,} faults")
-    assert _summarise(campaign.failed) == ""
+    check_campaign(Shape(), range(1, SEEDS_LONG + 1), "one broker")
 
 
 def test_what_is_drawn_covers_what_can_be_configured() -> None:

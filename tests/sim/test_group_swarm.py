@@ -1,14 +1,11 @@
 """Groups of replicas with clients, under faults: what D4 promises holds by seed; and what breaks it is seen."""
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from holdfast.protocols.paxos.settings import Protocol
-from holdfast.sim.campaign import Campaign, run_campaign
 from holdfast.sim.draw import IF_REMEMBERED, draw_scenario, group_shape
 from holdfast.sim.network import Adversary
 from holdfast.sim.run import run_scenario
@@ -27,42 +24,14 @@ from holdfast.sim.scenario import (
 )
 from holdfast.trace import schema
 from holdfast.trace.schema import Row
-from tests.sim.group_mutants import MUTANTS, GroupMutant
+from tests.sim.clean import check_block, check_campaign
+from tests.sim.group_mutants import SHAPE
+from tests.tiers import blocks, scarce
 
 SEEDS = 400
 SEEDS_LONG = 20_000
-PROGRESS_EVERY = 500
-MUTANT_SEEDS = 20  # besides the recorded one
 
-SHAPE = group_shape()
 REGRESSIONS = Path(__file__).parent / "regressions"
-
-
-def _summarise(failed: Sequence[Any]) -> str:
-    return "\n".join(f"seed {o.seed}: {o.broken or o.violations[0]}" for o in failed)
-
-
-def test_seeds_of_groups_are_clean() -> None:
-    campaign = run_campaign(SHAPE, range(1, SEEDS + 1), jobs=2)
-    assert _summarise(campaign.failed) == ""
-    assert campaign.runs == SEEDS
-    # A campaign in which nothing happens proves nothing.
-    assert campaign.events_delivered > 20 * SEEDS
-    assert campaign.faults > 3 * SEEDS
-
-
-@pytest.mark.long
-def test_many_seeds_of_groups_are_clean() -> None:
-    def show(campaign: Campaign) -> None:
-        if campaign.runs % PROGRESS_EVERY == 0:
-            print(f"{campaign.runs:,} of {SEEDS_LONG:,} seeds, {len(campaign.failed)} failed", flush=True)
-
-    campaign = run_campaign(SHAPE, range(1, SEEDS_LONG + 1), jobs=2, progress=show)
-    print(
-        f"{campaign.runs:,} seeds of groups, {len(campaign.failed)} with a violation: "
-        f"{campaign.events_delivered:,} deliveries, {campaign.faults:,} faults, {campaign.steps:,} steps"
-    )
-    assert _summarise(campaign.failed) == ""
 
 
 class _Life:
@@ -76,17 +45,21 @@ class _Life:
             self.what[row.what] += 1
 
 
-def test_the_runs_are_worth_looking_at() -> None:
-    """Leaders change and are deposed, replicas catch up by values and by snapshot, and one that was wiped says so."""
+# What happens in a run, at the least, on average over a block: leaders change and are deposed, replicas catch up by
+# values and by snapshot.
+HAPPENS = {"leader": 1.5, "deposed": 0.08, "Redirect": 3, "SnapshotPart": 0.8, "Decided": 3}
+
+
+@pytest.mark.parametrize("seeds", blocks(SEEDS))
+def test_seeds_of_groups_are_clean(seeds: range) -> None:
     life = _Life()
-    for seed in range(1, 41):
-        run_scenario(draw_scenario(seed, SHAPE), sinks=[life])
-    assert life.what["leader"] > 40 + 20
-    assert life.what["deposed"] > 4
-    assert life.what["Redirect"] > 40
-    assert life.what["SnapshotPart"] > 10
-    assert life.what["Decided"] > 20
-    assert life.what["wiped-disk"] > 0
+    check_block(SHAPE, seeds, delivered=20, faults=3, sinks=[life])
+    assert scarce(life.what, HAPPENS, len(seeds)) == {}
+
+
+@pytest.mark.long
+def test_many_seeds_of_groups_are_clean() -> None:
+    check_campaign(SHAPE, range(1, SEEDS_LONG + 1), "groups")
 
 
 def test_what_is_drawn_covers_what_can_befall_a_group() -> None:
@@ -139,16 +112,3 @@ def test_a_site_has_its_brokers_protocol_and_pipeline(count: int) -> None:
         assert (scenario.name, [broker.id for broker in scenario.brokers]) == ("site", names)
         assert (scenario.group.protocol, scenario.group.pipeline) == (Protocol.MULTI, 4)
         assert run_scenario(scenario).clean
-
-
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.mistake)
-def test_a_mistake_is_seen(mutant: GroupMutant) -> None:
-    assert not run_scenario(draw_scenario(mutant.seed, SHAPE), mutant.factories).clean
-    assert run_scenario(draw_scenario(mutant.seed, SHAPE)).clean, "the same seed, without the mistake"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.mistake)
-def test_a_campaign_goes_on_whatever_a_mistake_breaks(mutant: GroupMutant) -> None:
-    more = run_campaign(SHAPE, range(1, MUTANT_SEEDS + 1), factories=mutant.factories, failures_max=MUTANT_SEEDS)
-    assert more.runs == MUTANT_SEEDS

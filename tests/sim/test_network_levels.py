@@ -24,7 +24,7 @@ from holdfast.sim.scenario import (
 )
 from holdfast.trace import schema
 from holdfast.trace.schema import Row
-from tests.sim.network_mutants import MUTANTS
+from tests.sim.network_mutants import BY_NAME
 
 # The middle broker stands first, so that the tree of the triangle has it in the middle too.
 NAMES = ("middle", "left", "right")
@@ -170,7 +170,7 @@ def test_a_broker_that_lost_its_table_keeps_events_until_it_knows_who_wants_them
     rows, wrong = play("buffered", faults)
     assert wrong == ""
     assert sorted(rows.delivered()) == sorted(rows.accepted())
-    rows, _ = play("buffered", faults, factories=MUTANTS["trusts-an-empty-table"].factories)
+    rows, _ = play("buffered", faults, factories=BY_NAME["trusts-an-empty-table"].factories)
     assert set(rows.delivered()) < set(rows.accepted()), "a broker that does not wait loses them"
 
 
@@ -189,7 +189,7 @@ def test_bypass_goes_around_a_failed_broker_for_events_and_for_subscriptions() -
     around = [row for row in rows.rows if isinstance(row, schema.Hop) and row.what == "Detour" and row.events]
     assert {(row.source, row.target) for row in around} == {("left", "right")}, "a trace tells an event's way"
     assert rows.delivered("s2") == [2, 3, 4]
-    deaf = MUTANTS["drops-what-was-said"].factories
+    deaf = BY_NAME["drops-what-was-said"].factories
     rows, _ = play("bypass", faults, links=TRIANGLE, more=more, clients=clients, factories=deaf)
     assert rows.delivered("s2") == []
 
@@ -234,4 +234,4 @@ def test_a_claim_that_the_disk_does_not_hold_is_caught(name: str) -> None:
         return play("buffered", faults, seed=seed, sync_us=sync_us, every_ms=30, factories=factories)[1]
 
     assert [wrong(seed, None) for seed in (1, 2, 3)] == ["", "", ""]
-    assert any(wrong(seed, MUTANTS[name].factories) for seed in (1, 2, 3))
+    assert any(wrong(seed, BY_NAME[name].factories) for seed in (1, 2, 3))

@@ -3,49 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.protocols.routing.settings import Reliability
-from holdfast.sim.campaign import Campaign, run_campaign
 from holdfast.sim.draw_network import NetworkShape, draw_network_scenario
 from holdfast.sim.run import run_scenario
-from holdfast.sim.scenario import Cut, Kill, Pause, PowerCut, check_scenario
-from tests.sim.network_mutants import MUTANTS
+from holdfast.sim.scenario import Cut, Kill, Pause, PowerCut, Storm, check_scenario
+from tests.sim.clean import check_block, check_campaign
+from tests.sim.network_mutants import BY_NAME
+from tests.tiers import blocks
 
 SEEDS = 2_000
 SEEDS_LONG = 50_000
-PROGRESS_EVERY = 1_000
-
-# The mutants that only small networks made for them show: tests/sim/test_network_levels.py.
-DIRECTED = ("acknowledges-before-storing", "sends-before-storing", "drops-what-was-said")
 
 
-def _summarise(failed: Sequence[Any]) -> str:
-    return "\n".join(f"seed {o.seed}: {o.broken or o.violations[0]}" for o in failed)
-
-
-def test_seeds_of_networks_are_clean() -> None:
+@pytest.mark.parametrize("seeds", blocks(SEEDS))
+def test_seeds_of_networks_are_clean(seeds: range) -> None:
     """D1-C2, D1-C3, D1-C4, D1-C5, D0-C25"""
-    campaign = run_campaign(NetworkShape(), range(1, SEEDS + 1), jobs=2)
-    assert _summarise(campaign.failed) == ""
-    assert campaign.runs == SEEDS
-    # A campaign in which nothing happens proves nothing.
-    assert campaign.events_delivered > 10 * SEEDS
-    assert campaign.faults > SEEDS
+    check_block(NetworkShape(), seeds, delivered=10, faults=1)
 
 
 @pytest.mark.long
 def test_many_seeds_of_networks_are_clean() -> None:
-    def show(campaign: Campaign) -> None:
-        if campaign.runs % PROGRESS_EVERY == 0:
-            print(f"{campaign.runs:,} of {SEEDS_LONG:,} seeds, {len(campaign.failed)} failed", flush=True)
-
-    campaign = run_campaign(NetworkShape(name="networks"), range(1, SEEDS_LONG + 1), jobs=2, progress=show)
-    print(f"{campaign.runs:,} networks, {campaign.events_delivered:,} deliveries, {campaign.faults:,} faults")
-    assert _summarise(campaign.failed) == ""
+    check_campaign(NetworkShape(name="networks"), range(1, SEEDS_LONG + 1), "networks")
 
 
 def test_seeds_reach_every_level_every_kind_of_graph_and_every_fault() -> None:
@@ -82,9 +64,11 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert digests[0] == digests[1]
 
 
-@pytest.mark.parametrize("name", [name for name in MUTANTS if name not in DIRECTED])
-def test_a_mutant_is_caught_by_its_seed(name: str) -> None:
-    mutant = MUTANTS[name]
-    scenario = draw_network_scenario(mutant.seed, NetworkShape(reliability=mutant.level))
-    assert run_scenario(scenario).clean
-    assert not run_scenario(scenario, mutant.factories).clean, name
+def test_brokers_that_answer_each_other_without_end_are_a_failure_and_not_a_run_without_end() -> None:
+    storming = BY_NAME["forwards-back"]
+    scenario = draw_network_scenario(8, NetworkShape(reliability=storming.level))
+    assert run_scenario(scenario, storming.factories).problem.startswith("a run does not become a storm (")
+    few = msgspec.structs.replace(scenario, storm=Storm(steps=10, sent_bytes=1 << 40))
+    outcome = run_scenario(few)
+    assert (outcome.steps, outcome.broken.partition(" (")[0]) == (11, "a run does not become a storm")
+    assert run_scenario(msgspec.structs.replace(scenario, storm=None)).clean

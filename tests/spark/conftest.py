@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from holdfast import blocking
+from holdfast.errors import NoJava
+from holdfast.spark.java import java_home
 from tests.runtime.broker_process import BrokerProcess
 
 collect_ignore_glob: list[str] = []
@@ -23,6 +25,10 @@ else:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     from holdfast.spark import make_session
 
+    try:
+        java_home()
+    except NoJava as error:
+        pytest.skip(str(error))
     folder: Path = tmp_path_factory.mktemp("spark")
     session = make_session(
         "holdfast-tests",

@@ -5,6 +5,7 @@ import pytest
 from experiments.exactly_once.campaign import run
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("plan", "replicas"),
     [(("before-commit", "after-commit", "leader"), 3), (("broker",), 1)],

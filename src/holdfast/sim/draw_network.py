@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.protocols.sessions.messages import Overflow
-from holdfast.sim.draw import draw_event, draw_filter
+from holdfast.sim.draw import draw_event, draw_filter, storm_of
 from holdfast.sim.latency import Constant, Exponential, Latency, Uniform
 from holdfast.sim.scenario import (
     Action,
@@ -89,6 +89,7 @@ def draw_network_scenario(seed: int, shape: NetworkShape | None = None) -> Scena
         faults=faults,
         safety_ms=shape.safety_ms,
         liveness_ms=shape.quiet_ms + shape.end_ms,
+        storm=storm_of(len(brokers)),
         checkers=list(shape.checkers or (ALWAYS if detoured else (*ALWAYS, ORDER))),
     )
 

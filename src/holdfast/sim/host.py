@@ -24,7 +24,7 @@ from holdfast.kernel.inputs import (
     TimerKey,
 )
 from holdfast.kernel.links import Role, peer_name
-from holdfast.kernel.node import Node, require
+from holdfast.kernel.node import Node, broken, require
 from holdfast.kernel.outbox import Complete, Connect, Deliver, Disconnect, Note, Outbox, ReadLog, SendLog
 from holdfast.kernel.queues import Entry, Lane, OutputQueue, QueueState
 from holdfast.kernel.storage import StoredStreams, message_of
@@ -230,6 +230,8 @@ class Host:
             count = sum(len(i.messages) if type(i) is Received else 1 for i in inputs)
             self._busy_until = simulation.now + self._service_ns_per_turn + count * self._service_ns_per_message
         simulation.steps += 1
+        if simulation.steps > simulation.steps_max or simulation.sent_bytes > simulation.sent_bytes_max:
+            broken("a run does not become a storm", steps=simulation.steps, sent_bytes=simulation.sent_bytes)
         self._in_turn = True
         new_links = self._new_links
         if new_links:
@@ -397,7 +399,10 @@ class Host:
             if entries:
                 if self._simulation.tracing_brokers:
                     self._simulation.note_hops(self, end, entries)
-                network.send(end, Packet([(kinds[type(entry.message)], encode(entry.message)) for entry in entries]))
+                frames = [(kinds[type(entry.message)], encode(entry.message)) for entry in entries]
+                for _, body in frames:
+                    self._simulation.sent_bytes += len(body)
+                network.send(end, Packet(frames))
             left = len(queue)
             if not (left and entries):
                 break

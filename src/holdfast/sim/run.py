@@ -29,7 +29,7 @@ from holdfast.sim.disk import Disk
 from holdfast.sim.host import Host
 from holdfast.sim.light import SILENT_PINGS, LightClient
 from holdfast.sim.scenario import Action, ClockJump, Cut, DiskFull, DiskSlow, Fault, Kill, Pause, PowerCut, Scenario
-from holdfast.sim.simulation import RowSink, Simulation
+from holdfast.sim.simulation import NO_STORM, RowSink, Simulation
 from holdfast.trace import schema
 from holdfast.trace.checkers import Violation, Watch, make_checker
 
@@ -72,6 +72,11 @@ class Outcome(msgspec.Struct, frozen=True):
     @property
     def clean(self) -> bool:
         return not self.violations and not self.broken
+
+    @property
+    def problem(self) -> str:
+        """What is wrong first of all; empty if nothing is."""
+        return self.broken or (str(self.violations[0]) if self.violations else "")
 
 
 def run_scenario(
@@ -174,6 +179,7 @@ class _Run:
             sinks,
             checking,
             clients_only,
+            NO_STORM if wanted.storm is None else (wanted.storm.steps, wanted.storm.sent_bytes),
         )
         self.simulation.when_stopped = self._plan_restart
         for broker in wanted.brokers:

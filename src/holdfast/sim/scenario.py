@@ -249,6 +249,13 @@ class ClockJump(_Fault, frozen=True, kw_only=True, tag="clock-jump"):
 Fault: TypeAlias = Kill | PowerCut | Pause | Cut | DiskFull | DiskSlow | ClockJump
 
 
+class Storm(_Data, frozen=True, kw_only=True):
+    """More than so much happens only when nodes answer each other without end; the run fails then."""
+
+    steps: Annotated[int, Meta(ge=1)]  # turns of all nodes
+    sent_bytes: Annotated[int, Meta(ge=1)]  # of all messages
+
+
 class Scenario(_Data, frozen=True, kw_only=True):
     """One run."""
 
@@ -266,6 +273,7 @@ class Scenario(_Data, frozen=True, kw_only=True):
     faults: list[Fault]
     safety_ms: Time
     liveness_ms: Time = 60_000
+    storm: Storm | None = None  # when a run is given up as one; left out, it may take whatever it takes
     checkers: list[str]
     application: Application | None = None
 

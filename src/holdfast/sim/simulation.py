@@ -22,6 +22,7 @@ from holdfast.sim.network import Adversary, Delays, End, Network
 from holdfast.trace import schema
 
 WALL_AT_START = 1_700_000_000 * 10**9
+NO_STORM = (1 << 62, 1 << 62)
 
 
 class RowSink(Protocol):
@@ -42,11 +43,14 @@ class Simulation:
         sinks: Sequence[RowSink] = (),
         checking: bool = False,
         clients_only: bool = False,
+        storm: tuple[int, int] = NO_STORM,
     ) -> None:
         self.now = 0
         self.wall = WALL_AT_START
         self.order = 0  # of what is happening now
         self.steps = 0  # turns of nodes
+        self.sent_bytes = 0
+        self.steps_max, self.sent_bytes_max = storm
         self.hops = 0
         self.tracing = bool(sinks)
         self._clients_only = clients_only

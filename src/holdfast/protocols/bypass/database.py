@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from holdfast.errors import ProtocolError
-from holdfast.kernel.node import require
+from holdfast.kernel.node import broken, require
 from holdfast.protocols.bypass.messages import LinkState
 from holdfast.topology.overlay import Overlay
 
@@ -137,12 +137,12 @@ class Database:
                 raise ProtocolError(f"LinkStates of {state.origin} have a number that it can't have come to")
 
     def check_invariants(self) -> None:
-        own = self._states[self.own]
-        require(
-            own.up == tuple(near for near in self.overlay.neighbours(self.own) if near in self._up), "we say it all"
-        )
+        up = self._states[self.own].up
+        if up != tuple([near for near in self.overlay.neighbours(self.own) if near in self._up]):
+            broken("we say it all", up=up)
         for neighbour, owed in self._owed.items():
-            require(all(origin in self._states for origin in owed), "what is owed is known", neighbour=neighbour)
+            if owed:
+                require(owed.keys() <= self._states.keys(), "what is owed is known", neighbour=neighbour)
 
 
 def _differ(names: Iterable[str]) -> bool:

@@ -280,6 +280,8 @@ class Admission:
         ]
 
     def check_invariants(self) -> None:
+        if not (self._under_way or self._direct or self._held or self._under_way_events or self._under_way_bytes):
+            return
         events = size = 0
         for each in (*self._under_way, *self._direct.values()):
             events, size = events + each.events, size + each.size

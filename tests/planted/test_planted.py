@@ -1,0 +1,52 @@
+"""Every planted mistake is seen by the seed that is recorded for it, and by about as many of the next as ever."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.planted.mistakes import MISTAKES
+from tests.planted.records import MORE, SEED_MAX, SLACK, count_more, read
+
+RECORDS = read()
+
+# Fewer than these would mean that some were dropped.
+LEAST = {
+    "one broker": 20,
+    "names": 17,
+    "hosted applications": 2,
+    "networks": 11,
+    "groups": 15,
+    "names in groups": 14,
+    "viewership": 8,
+    "replicas": 34,
+    "fast rounds": 25,
+    "changing groups": 9,
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_seen_by_its_seed_and_nothing_is_seen_without_it(name: str) -> None:
+    mistake, record = MISTAKES[name], RECORDS[name]
+    assert mistake.seen(record.seed), f"seed {record.seed} does not see it; `python -m tests.planted` finds another"
+    assert mistake.sound(record.seed) == "", "the same run, without the mistake"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_seen_about_as_often_as_it_was(name: str) -> None:
+    record = RECORDS[name]
+    seen = count_more(MISTAKES[name], record.seed)
+    assert seen >= record.more - SLACK, f"{record.more} of {MORE} seeds behind {record.seed} saw it, now {seen} do"
+
+
+def test_every_mistake_has_its_record() -> None:
+    assert list(RECORDS) == list(MISTAKES)
+    assert all(0 <= record.seed <= SEED_MAX and 0 <= record.more <= MORE for record in RECORDS.values())
+
+
+def test_no_swarm_has_lost_a_mistake() -> None:
+    planted = Counter(mistake.swarm for mistake in MISTAKES.values())
+    assert planted.keys() == LEAST.keys()
+    assert {swarm: count for swarm, count in planted.items() if count < LEAST[swarm]} == {}

@@ -1,0 +1,93 @@
+"""Brokers that host an application: runs drawn from seeds, in which states are compared and executions counted."""
+
+from __future__ import annotations
+
+import hashlib
+from random import Random
+
+from msgspec.structs import replace
+
+from holdfast.broker.assembly import BrokerSettings, make_broker, make_replica
+from holdfast.kernel.application import Hosted
+from holdfast.kernel.parts import Assembly
+from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.paxos.settings import PaxosSettings
+from holdfast.protocols.sessions.commands import Command
+from holdfast.protocols.sessions.core import BrokerCore
+from holdfast.protocols.sessions.outputs import Output
+from holdfast.sim.draw import Shape, group_shape
+from holdfast.sim.run import Factories, run_scenario
+from holdfast.sim.scenario import Application, Scenario
+from holdfast.trace.schema import Control, Fault, Published, Row
+from tests.sessions.counting import Counting
+
+APPLICATION = Application(factory="tests.sessions.counting:Counting", topics=("count", "tenth"))
+SINGLE = Shape(application=APPLICATION, name="hosting-broker")
+GROUP = replace(group_shape(name="hosting-group"), application=APPLICATION)
+
+
+class World:
+    """What one run leaves: the states of applications by position, and what was executed more than once."""
+
+    def __init__(
+        self, wanted: Scenario, application: type[Counting] = Counting, core: type[BrokerCore] = BrokerCore
+    ) -> None:
+        self.wanted = wanted
+        self.differing: list[int] = []  # commands after which two replicas had different states
+        self.doubled: list[str] = []
+        self.compared = 0
+        self.executed = 0
+        self.made = 0
+        self.waiting: set[tuple[str, int]] = set()
+        self.cores: dict[str, BrokerCore] = {}
+        self._states: dict[int, bytes] = {}
+        self._application = application
+        self._core = core
+
+    def play(self) -> None:
+        factories = Factories(broker=make_broker, replica=self._replica, application=self._make)
+        outcome = run_scenario(self.wanted, factories, sinks=[self])
+        assert outcome.clean, f"seed {self.wanted.seed}: {outcome.broken or outcome.violations[0]}"
+        assert not self.doubled, f"seed {self.wanted.seed}: executed twice: {self.doubled}"
+        assert not self.differing, f"seed {self.wanted.seed}: states differ after {self.differing}"
+        assert not self.waiting, f"seed {self.wanted.seed}: never answered: {self.waiting}"
+
+    def see(self, row: Row) -> None:
+        match row:
+            case Published(derived=True):
+                self.made += 1
+            case Fault(state="crashed"):
+                self.waiting = {asked for asked in self.waiting if asked[0] != row.component}
+            case Control(what="asked"):
+                self.waiting.add((row.detail["client"], row.detail["number"]))
+            case Control(what="answered"):
+                self.waiting.discard((row.detail["client"], row.detail["number"]))
+
+    def _make(self) -> Hosted:
+        world = self
+
+        class Watched(self._application):  # type: ignore[name-defined, misc]
+            def execute(self, request: bytes) -> bytes:
+                answer: bytes = super().execute(request)
+                world.executed += 1
+                world.doubled += [text for text, count in self.executed.items() if count > 1]
+                return answer
+
+        return Watched()
+
+    def _replica(
+        self, settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams, application: Hosted
+    ) -> Assembly:
+        world = self
+
+        class Compared(self._core):  # type: ignore[name-defined, misc]
+            def apply(self, number: int, wall: int, command: Command) -> list[Output]:
+                outputs: list[Output] = super().apply(number, wall, command)
+                world.cores[group.name] = self
+                state = hashlib.sha256(repr(self.hosting.get_state()).encode()).digest()
+                if world._states.setdefault(number, state) != state:
+                    world.differing.append(number)
+                world.compared += 1
+                return outputs
+
+        return make_replica(settings, group, rng, streams, core_type=Compared, application=application)
