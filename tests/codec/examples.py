@@ -52,7 +52,7 @@ MESSAGE_EXAMPLES: list[Message] = [
     messages.Unsubscribe(5),
     messages.Advertise(6, "price > 1"),
     messages.Unadvertise(7),
-    messages.Publish(6, BATCH, 5, True),
+    messages.Publish(6, BATCH, 5, True, 2),
     messages.OpenDirect(1_700_000_000_000, 2**62),
     messages.DirectChanged(("b2:7411", "b3:7411")),
     messages.Progress((1, 2), (30, 40), (29, 39), True, (0, 1)),
@@ -152,7 +152,7 @@ COMMAND_EXAMPLES: list[commands.Command] = [
     commands.Subscribe("client:a", 3, 4, "price > 100", Overflow.BLOCK, 77),
     commands.Unsubscribe("client:a", 3, 4),
     commands.EndSubscription("client:a", 3, 4, "overflow"),
-    commands.Publish("client:a", 3, 6, 5, BATCH),
+    commands.Publish("client:a", 3, 6, 5, BATCH, 2),
     commands.Receive("client:a", 3, (1, 2), (30, 40), (0, 1)),
     commands.DropSubscriptions("client:a", 3),
     commands.Advertise("client:a", 3, 4, "price > 1"),
@@ -174,7 +174,8 @@ COMMAND_EXAMPLES: list[commands.Command] = [
 # As they were when the first journals were written: what came since has its default.
 EARLY_COMMANDS: list[commands.Command] = [
     commands.OpenSession("client:a", 2**62, 3),
-    *COMMAND_EXAMPLES[1:6],
+    *COMMAND_EXAMPLES[1:5],
+    commands.Publish("client:a", 3, 6, 5, BATCH),
     commands.Receive("client:a", 3, (1, 2), (30, 40)),
     *COMMAND_EXAMPLES[7:8],
 ]
@@ -188,7 +189,13 @@ RECORD_EXAMPLES = [
     paxos.AcceptorState(65, [paxos.Vote(3, 65, VALUE)]),
     paxos.ReplicaState(4, 9, b"\x01\x02", b"\x03" * 32, MEMBERSHIP),
     routing.RoutesTold("b2", routing.Routes([("b1.7.1", "")])),
-    routing.TableState({"b2": ([("b1.7.1", "")], [("b1.7.2", "a = 1")])}, ["b2"]),
+    routing.TableState(
+        {"b2": ([("b1.7.1", "")], [("b1.7.2", "a = 1")])},
+        ["b2"],
+        topics=[routing.TopicOffered("b1.7.3", "client:a", "t")],
+    ),
+    routing.TopicOffered("b1.7.3", "client:a", "t"),
+    routing.TopicWithdrawn("b1.7.3"),
     routing.EventsStored(3, 100, {"b2": 7}, {"b2": ("disk-2", 9)}, BATCH, [(0,), (0, 1)]),
 ]
 

@@ -16,7 +16,7 @@ LEAST = {
     "one broker": 20,
     "names": 17,
     "hosted applications": 2,
-    "networks": 11,
+    "networks": 13,
     "groups": 15,
     "names in groups": 14,
     "viewership": 8,

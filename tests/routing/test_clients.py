@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.kernel.inputs import LinkDown, LinkUp, Received, TimerFired
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Effect
-from holdfast.model.event import Event, encode_batch, encode_event
+from holdfast.model.event import STRING_BYTES_MAX, Event, encode_batch, encode_event
 from holdfast.protocols.cursors.messages import ForgetName, OpenCursor
-from holdfast.protocols.routing.gate import LINGER
+from holdfast.protocols.routing.gate import LINGER, filter_of
 from holdfast.protocols.routing.messages import Forward, Routes, Settled
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.messages import Accepted, CloseSession, OpenSession
@@ -127,5 +130,39 @@ def test_what_was_advertised_binds_and_anything_else_is_refused() -> None:
     assert told(effects) == []
 
 
-def _by_c(number: int) -> msgspec.Raw:
-    return encode_batch([encode_event(Event("c", 1, number, "v", {"n": number}))])
+def _by_c(number: int, topic: str = "v") -> msgspec.Raw:
+    return encode_batch([encode_event(Event("c", 1, number, topic, {"n": number}))])
+
+
+def publication(topic: str, number: int = 1) -> Message:
+    return messages.Publish(number, _by_c(number, topic), number - 1)
+
+
+LONGEST = "x" * (4096 - len("topic = ''"))
+
+
+@pytest.mark.parametrize("topic", ["x" * STRING_BYTES_MAX, LONGEST + "x", "'" * 2_100, "ü" * 2_050])
+def test_a_topic_that_no_filter_can_name_makes_its_publisher_one_of_anything(topic: str) -> None:
+    """Topics may be longer than filters: 64 KiB against 4."""
+    node = Home()
+    effects = node.say(publication(topic))
+    assert [(to, offers) for to, offers, _, _, _ in told(effects)] == [("b1", [""]), ("b3", [""])]
+
+
+def test_the_longest_topic_that_a_filter_can_name_is_offered_by_its_name() -> None:
+    effects = Home().say(publication(LONGEST))
+    assert [offers for _, offers, _, _, _ in told(effects)] == [[f"topic = '{LONGEST}'"]] * 2
+
+
+def test_no_topic_stands_for_all_others() -> None:
+    events = [encode_event(Event("c", 1, number, topic, {})) for number, topic in enumerate(["\x00", "u"], 1)]
+    effects = Home().say(messages.Publish(1, encode_batch(events)))
+    assert [offers for _, offers, _, _, _ in told(effects)] == [["topic = '\x00'", "topic = 'u'"]] * 2
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=40))
+def test_the_offer_of_a_topic_matches_its_events_and_no_others(topic: str) -> None:
+    offer = filter_of(topic)
+    assert offer is not None
+    assert offer.matches({}, topic=topic)
+    assert not offer.matches({}, topic=topic + "x")

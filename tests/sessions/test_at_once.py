@@ -66,9 +66,9 @@ def test_requests_are_filed_together_as_one_by_one() -> None:
     together.add_all(1, 5, events, True)
     singly.add(1, [(place, place + 5, one) for place, one in enumerate(events)], [], True)
     for outgoing in (together, singly):
-        assert outgoing.take(2, 1_000) == (1, events[:2])
+        assert outgoing.take(2, 1_000) == (1, events[:2], 0)
         assert outgoing.answer_all(2) == []
-        assert outgoing.take(2, 1_000) == (3, events[2:])
+        assert outgoing.take(2, 1_000) == (3, events[2:], 0)
         assert outgoing.answer_all(3) == [(1, [])]
         outgoing.check_invariants()
 
@@ -77,8 +77,8 @@ def test_a_message_has_as_many_events_as_its_bytes_allow_and_at_least_one() -> N
     outgoing, events = Outgoing(10), [event(n) for n in range(1, 5)]
     outgoing.add_all(1, 1, events, True)
     size = len(events[0])
-    assert outgoing.take(10, 2 * size) == (1, events[:2])
-    assert outgoing.take(10, 1) == (3, events[2:3])
+    assert outgoing.take(10, 2 * size) == (1, events[:2], 0)
+    assert outgoing.take(10, 1) == (3, events[2:3], 0)
 
 
 def test_a_traced_client_publishes_the_same_bytes() -> None:

@@ -93,6 +93,10 @@ def publish(client: str, first: int, events: EventBytes, confirmed: int = 0) -> 
     return commands.Publish(client, EPOCH, first, confirmed, events)
 
 
+def skip(client: str, first: int, count: int) -> Command:
+    return commands.Publish(client, EPOCH, first, 0, batch(), count)
+
+
 def kept(core: BrokerCore, client: str, number: int) -> list[tuple[int, int]]:
     """(number, the publisher's sequence) of what a subscription keeps."""
     subscription = core.sessions[client].subscriptions[number]
@@ -618,3 +622,20 @@ def test_a_client_that_had_a_session_elsewhere_since_begins_anew() -> None:
     assert core.sessions[A].accepted == 2
     assert do(core, commands.OpenSession(A, 7, EPOCH + 5, 1)) == [Opened(A, 7, EPOCH + 6)]
     assert core.sessions[A].accepted == 0
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "behind"])
+def test_a_number_that_was_given_up_is_one_events_or_nobodys_and_never_anothers(late: bool) -> None:
+    """What was sent under it may be applied before the client's word that it gave it up, or behind."""
+    core = opened(A, B)
+    do(core, subscribe(B, 1))
+    given_up, skipped = publish(A, 1, batch(1)), skip(A, 1, 1)
+    for command in (skipped, given_up) if late else (given_up, skipped):
+        do(core, command)
+    assert core.sessions[A].accepted == 1
+    do(core, publish(A, 2, batch(2)))
+    assert core.sessions[A].accepted == 2
+    assert [sequence for _, sequence in kept(core, B, 1)] == ([2] if late else [1, 2])
+    do(core, skip(A, 5, 1))  # something before it is missing
+    assert core.sessions[A].accepted == 2
+    core.check_invariants()

@@ -214,3 +214,13 @@ def test_nobody_publishes_under_another_name() -> None:
     (ended,) = bench.handle(forged)
     problem = "protocol error: an event names 'p' as its publisher, not 'thief'"
     assert ended == Disconnect(bench.links["thief"], problem)
+
+
+@pytest.mark.parametrize(("events", "skipped"), [(batch(1), 1), (batch(), -1)])
+def test_a_publication_has_events_or_skips_numbers(events: Any, skipped: int) -> None:
+    assert "and skips" in closed(opened(), "p", Publish(1, events, 0, False, skipped))
+
+
+def test_no_more_numbers_are_skipped_than_the_window_has() -> None:
+    assert "are beyond the window after" in closed(opened(), "p", Publish(1, batch(), 0, False, 2**40))
+    assert sent(opened().say("p", Publish(3, batch(), 2, False, 20)), P) == [Accepted(22)]

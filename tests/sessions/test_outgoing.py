@@ -12,6 +12,7 @@ STEP = st.one_of(
     st.tuples(st.just("send"), st.integers(1, 4), st.integers(0, 300)),
     st.tuples(st.just("send"), st.integers(1, 4), st.integers(0, 300)),
     st.tuples(st.just("arrive"), st.integers(0, 5), st.just(0)),  # so many of the messages under way
+    st.tuples(st.just("late"), st.integers(1, 3), st.just(0)),  # so many of those of lost links
     st.tuples(st.just("answer"), st.just(0), st.just(0)),
     st.tuples(st.just("repeat"), st.just(0), st.just(0)),
     st.tuples(st.just("lose"), st.integers(0, 3), st.just(0)),  # the link, and the next before there is a session
@@ -33,7 +34,8 @@ class Publisher:
         self.settled: dict[int, str] = {}  # sequence → how
         self.completed: list[int] = []
         self.under_way: list[tuple[int, list[int]]] = []
-        self.accepted: list[int] = []  # the sequences that the session's broker took
+        self.late: list[tuple[int, list[int]]] = []  # of links that are lost: a broker may still come to it
+        self.accepted: list[int] = []  # the sequences that the session's broker took; SKIPPED in place of some
         self.ever_accepted: list[int] = []
         self.retried: set[int] = set()
         self.highest = 0  # number that was sent in this session
@@ -50,26 +52,38 @@ class Publisher:
     def send(self, count: int, bytes_max: int) -> None:
         ready = self.outgoing.ready
         before = self.outgoing.in_flight
-        first, events = self.outgoing.take(count, bytes_max)
-        assert ready == bool(events)
-        assert len(events) <= count
-        assert self.outgoing.in_flight == before + len(events) <= self.window
+        first, events, skipped = self.outgoing.take(count, bytes_max)
+        taken = len(events) + skipped
+        assert ready == bool(taken)
+        assert not (events and skipped)
+        assert taken <= count
+        assert self.outgoing.in_flight == before + taken <= self.window
         assert len(events) < 2 or sum(map(len, events)) <= bytes_max
-        if events:
-            sequences = [int(bytes(data)[4]) for data in events]
+        if taken:
+            sequences = [int(bytes(data)[4]) for data in events] or [SKIPPED] * skipped
             assert first == self.outgoing.answered + before + 1
-            self.highest = max(self.highest, first + len(events) - 1)
+            self.highest = max(self.highest, first + taken - 1)
             self.under_way.append((first, sequences))
 
     def arrive(self, count: int) -> None:
-        for first, sequences in self.under_way[:count]:
+        self._take(self.under_way[:count])
+        del self.under_way[:count]
+
+    def arrive_late(self, count: int) -> None:
+        """A broker comes to what it was told over a link that is gone, at its gate or in its group's log."""
+        self._take(self.late[:count])
+        del self.late[:count]
+
+    def _take(self, messages: list[tuple[int, list[int]]]) -> None:
+        for first, sequences in messages:
             for number, sequence in enumerate(sequences, first):
                 if number <= len(self.accepted):
-                    assert self.accepted[number - 1] == sequence  # a repetition is of the same event
+                    taken = self.accepted[number - 1]
+                    assert SKIPPED in (taken, sequence) or taken == sequence, "a number is one event's, for ever"
                 elif number == len(self.accepted) + 1:
                     self.accepted.append(sequence)
-                    self.ever_accepted.append(sequence)
-        del self.under_way[:count]
+                    if sequence != SKIPPED:
+                        self.ever_accepted.append(sequence)
 
     def answer(self) -> None:
         for number, sequence, request, place in self.outgoing.answer(len(self.accepted)):
@@ -93,7 +107,7 @@ class Publisher:
 
     def lose_link(self, arrived: int) -> None:
         self.arrive(arrived)
-        self.under_way = []
+        self.late, self.under_way = self.late + self.under_way, []
         for sequence, request, place in self.outgoing.give_up_unretried():
             assert sequence not in self.retried
             assert self.requests[request][place] == sequence
@@ -109,10 +123,13 @@ class Publisher:
         if not everything:
             for _, request, place in self.outgoing.give_up_sent():
                 self.settle(request, place, "in doubt")
-        self.accepted = []
+        self.accepted, self.late = [], []  # of a session that is over
         self.highest = 0
         self.outgoing.restart()
         self.outgoing.resend_all()
+
+
+SKIPPED = 0
 
 
 def sequences_of(publisher: Publisher) -> list[int]:
@@ -133,6 +150,8 @@ def test_every_event_is_settled_once_and_what_is_accepted_was(
                 publisher.send(one, int(two))
             case "arrive":
                 publisher.arrive(one)
+            case "late":
+                publisher.arrive_late(one)
             case "answer":
                 publisher.answer()
             case "repeat":
@@ -158,6 +177,23 @@ def test_every_event_is_settled_once_and_what_is_accepted_was(
     accepted = [sequence for sequence in sequences_of(publisher) if publisher.settled[sequence] == "accepted"]
     assert set(accepted) <= set(publisher.ever_accepted)
     assert all(publisher.settled[sequence] != "lost" for sequence in publisher.retried)
+
+
+def test_what_was_given_up_keeps_its_number_so_that_it_is_never_taken_for_what_comes_later() -> None:
+    publisher = Publisher(window=3)
+    publisher.add(1, retry=False)
+    publisher.add(1, retry=True)
+    publisher.send(3, 1_000)
+    publisher.resume(arrived=0)  # the first is given up, and its broker has not come to it
+    publisher.add(1, retry=True)
+    for wanted in [(1, [SKIPPED]), (2, [2, 3])]:
+        publisher.send(3, 1_000)
+        assert publisher.under_way[-1] == wanted
+    publisher.arrive_late(1)  # now it has
+    publisher.arrive(2)
+    publisher.answer()
+    assert publisher.accepted == [1, 2, 3]
+    assert publisher.settled == {1: "lost", 2: "accepted", 3: "accepted"}
 
 
 def test_everything_can_be_given_up_at_once() -> None:

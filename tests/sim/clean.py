@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.sim.campaign import Campaign, Source, run_campaign, scenario_for
-from holdfast.sim.run import run_scenario
+from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.simulation import RowSink
 
 
@@ -13,12 +13,19 @@ def summarise(campaign: Campaign) -> str:
     return "\n".join(f"seed {outcome.seed}: {outcome.problem}" for outcome in campaign.failed)
 
 
-def check_block(source: Source, seeds: range, delivered: int, faults: int, sinks: Sequence[RowSink] = ()) -> None:
+def check_block(
+    source: Source,
+    seeds: range,
+    delivered: int,
+    faults: int,
+    sinks: Sequence[RowSink] = (),
+    factories: Factories | None = None,
+) -> None:
     """Runs all seeds, in this process. A block in which nothing happens proves nothing: there have to be more than
     `delivered` events and `faults` faults a run."""
     campaign = Campaign(failed=[])
     for seed in seeds:
-        campaign.add(run_scenario(scenario_for(source, seed), sinks=sinks))
+        campaign.add(run_scenario(scenario_for(source, seed), factories, sinks))
     assert summarise(campaign) == ""
     assert campaign.events_delivered > delivered * len(seeds)
     assert campaign.faults > faults * len(seeds)

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.broker.assembly import make_broker
 from holdfast.broker.network_parts import NetworkParts
-from holdfast.kernel.inputs import Started
+from holdfast.kernel.inputs import LinkDown, Started
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model import Filter
@@ -17,7 +17,7 @@ from holdfast.model.event import Event
 from holdfast.protocols.routing.covered import Outlet
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.gate import Gate
-from holdfast.protocols.routing.messages import AcknowledgeEvents, Forward, Routes
+from holdfast.protocols.routing.messages import AcknowledgeEvents, Forward, Introduction, Routes
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.router import LOCAL, Router
 from holdfast.protocols.routing.settings import Reliability
@@ -25,6 +25,7 @@ from holdfast.protocols.routing.store import EventStore
 from holdfast.sim.draw_network import NetworkShape, draw_network_scenario
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import Scenario
+from tests.sim.claims import claims_watched
 
 
 class AcknowledgesBeforeStoring(Forwarding):
@@ -33,6 +34,13 @@ class AcknowledgesBeforeStoring(Forwarding):
     def on_forward(self, peer: str, message: Forward, out: Outbox) -> None:
         super().on_forward(peer, message, out)
         out.send(peer, AcknowledgeEvents(self._received[peer][1]), after=NOW)
+
+
+class IntroducesBeforeStoring(Forwarding):
+    """D1-A11: an introduction says that events are stored that are only in memory."""
+
+    def introduction(self, peer: str) -> Introduction:
+        return Introduction(self._settings.network_id, self._feed_id, *self._received.get(peer, ("", 0)))
 
 
 class SendsBeforeStoring(Forwarding):
@@ -152,6 +160,25 @@ class HoldsForEver(Gate):
         pass
 
 
+class HoldsOverALostLink(Gate):
+    """What waits outlives its link, and is handed to the client's next life."""
+
+    def on_link_down(self, down: LinkDown, out: Outbox) -> None:
+        pass
+
+    def _release(self, client: str, out: Outbox) -> None:
+        if client in self._held and client in self._core.sessions:
+            self._held[client].epoch = self._core.sessions[client].epoch
+        super()._release(client, out)
+
+
+class ForgetsItsOffers(Gate):
+    """D1-B4: a restarted broker offers nothing for clients that have said nothing yet."""
+
+    def on_started(self, started: Started, out: Outbox) -> None:
+        pass
+
+
 class ShufflesAPublisher(Forwarding):
     """D0-C25: the events of one message leave in the wrong order."""
 
@@ -172,10 +199,10 @@ class NetworkMutant(msgspec.Struct, frozen=True):
         return Factories(broker=partial(make_broker, parts=self.parts))
 
     def seen(self, seed: int) -> str:
-        return run_scenario(self._drawn(seed), self.factories).problem
+        return run_scenario(self._drawn(seed), claims_watched(self.factories)).problem
 
     def sound(self, seed: int) -> str:
-        return run_scenario(self._drawn(seed)).problem
+        return run_scenario(self._drawn(seed), claims_watched()).problem
 
     def _drawn(self, seed: int) -> Scenario:
         return draw_network_scenario(seed, NetworkShape(reliability=self.level))
@@ -186,6 +213,8 @@ def _mutant(mistake: str, level: str, **parts: type) -> NetworkMutant:
 
 
 MUTANTS = [
+    _mutant("acknowledges-before-storing", "buffered", forwarding=AcknowledgesBeforeStoring),
+    _mutant("introduces-before-storing", "buffered", forwarding=IntroducesBeforeStoring),
     _mutant("forgets-with-the-link", "buffered", forwarding=ForgetsWithTheLink),
     _mutant("keeps-nothing", "buffered", store=KeepsNothing),
     _mutant("trusts-an-empty-table", "buffered", neighbours=TrustsAnEmptyTable),
@@ -199,9 +228,10 @@ MUTANTS = [
     _mutant("no-way-around", "bypass", forwarding=NoWayAround),
 ]
 
-# Only small networks made for them show these: tests/sim/test_network_levels.py.
+# Only small networks made for them show these: tests/sim/test_network_levels.py, tests/sim/test_regressions.py.
 DIRECTED = [
-    _mutant("acknowledges-before-storing", "buffered", forwarding=AcknowledgesBeforeStoring),
+    _mutant("holds-over-a-lost-link", "buffered", gate=HoldsOverALostLink),
+    _mutant("forgets-its-offers", "buffered", gate=ForgetsItsOffers),
     _mutant("sends-before-storing", "buffered", forwarding=SendsBeforeStoring),
     _mutant("drops-what-was-said", "bypass", neighbours=DropsWhatWasSaid),
 ]

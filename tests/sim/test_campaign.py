@@ -11,6 +11,7 @@ from holdfast.sim.draw import Shape, draw_scenario
 from holdfast.sim.run import run_scenario
 from holdfast.sim.scenario import Publish, Scenario, Subscribe, scenario_from_json, scenario_to_json
 from holdfast.sim.shrink import count_pieces, shrink
+from tests.sim.claims import claims_watched
 from tests.sim.clean import check_block, check_campaign
 from tests.sim.mutants import MUTANTS
 from tests.tiers import blocks
@@ -21,7 +22,7 @@ SEEDS_LONG = 100_000
 
 @pytest.mark.parametrize("seeds", blocks(SEEDS))
 def test_seeds_are_clean(seeds: range) -> None:
-    check_block(Shape(), seeds, delivered=20, faults=2)
+    check_block(Shape(), seeds, delivered=20, faults=2, factories=claims_watched())
 
 
 @pytest.mark.long

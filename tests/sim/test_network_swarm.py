@@ -11,6 +11,7 @@ from holdfast.protocols.routing.settings import Reliability
 from holdfast.sim.draw_network import NetworkShape, draw_network_scenario
 from holdfast.sim.run import run_scenario
 from holdfast.sim.scenario import Cut, Kill, Pause, PowerCut, Storm, check_scenario
+from tests.sim.claims import claims_watched
 from tests.sim.clean import check_block, check_campaign
 from tests.sim.network_mutants import BY_NAME
 from tests.tiers import blocks
@@ -22,7 +23,7 @@ SEEDS_LONG = 50_000
 @pytest.mark.parametrize("seeds", blocks(SEEDS))
 def test_seeds_of_networks_are_clean(seeds: range) -> None:
     """D1-C2, D1-C3, D1-C4, D1-C5, D0-C25"""
-    check_block(NetworkShape(), seeds, delivered=10, faults=1)
+    check_block(NetworkShape(), seeds, delivered=10, faults=1, factories=claims_watched())
 
 
 @pytest.mark.long

@@ -84,7 +84,7 @@ def make_network(
     neighbours = parts.neighbours(settings, router, local, table)
     store = parts.store(neighbours.tree, streams, sequencer.recovered_entered) if level.buffers else None
     forwarding = parts.forwarding(settings, core, sequencer, neighbours, store)
-    gate = parts.gate(settings, core, neighbours, local)
+    gate = parts.gate(settings, core, neighbours, local, table)
 
     neighbours.introduce = forwarding.introduction
     neighbours.linked, neighbours.unlinked = forwarding.on_linked, forwarding.on_unlinked

@@ -46,13 +46,15 @@ ClientFactory = Callable[[ClientSettings, "Random", StoredStreams], Node]
 
 
 class Factories(msgspec.Struct, frozen=True):
-    """What nodes are made with; tests put mutants in their place. `application` makes what brokers host, a new one for
-    each life of each broker."""
+    """What nodes are made with; tests put mutants in their place, and simulations and disks that watch them.
+    `application` makes what brokers host, a new one for each life of each broker."""
 
     broker: BrokerFactory = make_broker
     client: ClientFactory = make_client
     replica: ReplicaFactory = make_replica
     application: Callable[[], Hosted] | None = None
+    simulation: type[Simulation] = Simulation
+    disk: type[Disk] = Disk
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -171,7 +173,7 @@ class _Run:
         names = [broker.id for broker in wanted.brokers] + [client.id for client in wanted.clients]
         network = wanted.network
         seeded = Simulation.rng_of(wanted.seed, "latency", 0)
-        self.simulation = Simulation(
+        self.simulation = factories.simulation(
             wanted.seed,
             latency.build(network.latency, seeded, hosts=names),
             network.adversary,
@@ -215,7 +217,7 @@ class _Run:
             application="" if self._wanted.application is None else self._wanted.application.name,
         )
         simulation = self.simulation
-        disk = Disk(simulation.rng_for(f"disk {broker.id}", 0), broker.sync_us) if broker.durable else None
+        disk = factories.disk(simulation.rng_for(f"disk {broker.id}", 0), broker.sync_us) if broker.durable else None
         group = _group_settings(self._wanted, broker.id) if self._wanted.system == "paxos" else None
 
         routing = scenario.routing_settings(self._wanted, broker.id)

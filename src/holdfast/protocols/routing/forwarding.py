@@ -13,11 +13,12 @@ again, also after a crash (D1-B4). At the others it is lost with its link.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Final
 
 from holdfast.errors import EventError, ProtocolError
-from holdfast.kernel.inputs import Started, TimerKey
+from holdfast.kernel.inputs import Durable, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import LATEST, NOW, Outbox
@@ -64,6 +65,9 @@ class Forwarding:
         self.feeds = {peer: Feed() for peer in neighbours.tree}
         self._open: dict[str, None] = {}  # those whose link can be used
         self._received: dict[str, tuple[str, int]] = {}  # neighbour → its feed, and how far it is taken in
+        # The same as far as the disk has it; and what the disk is about to have, by the token of its record.
+        self._durable: dict[str, tuple[str, int]] = {}
+        self._written: deque[tuple[int, dict[str, tuple[str, int]]]] = deque()
         self._due: dict[str, None] = {}  # those that are to be told how far
         self._congested = False
         self._changed = True  # something may have to be stored, sent or acknowledged
@@ -82,6 +86,7 @@ class Forwarding:
         self._feed_id = started.log_id
         if self._store is not None:
             self._received = self._store.recover_into(self.feeds)
+            self._durable = dict(self._received)
             topics = self._store.topics
             for output in self._store.not_stored:
                 self.on_entered(output, out)
@@ -94,9 +99,14 @@ class Forwarding:
             self._store.topics = {}
 
     def introduction(self, peer: str) -> Introduction:
-        feed, number = self._received.get(peer, ("", 0))
-        stored = (feed, number) if self._store is not None else ("", 0)
+        """Says how far the neighbour's feed is on our disk, not how far it is taken in: the neighbour forgets so much
+        (D1-A11), and an introduction does not wait for the disk."""
+        stored = self._durable.get(peer, ("", 0))
         return Introduction(self._settings.network_id, self._feed_id, *stored)
+
+    def on_durable(self, durable: Durable, out: Outbox) -> None:
+        while self._written and self._written[0][0] <= durable.token:
+            self._durable = self._written.popleft()[1]
 
     # ------------------------------------------------------------------------------------------------------- links
     def on_linked(self, peer: str, introduction: Introduction, out: Outbox) -> None:
@@ -286,8 +296,8 @@ class Forwarding:
         if not self._changed:
             return  # as in most turns
         self._changed = False
-        if self._store is not None:
-            self._store.finish(self.feeds, out)
+        if self._store is not None and self._store.finish(self.feeds, out):
+            self._written.append((out.token, dict(self._received)))
         around, self._around = self._around, []
         for peer, events in around:
             self._go_around(peer, events, out)  # behind the store: what leaves is accepted

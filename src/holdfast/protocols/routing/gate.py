@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import ClassVar, Final
 
-from holdfast.kernel.inputs import TimerKey
+from holdfast.errors import FilterError
+from holdfast.kernel.inputs import LinkDown, Started, TimerKey
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.time import SECOND
 from holdfast.model import Filter
@@ -20,6 +21,7 @@ from holdfast.protocols.routing.local import LocalInterests
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.router import LOCAL
 from holdfast.protocols.routing.settings import RoutingSettings
+from holdfast.protocols.routing.table_store import TableStore
 from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.messages import Publish
 from holdfast.protocols.sessions.session import Session
@@ -33,11 +35,12 @@ HELD_BYTES_MAX: Final = 8 * 1024 * 1024  # of one client; what is not held comes
 
 
 class _Held:
-    """A client's publications that wait."""
+    """Publications that wait, of a client's session, over one link."""
 
-    __slots__ = ("bytes", "messages", "since")
+    __slots__ = ("bytes", "epoch", "messages", "since")
 
-    def __init__(self, now: int) -> None:
+    def __init__(self, epoch: int, now: int) -> None:
+        self.epoch = epoch
         self.messages: deque[Publish] = deque()
         self.bytes = 0
         self.since = now
@@ -49,29 +52,48 @@ class Gate:
     name: ClassVar[str] = "gate"
 
     def __init__(
-        self, settings: RoutingSettings, core: BrokerCore, neighbours: Neighbours, local: LocalInterests
+        self,
+        settings: RoutingSettings,
+        core: BrokerCore,
+        neighbours: Neighbours,
+        local: LocalInterests,
+        table: TableStore,
     ) -> None:
         self._settings = settings
         self._core = core
         self._neighbours = neighbours
         self._local = local
-        self._offered: dict[str, dict[str, str]] = {}  # client → topic → the entry of its offer
+        self._table = table if settings.reliability.buffers else None
+        self._offered: dict[str, dict[str | None, str]] = {}  # client → topic or ANYTHING → the entry of its offer
         self._tickets: dict[int, str] = {}  # of offers that have not settled → client
-        self._lingering: dict[str, tuple[str, int]] = {}  # topic → the entry of an offer without a client, until when
+        # Topic → the entry of an offer without a client, and until when it stays; in the order in which they end.
+        self._lingering: dict[str | None, tuple[str, int]] = {}
         self._held: dict[str, _Held] = {}
         self.is_congested: Callable[[], bool] = lambda: False
         # Takes a publication in; set where the node is put together.
         self.publish: Callable[[str, Publish, Outbox], None] = lambda peer, message, out: None
+
+    def on_started(self, started: Started, out: Outbox) -> None:
+        """Offers what was offered before (D1-B4), for the clients that are still known, and else for a while: who
+        forgot it would make neighbours forget who wants it."""
+        for entry, offered in list(self._table.topics.items()) if self._table is not None else ():
+            client, topic = offered.client, offered.topic
+            filter = None if topic is None else filter_of(topic)
+            self._neighbours.router.advertise(LOCAL, entry, Filter("") if filter is None else filter)
+            if client in self._core.sessions:
+                self._offered.setdefault(client, {})[topic] = entry
+            else:
+                self._linger({topic: entry}, out)
 
     def admits(self, session: Session, message: Publish, out: Outbox) -> bool:
         """Whether a publication may be taken in. If not, it is held, and handed to `publish` when it may."""
         client = session.client
         held = self._held.get(client)
         if held is None:
-            self._offer_topics(session, message)
+            self._offer_topics(session, message, out)
             if not self._must_wait(client):
                 return True
-            held = self._held[client] = _Held(out.now)
+            held = self._held[client] = _Held(session.epoch, out.now)
             out.set_timer((self.name, "patience"), self._settings.settle)
         if held.bytes + len(message.events) <= HELD_BYTES_MAX or not held.messages:
             held.messages.append(message)
@@ -87,7 +109,7 @@ class Gate:
             self._tickets |= dict.fromkeys(tickets, client)
         self._local.asked.clear()
 
-    def _offer_topics(self, session: Session, message: Publish) -> None:
+    def _offer_topics(self, session: Session, message: Publish, out: Outbox) -> None:
         if session.advertised is not None or not self._settings.advertisements:
             return
         offered = self._offered.setdefault(session.client, {})
@@ -97,27 +119,37 @@ class Gate:
         for topic in dict.fromkeys([event.topic for event in events]):
             if topic in offered:
                 continue
-            if topic in self._lingering:
-                offered[topic] = self._lingering.pop(topic)[0]
-                continue
-            if len(offered) >= TOPICS_MAX:
-                self._offer(session.client, ANYTHING, Filter(""))
+            filter = filter_of(topic)
+            if filter is None or len(offered) >= TOPICS_MAX:
+                self._offer(session.client, ANYTHING, Filter(""), out)
                 return
-            self._offer(session.client, topic, Filter(topic_text(topic)))
+            self._offer(session.client, topic, filter, out)
 
-    def _offer(self, client: str, topic: str, filter: Filter) -> None:
-        entry = self._offered[client][topic] = self._local.new_entry()
-        self._neighbours.router.advertise(LOCAL, entry, filter)
-        self._tickets[self._neighbours.settling.ask(LOCAL)] = client
+    def _offer(self, client: str, topic: str | None, filter: Filter, out: Outbox) -> None:
+        """Takes over an offer that has lost its client, or makes one, and then waits for the network to settle."""
+        if topic in self._lingering:
+            entry = self._lingering.pop(topic)[0]
+        else:
+            entry = self._local.new_entry()
+            self._neighbours.router.advertise(LOCAL, entry, filter)
+            self._tickets[self._neighbours.settling.ask(LOCAL)] = client
+        self._offered[client][topic] = entry
+        if self._table is not None:
+            self._table.offered(entry, client, topic, out)
+
+    def _withdraw(self, entry: str, out: Outbox) -> None:
+        self._neighbours.router.unadvertise(LOCAL, entry)
+        if self._table is not None:
+            self._table.withdrew(entry, out)
 
     def offer_recovered(self, topics: list[str]) -> None:
         """What the broker has stored was published under offers that it may have forgotten. They are made again, for
         until it is sent (D1-B4): without, those who want it would be forgotten before it gets to them."""
         router = self._neighbours.router
-        texts = [topic_text(topic) for topic in topics] if len(topics) <= TOPICS_MAX else [""]
-        for text in texts:
+        filters = [filter_of(topic) for topic in topics] if len(topics) <= TOPICS_MAX else [None]
+        for filter in filters:
             entry = self._local.new_entry()
-            router.advertise(LOCAL, entry, Filter(text))
+            router.advertise(LOCAL, entry, Filter("") if filter is None else filter)
             router.unadvertise(LOCAL, entry)  # which waits
 
     # ---------------------------------------------------------------------------------------------------- releasing
@@ -145,6 +177,8 @@ class Gate:
         if client not in self._held or self._must_wait(client):
             return
         held = self._held.pop(client)
+        if self._core.session(client, held.epoch) is None:
+            return  # the client has begun anew
         while held.messages:
             self.publish(client, held.messages.popleft(), out)
             again = self._held.get(client)
@@ -152,6 +186,11 @@ class Gate:
                 again.messages.extend(held.messages)
                 again.bytes += sum(len(message.events) for message in held.messages)
                 return
+
+    def on_link_down(self, down: LinkDown, out: Outbox) -> None:
+        """What waited dies with its link: its client says again what it still wants, under the same numbers or in a
+        session of its next life; and of what it has given up it does not want to hear."""
+        self._held.pop(down.peer, None)
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         """Lets those go on who need not wait; whoever has waited long enough for the network to settle need not."""
@@ -181,38 +220,39 @@ class Gate:
             self._tickets = {ticket: other for ticket, other in self._tickets.items() if other != client}
             self._linger(self._offered.pop(client, {}), out)
 
-    def _linger(self, offered: dict[str, str], out: Outbox) -> None:
+    def _linger(self, offered: dict[str | None, str], out: Outbox) -> None:
         for topic, entry in offered.items():
-            if topic in self._lingering or topic == ANYTHING:
-                self._neighbours.router.unadvertise(LOCAL, entry)
+            if topic is ANYTHING or topic in self._lingering:
+                self._withdraw(entry, out)
                 continue
             if not self._lingering:
                 out.set_timer((self.name, "linger"), LINGER)
             self._lingering[topic] = (entry, out.now + LINGER)
             if len(self._lingering) > LINGERING_MAX:
                 oldest = next(iter(self._lingering))
-                self._neighbours.router.unadvertise(LOCAL, self._lingering.pop(oldest)[0])
+                self._withdraw(self._lingering.pop(oldest)[0], out)
 
     def _end_lingering(self, out: Outbox) -> None:
-        """They stand in the order in which they end."""
         for topic, (entry, until) in list(self._lingering.items()):
             if until > out.now:
                 out.set_timer((self.name, "linger"), until - out.now)
                 return
             del self._lingering[topic]
-            self._neighbours.router.unadvertise(LOCAL, entry)
+            self._withdraw(entry, out)
 
     def measure(self) -> dict[str, int]:
         topics = sum(map(len, self._offered.values())) + len(self._lingering)
         return {"publishers_held": len(self._held), "topics_offered": topics}
 
 
-ANYTHING: Final = "\x00"  # stands for all topics; no topic is written so in a filter
+ANYTHING: Final = None  # stands for all topics
 
 
-def topic_text(topic: str) -> str:
-    """The filter of all events of a topic; of those without one, if it is empty."""
-    if not topic:
-        return "topic IS NULL"
+def filter_of(topic: str) -> Filter | None:
+    """The filter of all events of a topic; of those without one, if it is empty. None if there is none: a topic may be
+    longer than a filter."""
     quoted = topic.replace("'", "''")
-    return f"topic = '{quoted}'"
+    try:
+        return Filter(f"topic = '{quoted}'" if topic else "topic IS NULL")
+    except FilterError:
+        return None

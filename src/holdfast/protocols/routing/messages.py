@@ -92,6 +92,22 @@ LARGE_ROUTING_MESSAGES: Final = (Routes, Forward)
 
 
 # --------------------------------------------------------------------------------------------------------- on the disk
+class TopicOffered(Record, frozen=True):
+    """A topic is offered for a client that publishes there, under this entry; None: it publishes anything."""
+
+    entry: str
+    client: str
+    topic: str | None
+    format: int = RECORD_FORMAT
+
+
+class TopicWithdrawn(Record, frozen=True):
+    """The offer is taken back."""
+
+    entry: str
+    format: int = RECORD_FORMAT
+
+
 class RoutesTold(Record, frozen=True):
     """What a neighbour told, where tables outlive a crash."""
 
@@ -101,11 +117,13 @@ class RoutesTold(Record, frozen=True):
 
 
 class TableState(Record, frozen=True):
-    """All that neighbours told: source → (offers, wishes), and those that told everything they know."""
+    """All that neighbours told: source → (offers, wishes), and those that told everything they know; and the topics
+    that are offered for clients of our own."""
 
     told: dict[str, tuple[list[Told], list[Told]]]
     complete: list[str]
     format: int = RECORD_FORMAT
+    topics: list[TopicOffered] = []  # noqa: RUF012
 
 
 class EventsStored(Record, frozen=True):
@@ -124,7 +142,13 @@ class EventsStored(Record, frozen=True):
     format: int = RECORD_FORMAT
 
 
-ROUTING_RECORDS: dict[int, type[Record]] = {32: RoutesTold, 33: TableState, 34: EventsStored}
+ROUTING_RECORDS: dict[int, type[Record]] = {
+    32: RoutesTold,
+    33: TableState,
+    34: EventsStored,
+    35: TopicOffered,
+    36: TopicWithdrawn,
+}
 
 
 def checked_entry(entry: str) -> str:

@@ -90,9 +90,10 @@ class EventStore:
             self._events.append(slices[row])
             self._places.append(tuple(places[row]))
 
-    def finish(self, feeds: Mapping[str, Feed], out: Outbox) -> None:
-        """Writes the turn, before anyone is told of it; gives up records that nobody needs."""
-        if self._changed or self._events:
+    def finish(self, feeds: Mapping[str, Feed], out: Outbox) -> bool:
+        """Writes the turn, before anyone is told of it; gives up records that nobody needs. Whether it wrote."""
+        writes = self._changed or bool(self._events)
+        if writes:
             self._number += 1
             counts = dict.fromkeys(self._peers, 0)
             for places in self._places:
@@ -107,6 +108,7 @@ class EventStore:
             self._events, self._places, self._received = [], [], dict(self._received)
             self._changed = False
         self._truncate(feeds, out)
+        return writes
 
     def _truncate(self, feeds: Mapping[str, Feed], out: Outbox) -> None:
         before = 0

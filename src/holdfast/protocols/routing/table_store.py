@@ -2,6 +2,9 @@
 
 A broker that has lost its tables would find nobody to send an event to, acknowledge it, and lose it. So it keeps them,
 and it knows of which neighbours it has a complete telling: what is meant for any other is kept until that has come.
+
+It keeps, too, which topics it offers for its own clients: neighbours that hear nothing of them any more take back what
+they wanted, and what is published after the next failure would be for nobody.
 """
 
 from __future__ import annotations
@@ -12,7 +15,15 @@ from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model import Filter
-from holdfast.protocols.routing.messages import RECORD_FORMAT, Routes, RoutesTold, TableState, Told
+from holdfast.protocols.routing.messages import (
+    RECORD_FORMAT,
+    Routes,
+    RoutesTold,
+    TableState,
+    Told,
+    TopicOffered,
+    TopicWithdrawn,
+)
 from holdfast.protocols.routing.router import Router, parse_filter
 
 STREAM: Final = "routes"
@@ -24,6 +35,7 @@ class TableStore:
 
     def __init__(self, router: Router) -> None:
         self.complete: dict[str, None] = {}  # neighbours that have told everything on their side
+        self.topics: dict[str, TopicOffered] = {}  # entry → what is offered under it for clients of our own
         self._bytes = 0
         self._snapshot_bytes = 0
         self._router = router
@@ -32,16 +44,24 @@ class TableStore:
         """Brings the router to where the records end."""
         router = self._router
         for record in streams.get(STREAM, ()):
-            if not isinstance(record, RoutesTold | TableState):
+            if not isinstance(record, RoutesTold | TableState | TopicOffered | TopicWithdrawn):
                 broken("the routes on the disk are known records", record=type(record).__name__)
             require(record.format == RECORD_FORMAT, "the routes' format is known", format=record.format)
             match record:
                 case TableState():
                     self.complete = dict.fromkeys(record.complete)
-                    self._snapshot_bytes, self._bytes = _weight(record.told), 0
+                    self.topics = {offered.entry: offered for offered in record.topics}
+                    self._snapshot_bytes = _weight(record.told) + sum(map(_size, record.topics))
+                    self._bytes = 0
                     for source, (offers, wishes) in record.told.items():
                         if source in router.neighbours:
                             router.replace(source, _parsed(offers), _parsed(wishes))
+                case TopicOffered():
+                    self.topics[record.entry] = record
+                    self._bytes += _size(record)
+                case TopicWithdrawn():
+                    self.topics.pop(record.entry, None)
+                    self._bytes += _size(record)
                 case RoutesTold():
                     if record.source in router.neighbours:
                         routes = record.routes
@@ -66,6 +86,26 @@ class TableStore:
         )
         out.append(STREAM, record)
         self._count(source, record.routes)
+        self._keep_short(out)
+
+    def offered(self, entry: str, client: str, topic: str | None, out: Outbox) -> None:
+        """A topic is offered for a client of our own; or an offer that is there is for another one now."""
+        self._add(TopicOffered(entry, client, topic), out)
+
+    def withdrew(self, entry: str, out: Outbox) -> None:
+        if entry in self.topics:
+            self._add(TopicWithdrawn(entry), out)
+
+    def _add(self, record: TopicOffered | TopicWithdrawn, out: Outbox) -> None:
+        if isinstance(record, TopicOffered):
+            self.topics[record.entry] = record
+        else:
+            del self.topics[record.entry]
+        out.append(STREAM, record)
+        self._bytes += _size(record)
+        self._keep_short(out)
+
+    def _keep_short(self, out: Outbox) -> None:
         if self._bytes > max(SNAPSHOT_BYTES, 2 * self._snapshot_bytes):
             self._snapshot(out)
 
@@ -83,8 +123,9 @@ class TableStore:
             )
             for source in router.neighbours
         }
-        out.snapshot(STREAM, TableState(told, list(self.complete)))
-        self._snapshot_bytes, self._bytes = _weight(told), 0
+        topics = list(self.topics.values())
+        out.snapshot(STREAM, TableState(told, list(self.complete), topics=topics))
+        self._snapshot_bytes, self._bytes = _weight(told) + sum(map(_size, topics)), 0
 
 
 def apply_routes(
@@ -103,6 +144,11 @@ def apply_routes(
 
 def _parsed(told: list[tuple[str, str]]) -> dict[str, Filter]:
     return {entry: parse_filter(text) for entry, text in told}
+
+
+def _size(record: TopicOffered | TopicWithdrawn) -> int:
+    words = len(record.entry)
+    return words + len(record.client) + len(record.topic or "") if isinstance(record, TopicOffered) else words
 
 
 def _weight(told: dict[str, tuple[list[Told], list[Told]]]) -> int:

@@ -95,6 +95,9 @@ class Admission:
         submitted = max(session.accepted, self._submitted.get(session.client, 0))
         if message.first > submitted + 1:
             return False  # something before it is missing, and will come again with it
+        if message.skipped:
+            self._skip(session, message, out)
+            return False
         admitted = self._admissible(session, message.first, message.events)
         if admitted >= len(events):
             # As other replicas do with the same message. What waits or is cut is another value than theirs.
@@ -108,6 +111,14 @@ class Admission:
         held = self._held[session.client] = _Held(session.epoch)
         self._hold(held, message.first + admitted, slices[admitted:], out.now)
         return True
+
+    def _skip(self, session: Session, message: Publish, out: Outbox) -> None:
+        last = message.first + message.skipped - 1
+        self._submitted[session.client] = max(self._submitted.get(session.client, 0), last)
+        command = commands.Publish(
+            session.client, session.epoch, message.first, message.confirmed, message.events, message.skipped
+        )
+        self._sequencer.submit(command, out)
 
     def _submit(
         self,

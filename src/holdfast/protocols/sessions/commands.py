@@ -55,10 +55,13 @@ class EndSubscription(_Command, frozen=True, tag=5):
 
 
 class Publish(_Command, frozen=True, tag=6):
+    """`skipped`: numbers from `first` on that the client has given up; there are no events then."""
+
     epoch: int
     first: int
     confirmed: int
     events: EventBytes
+    skipped: int = 0
 
 
 class Receive(_Command, frozen=True, tag=7):

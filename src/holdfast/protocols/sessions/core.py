@@ -431,6 +431,9 @@ class BrokerCore:
             events, slices = events[seen:], slices[seen:]
         if session.refused:
             session.refused = {n: why for n, why in session.refused.items() if n > command.confirmed}
+        if command.skipped:
+            session.accepted = max(session.accepted, command.first + command.skipped - 1)
+            return
         if not events:
             return
         matched, refused = self._judge(session, events, slices)

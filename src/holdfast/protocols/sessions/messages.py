@@ -82,13 +82,16 @@ class Unadvertise(Message, frozen=True):
 class Publish(Message, frozen=True):
     """Events from the session's number `first` on; `confirmed`: the client has seen answers up to there.
 
-    `direct`: the client says the same to other replicas too, over direct links.
+    `direct`: the client says the same to other replicas too, over direct links. `skipped`: instead of events, so many
+    numbers from `first` on whose events the client sent and has given up since. They are not used again: what was sent
+    may still be under way, and would be taken for the event that comes later.
     """
 
     first: int
     events: EventBytes  # a msgpack array of events
     confirmed: int = 0
     direct: bool = False
+    skipped: int = 0
 
     def weight(self) -> int:
         return NOMINAL_WEIGHT + len(self.events)

@@ -8,15 +8,22 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator
-from itertools import islice, repeat
+from itertools import islice, repeat, takewhile
 
 from holdfast.kernel.node import require
 from holdfast.model.event import EventBytes
 from holdfast.protocols.sessions.messages import Refusal
 
 _GIVEN_UP = -1  # in place of a request: answered already, as lost
+_NOTHING = EventBytes(b"")  # in place of an event that was given up
+
+_Event = tuple[int, int, int, EventBytes, bool]  # sequence, request, place in the request, bytes, retry
 
 Refused = list[tuple[int, Refusal | None, str]]
+
+
+def _is_given_up(event: _Event) -> bool:
+    return event[1] == _GIVEN_UP
 
 
 class _Request:
@@ -33,11 +40,10 @@ class Outgoing:
     def __init__(self, window: int) -> None:
         self.window = window
         self.answered = 0  # the session's number up to which the broker has answered
-        # (sequence, request, place in the request, bytes, retry)
-        self._events: deque[tuple[int, int, int, EventBytes, bool]] = deque()
+        self._events: deque[_Event] = deque()
         self._taken = 0  # of those, so many are sent
         self._sent_once = 0  # the highest number of this session that was ever sent
-        self._tombstones = 0  # events that were given up and hold their place
+        self._tombstones = 0  # events that were given up and keep their numbers
         self._requests: dict[int, _Request] = {}
 
     @property
@@ -71,30 +77,39 @@ class Outgoing:
         sequences = range(first, first + len(events))
         self._events.extend(zip(sequences, repeat(request), places, events, repeat(retry), strict=False))
 
-    def take(self, count_max: int, bytes_max: int) -> tuple[int, list[EventBytes]]:
-        """The next events to send, as far as the window allows, and the session's number of the first."""
+    def take(self, count_max: int, bytes_max: int) -> tuple[int, list[EventBytes], int]:
+        """The next events to send, as far as the window allows, and the session's number of the first; or no events,
+        and how many numbers from the first on are skipped, since what had them was given up."""
         first = self.answered + self._taken + 1
         count = min(count_max, len(self._events) - self._taken, self.window - self._taken)
         if count <= 0:
-            return first, []
+            return first, [], 0
+        if self._tombstones:
+            following = list(islice(self._events, self._taken, self._taken + count))
+            skipped = len(list(takewhile(_is_given_up, following)))
+            if skipped:
+                self._taken += skipped
+                self._sent_once = max(self._sent_once, self.answered + self._taken)
+                return first, [], skipped
+            count = len(list(takewhile(lambda event: not _is_given_up(event), following)))
         events = [event[3] for event in islice(self._events, self._taken, self._taken + count)]
         size = sum(map(len, events))
         while size > bytes_max and len(events) > 1:
             size -= len(events.pop())
         self._taken += len(events)
         self._sent_once = max(self._sent_once, self.answered + self._taken)
-        return first, events
+        return first, events, 0
 
     def resend_all(self) -> None:
-        """The broker has said what it has: everything else is taken again, except what was given up meanwhile."""
+        """The broker has said what it has: everything else is taken again."""
         self._taken = 0
-        if self._tombstones:
-            self._events = deque(event for event in self._events if event[1] != _GIVEN_UP)
-            self._tombstones = 0
 
     def restart(self) -> None:
-        """A new session: numbers begin again."""
+        """A new session: numbers begin again, and what was given up in the old one needs none."""
         self.answered = self._taken = self._sent_once = 0
+        if self._tombstones:
+            self._events = deque(event for event in self._events if not _is_given_up(event))
+            self._tombstones = 0
 
     def answer(self, accepted: int) -> Iterator[tuple[int, int, int, int]]:
         """Takes out what is answered now: (number in the session, sequence, request, place)."""
@@ -140,19 +155,19 @@ class Outgoing:
     def give_up_unretried(self) -> list[tuple[int, int, int]]:
         """Gives up, after a lost link, what is not to be sent again: (sequence, request, place).
 
-        What was sent keeps its place until the broker has said how far it had come: it counts by numbers.
+        What was sent keeps its number: it may still be under way, and would be taken for what came under it later.
         """
         self._taken = 0
         sent = self._sent_once - self.answered
         given_up: list[tuple[int, int, int]] = []
-        kept: deque[tuple[int, int, int, EventBytes, bool]] = deque()
+        kept: deque[_Event] = deque()
         for place, event in enumerate(self._events):
             if event[4] or event[1] == _GIVEN_UP:
                 kept.append(event)
                 continue
             given_up.append(event[:3])
             if place < sent:
-                kept.append((event[0], _GIVEN_UP, event[2], event[3], False))
+                kept.append((event[0], _GIVEN_UP, event[2], _NOTHING, False))
                 self._tombstones += 1
         self._events = kept
         return given_up

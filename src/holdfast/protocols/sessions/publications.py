@@ -22,7 +22,9 @@ def check_publication(core: BrokerCore, peer: str, message: Publish, answered: i
         if event.publisher != name:
             # Subscribers tell repetitions by the publisher's numbers: nobody may use another's.
             raise ProtocolError(f"an event names {event.publisher[:64]!r} as its publisher, not {name!r}")
-    last = message.first + len(events) - 1
+    if message.skipped < 0 or (message.skipped and events):
+        raise ProtocolError(f"Publish has {len(events)} events, and skips {message.skipped}")
+    last = message.first + len(events) + message.skipped - 1
     if message.first < 1 or answered < 0 or last > answered + window:
         raise ProtocolError(f"events {message.first} to {last} are beyond the window after {answered}")
     return last

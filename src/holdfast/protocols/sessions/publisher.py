@@ -163,8 +163,8 @@ class Publisher:
                 return  # in different slots, the next could overtake it
             self._alone = self._may_be_direct
             self._indirect = max(0, self._indirect - 1)
-            first, events = outgoing.take(settings.batch_events, settings.batch_bytes)
-            message = Publish(first, encode_batch(events), outgoing.answered, self._alone)
+            first, events, skipped = outgoing.take(settings.batch_events, settings.batch_bytes)
+            message = Publish(first, encode_batch(events), outgoing.answered, self._alone, skipped)
             self._conversation.ask(message, out, Lane.USER)
             if self._alone:
                 self._direct.send(message, out)

@@ -1,0 +1,85 @@
+"""What a broker claims of its disk is on it, at the moment at which the claim leaves.
+
+The watch follows what becomes safe on each disk, and looks at every message that leaves a durable broker: how far it
+says that it has stored a neighbour's feed, in an introduction or an acknowledgement (D1-A11), and how far it has
+answered a publisher. No power cut is needed for a false claim to be seen.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import msgspec
+
+from holdfast.kernel.messages import Message
+from holdfast.kernel.node import require
+from holdfast.kernel.outbox import Append, Snapshot, Truncate
+from holdfast.kernel.queues import Entry
+from holdfast.protocols.routing.messages import AcknowledgeEvents, EventsStored, Introduction
+from holdfast.protocols.sessions import commands
+from holdfast.protocols.sessions.messages import Accepted, SessionOpened
+from holdfast.sim.disk import Disk
+from holdfast.sim.host import Host
+from holdfast.sim.network import End
+from holdfast.sim.run import Factories
+from holdfast.sim.simulation import Simulation
+
+
+class ReadDisk(Disk):
+    """Knows what it holds for sure."""
+
+    def __init__(self, rng: Random, sync_us: tuple[int, int] = (100, 5_000)) -> None:
+        super().__init__(rng, sync_us)
+        self.stored: dict[str, tuple[str, int]] = {}  # neighbour → its feed, and how far that is here
+        self.accepted: dict[str, int] = {}  # client → how far its publications are here, in any of its sessions
+
+    def _carry_out(self, operation: Append | Snapshot | Truncate) -> None:
+        super()._carry_out(operation)
+        record = None if isinstance(operation, Truncate) else operation.record
+        if isinstance(record, EventsStored):
+            self.stored = dict(record.stored)
+        elif isinstance(record, commands.Applied):
+            for command in record.commands:
+                if isinstance(command, commands.Publish):
+                    last = command.first + len(msgspec.msgpack.decode(command.events)) + command.skipped - 1
+                    self.accepted[command.client] = max(self.accepted.get(command.client, 0), last)
+
+    def wipe(self) -> None:
+        super().wipe()
+        self.stored, self.accepted = {}, {}
+
+    def has_stored(self, peer: str, feed: str, number: int) -> bool:
+        return number == 0 or (peer in self.stored and self.stored[peer][0] == feed and number <= self.stored[peer][1])
+
+
+class ClaimsWatched(Simulation):
+    """Raises InvariantBroken in the step in which a false claim leaves."""
+
+    def note_hops(self, host: Host, end: End, entries: list[Entry]) -> None:
+        super().note_hops(host, end, entries)
+        if isinstance(host.disk, ReadDisk):
+            for entry in entries:
+                self._check(host, host.disk, end, entry.message)
+
+    def _check(self, host: Host, disk: ReadDisk, end: End, message: Message) -> None:
+        told = {"broker": host.name, "to": end.peer, "message": message}
+        match message:
+            case Introduction(stored=number) if number:
+                claim = "what an introduction says is stored is on the disk"
+                require(disk.has_stored(end.peer, message.stored_feed, number), claim, **told)
+            case AcknowledgeEvents(number=number) if self._stores(host):
+                theirs = end.other.host
+                feed = theirs.disk.log_id if isinstance(theirs, Host) and theirs.disk is not None else ""
+                require(disk.has_stored(end.peer, feed, number), "what is acknowledged is on the disk", **told)
+            case Accepted(sequence=number) | SessionOpened(accepted=number) if number:
+                require(number <= disk.accepted.get(end.peer, 0), "what is answered is on the disk", **told)
+
+    @staticmethod
+    def _stores(host: Host) -> bool:
+        """Whether the broker's level stores events before it acknowledges them."""
+        parts = getattr(host.node, "parts", ())
+        return any(getattr(part, "_store", None) is not None for part in parts if part.name == "forwarding")
+
+
+def claims_watched(factories: Factories | None = None) -> Factories:
+    return msgspec.structs.replace(factories or Factories(), simulation=ClaimsWatched, disk=ReadDisk)
