@@ -35,10 +35,11 @@
     │   ├── LogLocked           a log that another process has open
     │   ├── LogClosed           a log that was closed
     │   ├── NotALog             a folder that holds something, but no log
-    │   ├── WrongLog            a log of another kind of broker than the one that is to use it
+    │   ├── WrongLog            a log of another broker, or of another kind, than the one that is to use it
     │   │   ├── NotAMember          of a replica that its group has removed
     │   │   ├── LimitsChanged       of a replica whose group had other limits
     │   │   └── ApplicationChanged  of a broker that hosted another application
+    │   ├── StateLost           a repaired log that lacks a part of what its broker knew
     │   ├── LogFormatUnknown    a log in a format of another version
     │   ├── RecordsGone         records that retention has removed
     │   ├── RecordsLost         records that a repair could not save
@@ -312,7 +313,7 @@ class NotALog(LogError):  # noqa: N818
 
 
 class WrongLog(LogError):  # noqa: N818
-    """A log of another kind of broker than the one that is to use it. `problem` says which it is."""
+    """A log of another broker, or of another kind, than the one that is to use it. `problem` says which it is."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -350,6 +351,25 @@ class ApplicationChanged(WrongLog):
         super().__init__(f"the data were written with the application {was!r}; the site file has {given or 'none'!r}")
         self.was = was
         self.given = given
+
+
+class StateLost(LogError):  # noqa: N818
+    """A repaired log in which a part of what its broker knew is missing: the broker can't go on from it. Its events
+    can be taken along: `holdfast log export`."""
+
+    def __init__(self, folder: str, stream: str, first: int, next: int) -> None:
+        super().__init__(folder, stream, first, next)
+        self.folder = folder
+        self.stream = stream
+        self.first = first
+        self.next = next
+
+    def __str__(self) -> str:
+        return (
+            f"{self.folder}: what the broker knew is lost in part (stream {self.stream!r}, {self.first} to"
+            f" {self.next - 1}), and it can't go on from here. Take the events along with `holdfast log export"
+            f" {self.folder}`, and start it with an empty folder"
+        )
 
 
 class LogFormatUnknown(LogError):  # noqa: N818

@@ -1,16 +1,22 @@
-"""`holdfast log`: inspect, verify and repair, on good folders and bad ones."""
+"""`holdfast log`: inspect, verify, repair and export, on good folders and bad ones."""
 
 from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
-from holdfast.cli.main import main
-from holdfast.errors import RecordsLost
+from holdfast.cli.lines import EventLine, read_line
+from holdfast.cli.main import BAD_INPUT, main
+from holdfast.errors import RecordsLost, StateLost
+from holdfast.model.event import Event, encode_batch, encode_event
+from holdfast.protocols.catalogue import RECORDS
+from holdfast.protocols.sessions.commands import CoreState, EventBatch
 from holdfast.storage import Log, LogSettings, open_log
 
 Call = Callable[..., tuple[int, str, str]]
@@ -153,3 +159,76 @@ def test_a_log_without_a_readable_header_can_not_be_repaired_and_stays_as_it_is(
     assert code != 0
     assert "the headers of all its segments are damaged" in err
     assert contents(folder) == before
+
+
+# -------------------------------------------------------------------------------------------------------------- export
+EVENTS_WRITTEN = [
+    Event("p", 1, number, "t" if number % 2 else "", {"n": number, "text": "ü"}, b"\x00" * (number % 3), 7, lifetime)
+    for number, lifetime in zip(range(1, 61), cycle([0, 1_500_000]))
+]
+
+
+@pytest.fixture
+def with_events(tmp_path: Path) -> Path:
+    """A log as brokers write them: state beside events, three events a record."""
+    log = open_log(str(tmp_path / "log"), SETTINGS)
+    for first in range(1, 61, 3):
+        batch = encode_batch([encode_event(event) for event in EVENTS_WRITTEN[first - 1 : first + 2]])
+        log.append("state", *RECORDS.encode(CoreState(first, b"x" * 500)))
+        log.append("events", *RECORDS.encode(EventBatch(first, 8, batch)), count=3)
+        log.commit()
+    log.close()
+    return tmp_path / "log"
+
+
+def exported(capsysbinary: pytest.CaptureFixture[bytes], folder: Path) -> tuple[list[EventLine], str]:
+    assert main(["log", "export", str(folder)]) == 0
+    captured = capsysbinary.readouterr()
+    lines = [read_line(line, number) for number, line in enumerate(captured.out.splitlines(), 1)]
+    return lines, captured.err.decode()
+
+
+def as_line(event: Event) -> EventLine:
+    lifetime_ms = 2 if event.lifetime else 0
+    return EventLine(
+        topic=event.topic, attributes=dict(event.attributes), payload=event.payload, lifetime_ms=lifetime_ms
+    )
+
+
+def test_events_are_exported_as_publish_reads_them(
+    capsysbinary: pytest.CaptureFixture[bytes], with_events: Path
+) -> None:
+    lines, told = exported(capsysbinary, with_events)
+    assert lines == list(map(as_line, EVENTS_WRITTEN))
+    assert "60 events were written" in told
+
+
+def test_what_a_repair_lost_is_told_and_the_rest_is_exported(
+    capsysbinary: pytest.CaptureFixture[bytes], with_events: Path
+) -> None:
+    path = with_events / "0000000001.segment"
+    data = bytearray(path.read_bytes())
+    data[data.index(encode_event(EVENTS_WRITTEN[30])) + 5] ^= 0x40
+    path.write_bytes(data)
+    assert main(["log", "repair", str(with_events), "--yes"]) == 0
+    capsysbinary.readouterr()
+    lines, told = exported(capsysbinary, with_events)
+    lost = {int(number) for number in re.findall(r"positions (\d+) to", told)}
+    assert lost
+    assert min(lost) <= 31
+    kept = [line for line in map(as_line, EVENTS_WRITTEN) if line in lines]
+    assert lines == kept
+    assert len(lines) >= 30
+
+
+def test_a_broker_that_has_lost_its_state_says_how_to_take_its_events_along(tmp_path: Path) -> None:
+    error = StateLost("var/b1", "state", 62, 63)
+    assert "(stream 'state', 62 to 62)" in str(error)
+    assert "holdfast log export var/b1" in str(error)
+
+
+def test_export_makes_no_log(call: Call, tmp_path: Path) -> None:
+    code, _, err = call("export", str(tmp_path / "typo"))
+    assert code == BAD_INPUT
+    assert "typo" in err
+    assert list(tmp_path.iterdir()) == []

@@ -24,7 +24,8 @@ class MemoryStorage:
         self._disk = Disk(Random(1))
         self._life = 0
 
-    repairs = 0
+    repairs = bytes_on_disk = 0
+    is_held = False
 
     @property
     def log_id(self) -> str:

@@ -55,6 +55,8 @@ NODE_MEASURES: Final = {
     "log_head": "the last position of the log of events",
     "log_tail": "the first position that is kept",
     "log_bytes": "about how many bytes of events are kept",
+    "disk_bytes": "what the broker's folder takes, with room that was made ahead",
+    "disk_alarm": "1 if it takes much that no event of the log needs: see what waits for neighbours",
     "log_alarm": "1 if more than 80% of the log's hard limit is used: soon what named subscriptions need goes",
     "named_subscriptions": "cursors into the log",
     "named_lag_events": "how far the slowest named subscription is behind the head",

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import msgspec
 
 from holdfast.errors import EventError
+from holdfast.kernel.time import MILLISECOND
+from holdfast.model.event import Event
 from holdfast.model.received import ReceivedEvent
 from holdfast.model.values import Value
 
@@ -56,6 +58,17 @@ def write_line(event: ReceivedEvent) -> bytes:
         published_at=event.published_at,
         position=0 if event.position is None else event.position.number,
         attempt=event.attempt,
+    )
+    return _encode(line) + b"\n"
+
+
+def write_event(event: Event) -> bytes:
+    """As `publish` reads it: under a new id, with the lifetime that it had from its publication on."""
+    line = EventLine(
+        topic=event.topic,
+        attributes=dict(event.attributes),
+        payload=bytes(event.payload),
+        lifetime_ms=-(-event.lifetime // MILLISECOND),
     )
     return _encode(line) + b"\n"
 

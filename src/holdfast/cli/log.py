@@ -1,4 +1,4 @@
-"""`holdfast log`: what a log's folder holds, whether it is whole, and giving up what is damaged."""
+"""`holdfast log`: what a log's folder holds, whether it is whole, giving up what is damaged, taking events along."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
 
+from holdfast.cli.lines import write_event
 from holdfast.cli.main import BAD_INPUT, CHECK_FAILED, OK
+from holdfast.errors import NotALog, RecordsLost
+from holdfast.kernel.storage import EVENTS
+from holdfast.model.event import decode_batch
+from holdfast.protocols.catalogue import RECORDS
+from holdfast.protocols.sessions.commands import EventBatch
+from holdfast.storage import open_log
 from holdfast.storage.files import SystemFiles
 from holdfast.storage.inspection import LogReport, inspect
 from holdfast.storage.repair import RepairReport, repair
@@ -16,7 +23,7 @@ from holdfast.storage.settings import MEBIBYTE, LogSettings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The three things to do with a log."""
+    """What can be done with a log."""
     actions = parser.add_subparsers(metavar="ACTION", required=True)
 
     looking = actions.add_parser(
@@ -42,8 +49,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     repairing.add_argument("--yes", action="store_true", help="do not ask")
     repairing.set_defaults(run=_repair)
 
-    for action in (looking, checking, repairing):
+    exporting = actions.add_parser(
+        "export",
+        help="its events as JSON lines",
+        description="Writes the events that a log holds as the lines that `holdfast publish` reads, in the order of "
+        "their positions, and says which positions are lost. No broker may have the log open.",
+    )
+    exporting.set_defaults(run=_export)
+
+    for action in (looking, checking, repairing, exporting):
         action.add_argument("folder", metavar="FOLDER", help="the folder of the log")
+    for action in (looking, checking, repairing):
         action.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -88,6 +104,37 @@ def _repair(arguments: argparse.Namespace) -> int:
     _say(f"set aside: {', '.join(done.set_aside)}")
     _say(f"written anew: {', '.join(done.rewritten)}")
     return OK
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    if not inspect(SystemFiles(), arguments.folder, every=False).segments:  # a typo must not make a new log
+        raise NotALog(arguments.folder, "there is no log to export")
+    log = open_log(arguments.folder)
+    written, start = 0, log.first(EVENTS)
+    try:
+        while start < log.end(EVENTS):
+            try:
+                for records in log.scan(EVENTS, start):
+                    for number, count, _, kind, body in records:
+                        written += _write_events(kind, body)
+                        start = number + count
+            except RecordsLost as lost:
+                print(f"holdfast: the positions {lost.first} to {lost.next - 1} are lost", file=sys.stderr)
+                start = lost.next
+    finally:
+        log.close()
+    sys.stdout.buffer.flush()
+    print(f"holdfast: {written:,} events were written", file=sys.stderr)
+    return OK
+
+
+def _write_events(kind: int, body: bytes) -> int:
+    record = RECORDS.decode(kind, body)
+    if not isinstance(record, EventBatch):
+        return 0
+    events, _ = decode_batch(record.events)
+    sys.stdout.buffer.write(b"".join(map(write_event, events)))
+    return len(events)
 
 
 def _largest(report: LogReport) -> int:

@@ -18,7 +18,10 @@ from holdfast.kernel.messages import Message, Record
 StoredStreams: TypeAlias = Mapping[str, Sequence[Record]]
 
 EVENTS: Final = "events"
+FEEDS: Final = "feeds"
 LOGS: Final = frozenset({EVENTS})  # streams that are read on demand
+# Streams that nodes truncate by number. Records of any other may be written again, in their order, under higher ones.
+NUMBERED: Final = LOGS | {FEEDS}
 
 
 class LogBounds(msgspec.Struct, frozen=True, gc=False):

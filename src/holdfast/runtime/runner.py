@@ -211,6 +211,8 @@ class NodeRunner:
             "bytes_read_total": self._bytes_read + sum(c.bytes_read for c in self._connections),
             "bytes_written_total": self._bytes_written + sum(c.bytes_written for c in self._connections),
             "turns_total": self._turns,
+            "disk_bytes": self._storage.bytes_on_disk if self._storage is not None else 0,
+            "disk_alarm": int(self._storage is not None and self._storage.is_held),
         }
 
     def request(self, request: int, command: Any) -> None:

@@ -7,24 +7,29 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from holdfast.errors import LogError, LogPoisoned, RecordsGone, RecordsLost
+from holdfast.errors import LogError, LogPoisoned, RecordsGone, RecordsLost, StateLost, WrongLog
 from holdfast.kernel.outbox import Append, Snapshot, Truncate
-from holdfast.kernel.storage import LOGS, LogBounds, LogPart, StoredStreams
+from holdfast.kernel.storage import LOGS, NUMBERED, LogBounds, LogPart, StoredStreams
 from holdfast.protocols.catalogue import RECORDS
 from holdfast.runtime.storage import Operation
 from holdfast.storage import Log, LogSettings, LogWriter, open_log
 
-LIVES = "lives"  # one record: the incarnation of the last life
+LIVES = "lives"  # one record: the incarnation of the last life, in 8 bytes, and the name of who lived it
 _LIFE_KIND = 255
+FREE_EVERY = 32  # writes: then it is looked whether something old can go
+RENEW_BYTES_MAX = 1024 * 1024  # of a stream that is written again so that others can go
+ALARM_SEGMENTS = 8  # on the disk, and held by no log: then the log says so
 
 log = logging.getLogger("holdfast")
 
 
 class SegmentStorage:
-    """Opened by `start`, which raises LogError if the log can't be used."""
+    """Opened by `start`, which raises LogError if the log can't be used, WrongLog if it is someone else's."""
 
-    def __init__(self, folder: str, settings: LogSettings | None = None) -> None:
+    def __init__(self, folder: str, settings: LogSettings | None = None, owner: str = "") -> None:
+        """`owner`: whose folder it is; another's is refused. Empty: anyone's."""
         self._folder = folder
+        self._owner = owner
         self._settings = settings or LogSettings()
         self._log: Log | None = None
         self._writer: LogWriter | None = None
@@ -33,6 +38,8 @@ class SegmentStorage:
         self._durable: Callable[[int], None] = lambda token: None
         self._failed: Callable[[str], None] = lambda reason: None
         self._has_failed = False
+        self._writes = 0
+        self._alarm_segments = ALARM_SEGMENTS
 
     @property
     def log_id(self) -> str:
@@ -41,6 +48,19 @@ class SegmentStorage:
     @property
     def repairs(self) -> int:
         return len(self._open.opening.repairs)
+
+    @property
+    def bytes_on_disk(self) -> int:
+        return self._open.bytes_on_disk()
+
+    @property
+    def is_held(self) -> bool:
+        holders = self._open.holders()
+        return self._segments >= ALARM_SEGMENTS and bool(holders) and not LOGS.intersection(holders)
+
+    @property
+    def _segments(self) -> int:
+        return self._open.bytes_on_disk() // self._settings.segment_bytes
 
     @property
     def _open(self) -> Log:
@@ -58,7 +78,11 @@ class SegmentStorage:
             log.warning(
                 "%s: the last commit was torn: bytes %d to %d of %s are cut", self._folder, cut.start, cut.end, cut.file
             )
-        self._incarnation = self._begin_life(opened)
+        try:
+            self._incarnation = self._begin_life(opened)
+        except WrongLog:
+            self.close()
+            raise
         self._durable, self._failed = durable, failed
         # Only now: a log is committed to from one thread.
         loop = asyncio.get_running_loop()
@@ -67,22 +91,32 @@ class SegmentStorage:
             lambda token: _in_loop(loop, self._on_durable, token),
             lambda error: _in_loop(loop, self._on_failed, str(error)),
         )
-        return {
-            stream: [RECORDS.decode(kind, body) for records in opened.scan(stream) for _, _, _, kind, body in records]
-            for stream in opened.streams()
-            if stream not in LOGS and stream != LIVES
-        }
+        try:
+            return {
+                stream: [RECORDS.decode(kind, body) for part in opened.scan(stream) for _, _, _, kind, body in part]
+                for stream in opened.streams()
+                if stream not in LOGS and stream != LIVES
+            }
+        except RecordsLost as lost:
+            self.close()
+            raise StateLost(self._folder, lost.stream, lost.first, lost.next) from lost
 
     def next_incarnation(self) -> int:
         return self._incarnation
 
     def _begin_life(self, opened: Log) -> int:
         """Larger than any before on this disk, whatever the clock says; on the disk when this returns."""
-        last = 0
+        last, owner = 0, ""
         for records in opened.scan(LIVES):
-            last = int.from_bytes(records[-1][4], "big")
+            body = records[-1][4]
+            last, owner = int.from_bytes(body[:8], "big"), body[8:].decode()
+        if owner and self._owner and owner != self._owner:
+            problem = f"the data are those of {owner}, not of {self._owner}: give each broker its own folder"
+            error = WrongLog(problem)
+            error.folder = self._folder
+            raise error
         incarnation = max(last + 1, time.time_ns())
-        opened.snapshot(LIVES, _LIFE_KIND, incarnation.to_bytes(8, "big"))
+        opened.snapshot(LIVES, _LIFE_KIND, incarnation.to_bytes(8, "big") + (self._owner or owner).encode())
         opened.commit()
         return incarnation
 
@@ -95,6 +129,9 @@ class SegmentStorage:
         if self._has_failed or writer is None:
             return
         try:
+            self._writes += 1
+            if self._writes % FREE_EVERY == 0:
+                self._free(opened)
             for operation in operations:
                 match operation:
                     case Append():
@@ -109,6 +146,34 @@ class SegmentStorage:
             writer.submit(self._token)
         except LogError as error:
             self._on_failed(str(error))
+
+    def _free(self, opened: Log) -> None:
+        """What lives long must not hold what is old: segments go from the oldest on, and one record that was written
+        once would keep all of them. Where nothing but such records holds the oldest one, they are written again."""
+        holders = opened.holders()
+        if LOGS.intersection(holders):
+            return
+        if all(self._is_renewable(opened, stream) for stream in holders):
+            for stream in holders:
+                _renew(opened, stream)
+        self._warn(opened, [stream for stream in holders if stream in NUMBERED])
+
+    @staticmethod
+    def _is_renewable(opened: Log, stream: str) -> bool:
+        """Whether it is little, all of it is on the disk, and nobody counts by its numbers."""
+        is_whole = opened.end(stream) == opened.next(stream)
+        return stream not in NUMBERED and is_whole and opened.bytes(stream) <= RENEW_BYTES_MAX
+
+    def _warn(self, opened: Log, holders: list[str]) -> None:
+        """Says that the disk fills with what no log needs, the first time and with every doubling."""
+        if not holders:
+            self._alarm_segments = ALARM_SEGMENTS
+        elif self._segments >= self._alarm_segments:
+            self._alarm_segments = 2 * self._segments
+            log.warning(
+                "%s: %d MiB are on the disk, and old ones are held by %s: events that wait for a broker that is away",
+                self._folder, opened.bytes_on_disk() >> 20, ", ".join(holders),
+            )  # fmt: skip
 
     def read(self, stream: str, start: int, limit: int, bytes_max: int) -> LogPart:
         opened = self._open
@@ -142,6 +207,15 @@ class SegmentStorage:
         if not self._has_failed:
             self._has_failed = True
             self._failed(reason)
+
+
+def _renew(opened: Log, stream: str) -> None:
+    """In one commit: the same records under higher numbers, and the end of the old ones."""
+    first = opened.next(stream)
+    for records in list(opened.scan(stream)):
+        for _, count, _, kind, body in records:
+            opened.append(stream, kind, body, count)
+    opened.truncate(stream, first)
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, call: Callable[..., None], argument: object) -> None:

@@ -130,7 +130,9 @@ async def _start(
             error.folder = entry.data
             raise
 
-    storage = SegmentStorage(entry.data) if entry.durable else None
+    # A group knows its disks by itself. In a network, another's tables and feeds would lose what is published.
+    owner = entry.id if site.is_network else ""
+    storage = SegmentStorage(entry.data, owner=owner) if entry.durable else None
     runner = NodeRunner(
         entry.id, Role.BROKER, make, storage=storage, limits=limits, remote_operators=site.remote_operators
     )

@@ -24,6 +24,16 @@ class Storage(Protocol):
         """How often damaged records of it were given up."""
         ...
 
+    @property
+    def bytes_on_disk(self) -> int:
+        """What it takes, with room that was made ahead."""
+        ...
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it takes much that no log needs."""
+        ...
+
     def start(self, durable: Callable[[int], None], failed: Callable[[str], None]) -> StoredStreams:
         """The state streams. From now on `durable` is called, in the loop's thread, with the token that is safe."""
         ...

@@ -16,13 +16,13 @@ from typing import Final
 
 from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
-from holdfast.kernel.storage import StoredStreams
+from holdfast.kernel.storage import FEEDS, StoredStreams
 from holdfast.model.event import EventBytes, decode_batch, encode_batch
 from holdfast.protocols.routing.feed import Feed
 from holdfast.protocols.routing.messages import RECORD_FORMAT, EventsStored
 from holdfast.protocols.sessions.outputs import Entered
 
-STREAM: Final = "feeds"
+STREAM: Final = FEEDS
 
 
 class EventStore:

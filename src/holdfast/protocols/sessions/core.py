@@ -444,6 +444,11 @@ class BrokerCore:
             matched = [matched[row] for row in rows]
             session.accepted += len(refused)
         session.accepted += len(events)
+        if self.interests is not None:
+            rows = self.arrivals.enter(events)
+            if len(rows) < len(events):
+                events, slices = [events[row] for row in rows], [slices[row] for row in rows]
+                matched = [matched[row] for row in rows]
         if events:
             self._enter(events, slices, matched, wall, outputs)
             self._show(events, wall, outputs)

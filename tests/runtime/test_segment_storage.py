@@ -1,0 +1,155 @@
+"""A node's streams on the disk: what lives long does not keep what is old."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from experiments.replication.group import ReplicaGroup
+from holdfast.errors import WrongLog
+from holdfast.kernel.outbox import Append, Truncate
+from holdfast.kernel.storage import EVENTS, FEEDS
+from holdfast.model.event import encode_batch
+from holdfast.protocols.paxos.messages import Formed
+from holdfast.protocols.routing.messages import EventsStored
+from holdfast.protocols.sessions.commands import EventBatch
+from holdfast.runtime.segment_storage import ALARM_SEGMENTS, SegmentStorage
+from holdfast.storage import LogSettings
+from tests.runtime.broker_process import BrokerProcess
+from tests.sessions.bench import event
+
+MIB = 1024 * 1024
+SEGMENT = 64 * 1024
+SMALL = LogSettings(segment_bytes=SEGMENT, block_bytes=4096, index_bytes=4096, prepare_ahead=False)
+ONCE = Formed({"b1": "disk"}, True, ("b1",))
+STORED = EventsStored(1, 0, {}, {}, encode_batch([]), [])
+
+
+class Storage:
+    """Drives a storage as a runner does: a turn is written, and is safe when the call returns."""
+
+    def __init__(self, folder: Path) -> None:
+        self.storage = SegmentStorage(str(folder), SMALL)
+        self._safe = asyncio.Event()
+        self.streams = self.storage.start(lambda token: self._safe.set(), self._fail)
+        self._token = 0
+        self.head = 0
+
+    @staticmethod
+    def _fail(reason: str) -> None:
+        raise AssertionError(reason)
+
+    async def write(self, stream: str, record: Formed | EventsStored | EventBatch, keep: int = 0) -> None:
+        self._token += 1
+        operations: list[Append | Truncate] = [Append(stream, record, self._token, 1)]
+        if keep:
+            operations.append(Truncate(EVENTS, self.head - keep))
+        self._safe.clear()
+        self.storage.write(operations)
+        await self._safe.wait()
+
+    async def log(self, count: int) -> None:
+        """Events of 4 KiB each, of which the newest ten are kept."""
+        for _ in range(count):
+            self.head += 1
+            batch = encode_batch([event(1, text="x" * 4096)])
+            await self.write(EVENTS, EventBatch(self.head, 0, batch), keep=10)
+
+
+def play(scene: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(scene(), 60))
+
+
+def test_a_record_that_was_written_once_keeps_no_segment_and_is_there_at_the_next_start(tmp_path: Path) -> None:
+    async def scene() -> None:
+        opened = Storage(tmp_path)
+        await opened.write("group", ONCE)
+        most = 0
+        for _ in range(20):
+            await opened.log(20)
+            most = max(most, opened.storage.bytes_on_disk)
+        assert most <= 5 * SEGMENT, "of the 27 that were written"
+        assert not opened.storage.is_held
+        opened.storage.close()
+        assert Storage(tmp_path).streams["group"] == [ONCE]
+
+    play(scene)
+
+
+def test_a_stream_that_its_node_truncates_by_number_is_left_alone_and_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene() -> None:
+        opened = Storage(tmp_path)
+        await opened.write(FEEDS, STORED)
+        with caplog.at_level(logging.WARNING, "holdfast"):
+            await opened.log(16 * ALARM_SEGMENTS)
+        assert opened.storage.is_held
+        assert len([line for line in caplog.messages if "are held by feeds" in line]) == 1
+        opened.storage.close()
+        assert Storage(tmp_path).streams[FEEDS] == [STORED]
+
+    play(scene)
+
+
+@pytest.mark.parametrize(("first", "then", "refused"), [("b1", "b3", True), ("b1", "b1", False), ("", "b3", False)])
+def test_a_folder_is_one_brokers_and_is_handed_to_no_other(
+    tmp_path: Path, first: str, then: str, refused: bool
+) -> None:
+    async def scene() -> None:
+        for owner, wrong in ((first, False), (then, refused), (first, False) if refused else (then, False)):
+            storage = SegmentStorage(str(tmp_path), SMALL, owner)
+            if wrong:
+                with pytest.raises(WrongLog, match=f"{tmp_path}: the data are those of {first}, not of {owner}: give"):
+                    storage.start(lambda token: None, Storage._fail)
+            else:
+                storage.start(lambda token: None, Storage._fail)
+                storage.close()
+
+    play(scene)
+
+
+# ---------------------------------------------------------------------------------------------------------- processes
+RETENTION = f"\n[retention]\nbytes = {16 * MIB}\n"
+PUBLISHED = 600 * MIB
+PAYLOAD = b"x" * (256 * 1024)
+
+
+async def publish(url: str) -> None:
+    async with holdfast.connect(url) as bus:
+        for _ in range(PUBLISHED // len(PAYLOAD) // 40):
+            await asyncio.gather(*(bus.publish({}, payload=PAYLOAD) for _ in range(40)))
+
+
+def taken(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+async def until_freed(url: str, folders: list[Path], limit: int) -> None:
+    """Retention is looked at now and then, and what it gave up goes with the next commits."""
+    assert min(map(taken, folders)) > 0, "they are the brokers' own"
+    async with asyncio.timeout(40), holdfast.connect(url) as bus:
+        while max(map(taken, folders)) > limit:
+            await bus.publish({})
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.full
+def test_a_running_broker_gives_its_disk_back(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, entry=f'data = "{tmp_path / "data"}"\n', rest=RETENTION) as broker:
+        asyncio.run(publish(broker.url))
+        asyncio.run(until_freed(broker.url, [tmp_path / "data"], 4 * 64 * MIB))
+
+
+@pytest.mark.full
+def test_a_running_group_gives_its_disks_back(tmp_path: Path) -> None:
+    with ReplicaGroup(tmp_path, rest=RETENTION) as group:
+        group.start()
+        asyncio.run(publish(group.url))
+        folders = [tmp_path / name for name in group.names]
+        asyncio.run(until_freed(group.url, folders, 5 * 64 * MIB))
