@@ -55,8 +55,6 @@ NODE_MEASURES: Final = {
     "log_head": "the last position of the log of events",
     "log_tail": "the first position that is kept",
     "log_bytes": "about how many bytes of events are kept",
-    "disk_bytes": "what the broker's folder takes, with room that was made ahead",
-    "disk_alarm": "1 if it takes much that no event of the log needs: see what waits for neighbours",
     "log_alarm": "1 if more than 80% of the log's hard limit is used: soon what named subscriptions need goes",
     "named_subscriptions": "cursors into the log",
     "named_lag_events": "how far the slowest named subscription is behind the head",
@@ -100,6 +98,8 @@ DRIVER_MEASURES: Final = {
     "bytes_read_total": "bytes read from all connections",
     "bytes_written_total": "bytes handed to the operating system, or to be",
     "turns_total": "turns of the node",
+    "disk_bytes": "what the broker's folder takes, with room that was made ahead",
+    "disk_alarm": "1 if it takes much that no event of the log needs: see what waits for neighbours",
 }
 
 MEASURES: Final = {**NODE_MEASURES, **DRIVER_MEASURES}
