@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import re
@@ -17,6 +18,7 @@ from holdfast.errors import RecordsLost, StateLost
 from holdfast.model.event import Event, encode_batch, encode_event
 from holdfast.protocols.catalogue import RECORDS
 from holdfast.protocols.sessions.commands import CoreState, EventBatch
+from holdfast.runtime.segment_storage import SegmentStorage
 from holdfast.storage import Log, LogSettings, open_log
 
 Call = Callable[..., tuple[int, str, str]]
@@ -221,10 +223,23 @@ def test_what_a_repair_lost_is_told_and_the_rest_is_exported(
     assert len(lines) >= 30
 
 
-def test_a_broker_that_has_lost_its_state_says_how_to_take_its_events_along(tmp_path: Path) -> None:
-    error = StateLost("var/b1", "state", 62, 63)
-    assert "(stream 'state', 62 to 62)" in str(error)
-    assert "holdfast log export var/b1" in str(error)
+def test_a_broker_that_has_lost_its_state_says_how_to_take_its_events_along(
+    capsysbinary: pytest.CaptureFixture[bytes], with_events: Path
+) -> None:
+    path = with_events / "0000000001.segment"
+    data = bytearray(path.read_bytes())
+    data[data.index(b"x" * 500, data.index(b"x" * 500) + 600) + 100] ^= 1  # in the second commit
+    path.write_bytes(data)
+    assert main(["log", "repair", str(with_events), "--yes"]) == 0
+    capsysbinary.readouterr()
+
+    async def start() -> None:
+        SegmentStorage(str(with_events)).start(lambda token: None, lambda reason: None)
+
+    with pytest.raises(StateLost, match=f"stream 'state', 2 to 2.*`holdfast log export {with_events}`"):
+        asyncio.run(start())
+    lines, _ = exported(capsysbinary, with_events)
+    assert lines == list(map(as_line, EVENTS_WRITTEN[:3] + EVENTS_WRITTEN[6:])), "all but the damaged commit's"
 
 
 def test_export_makes_no_log(call: Call, tmp_path: Path) -> None:

@@ -80,9 +80,17 @@ class SegmentStorage:
             )
         try:
             self._incarnation = self._begin_life(opened)
+            streams = {
+                stream: [RECORDS.decode(kind, body) for part in opened.scan(stream) for _, _, _, kind, body in part]
+                for stream in opened.streams()
+                if stream not in LOGS and stream != LIVES
+            }
         except WrongLog:
             self.close()
             raise
+        except RecordsLost as lost:
+            self.close()
+            raise StateLost(self._folder, lost.stream, lost.first, lost.next) from lost
         self._durable, self._failed = durable, failed
         # Only now: a log is committed to from one thread.
         loop = asyncio.get_running_loop()
@@ -91,15 +99,7 @@ class SegmentStorage:
             lambda token: _in_loop(loop, self._on_durable, token),
             lambda error: _in_loop(loop, self._on_failed, str(error)),
         )
-        try:
-            return {
-                stream: [RECORDS.decode(kind, body) for part in opened.scan(stream) for _, _, _, kind, body in part]
-                for stream in opened.streams()
-                if stream not in LOGS and stream != LIVES
-            }
-        except RecordsLost as lost:
-            self.close()
-            raise StateLost(self._folder, lost.stream, lost.first, lost.next) from lost
+        return streams
 
     def next_incarnation(self) -> int:
         return self._incarnation

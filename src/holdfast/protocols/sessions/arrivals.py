@@ -60,22 +60,29 @@ class Arrivals:
 
     def enter(self, events: Sequence[Event]) -> list[int]:
         """The rows of events, published here, that did not arrive from another broker before."""
-        rows = []
-        for row, event in enumerate(events):
-            if (event.publisher, event.incarnation, event.sequence) in self._remembered:
-                self.repetitions += 1
-                continue
-            rows.append(row)
-            self._add_entered(event)
+        rows = list(range(len(events)))
+        if self._remembered:
+            ids = [(event.publisher, event.incarnation, event.sequence) for event in events]
+            rows = [row for row in rows if ids[row] not in self._remembered]
+            self.repetitions += len(events) - len(rows)
+        entered: dict[_Publisher, list[int]] = {}  # of one publisher, as a rule
+        for row in rows:
+            event = events[row]
+            entered.setdefault((event.publisher, event.incarnation), []).append(event.sequence)
+        for publisher, numbers in entered.items():
+            self._add_entered(publisher, numbers)
         return rows
 
-    def _add_entered(self, event: Event) -> None:
-        publisher = (event.publisher, event.incarnation)
+    def _add_entered(self, publisher: _Publisher, numbers: list[int]) -> None:
         runs = self._entered.pop(publisher, None) or []
-        if runs and runs[-1][1] + 1 == event.sequence:
-            runs[-1] = (runs[-1][0], event.sequence)
+        if runs and runs[-1][1] + 1 == numbers[0] and numbers[-1] - numbers[0] == len(numbers) - 1:
+            runs[-1] = (runs[-1][0], numbers[-1])  # as it nearly always is: they rise
         else:
-            runs.append((event.sequence, event.sequence))
+            for number in numbers:
+                if runs and runs[-1][1] + 1 == number:
+                    runs[-1] = (runs[-1][0], number)
+                else:
+                    runs.append((number, number))
             del runs[:-RUNS_MAX]
         self._entered[publisher] = runs  # as the one that spoke last
         if len(self._entered) > PUBLISHERS_MAX:
