@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 import holdfast
+from experiments.broker_network import BrokerNetwork
 from experiments.replication.group import ReplicaGroup
+from holdfast.cli.main import STORAGE_FAILED
 from holdfast.errors import WrongLog
 from holdfast.kernel.outbox import Append, Truncate
 from holdfast.kernel.storage import EVENTS, FEEDS
@@ -115,6 +119,18 @@ def test_a_folder_is_one_brokers_and_is_handed_to_no_other(
 
 
 # ---------------------------------------------------------------------------------------------------------- processes
+def test_a_broker_of_a_network_does_not_start_with_anothers_folder(tmp_path: Path) -> None:
+    links = (("b1", "b2"), ("b2", "b3"))
+    with BrokerNetwork(tmp_path, links, "buffered", "") as network:
+        asyncio.run(network.begin())
+        site = network.site
+    site.write_text(site.read_text().replace('/b1"', '/x"').replace('/b3"', '/b1"').replace('/x"', '/b3"'))
+    command = [sys.executable, "-m", "holdfast.cli", "broker", str(site), "--id", "b1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == STORAGE_FAILED
+    assert "the data are those of b3, not of b1" in done.stderr
+
+
 RETENTION = f"\n[retention]\nbytes = {16 * MIB}\n"
 PUBLISHED = 600 * MIB
 PAYLOAD = b"x" * (256 * 1024)
