@@ -9,12 +9,14 @@ import pytest
 
 from holdfast.broker.assembly import BrokerSettings, make_client, make_replica
 from holdfast.kernel.links import Role
+from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import EVENTS
 from holdfast.kernel.time import MILLISECOND
 from holdfast.model.event import Event, encode_batch, encode_event
+from holdfast.protocols.cursors import refill
 from holdfast.protocols.cursors import requests as log_requests
-from holdfast.protocols.cursors.messages import EARLIEST
+from holdfast.protocols.cursors.messages import EARLIEST, AskEvents
 from holdfast.protocols.cursors.refill import Refill
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import Member, PaxosSettings
@@ -149,6 +151,7 @@ def test_a_replica_that_took_a_snapshot_fetches_the_events_that_are_not_in_it() 
 
 
 def test_a_replica_that_lacks_events_does_not_lead_until_it_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refill, "FETCHED_FIRST_BYTES", 0)  # what it lacks is taken for much
     with monkeypatch.context() as patch:
         patch.setattr(Refill, "on_ask_events", lambda self, peer, ask, out: None)  # no one gives what it lacks
         world, away = lagging()
@@ -170,6 +173,29 @@ def test_a_replica_that_lacks_events_does_not_lead_until_it_has_them(monkeypatch
     world.run(3_000)
     assert world.held(away) == 225
     assert world.head() == 225
+
+
+def test_a_state_whose_events_nobody_gives_is_not_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stays as it was, and can lead: what it voted for is enough to get to what was decided."""
+    given: list[bool] = []
+    real = Refill.on_ask_events
+
+    def on_ask_events(self: Refill, peer: str, ask: AskEvents, out: Outbox) -> None:
+        if given:
+            real(self, peer, ask, out)
+
+    monkeypatch.setattr(Refill, "on_ask_events", on_ask_events)
+    world, away = lagging()
+    world.host(away).start()
+    executed = world.replica(away).decided.executed
+    world.run(5_000)
+    assert world.replica(away).decided.executed == executed
+    assert world.measures(away)["replica_events_missing"] == 200
+    assert world.replica(away).is_whole()
+    given.append(True)
+    world.run(1_000)
+    assert world.held(away) == 220
+    assert world.replica(away).decided.executed == world.replica(world.leader).decided.executed
 
 
 def test_votes_are_forgotten_only_when_a_majority_holds_what_came_of_them() -> None:

@@ -186,7 +186,7 @@ RECORD_EXAMPLES = [
     paxos.Formed({"b1": "disk"}, True, ("b1",), {}, MEMBERSHIP),
     paxos.Promised(65),
     paxos.AcceptedVotes(65, 3, [VALUE]),
-    paxos.AcceptorState(65, [paxos.Vote(3, 65, VALUE)]),
+    paxos.AcceptorState(65, [paxos.Vote(3, 65, VALUE)], 2),
     paxos.ReplicaState(4, 9, b"\x01\x02", b"\x03" * 32, MEMBERSHIP),
     routing.RoutesTold("b2", routing.Routes([("b1.7.1", "")])),
     routing.TableState(

@@ -15,6 +15,7 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Disconnect, RecordingOutbox, SendLog
 from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.cursors.event_log import EventLog
+from holdfast.protocols.cursors.log_state import LogState
 from holdfast.protocols.cursors.messages import AskEvents
 from holdfast.protocols.cursors.refill import Refill
 from holdfast.protocols.paxos.decided import AHEAD_MAX
@@ -98,7 +99,7 @@ def test_whoever_is_not_listened_to_is_told_no_events_and_leaves_nothing_behind(
     """Each stranger left a queue with a megabyte of events, which nobody would ever read."""
     out = RecordingOutbox()
     log = SimpleNamespace(durable_head=5)
-    refill = Refill(cast(EventLog, log), lambda: ["r1"], lambda: 5)
+    refill = Refill(cast(EventLog, log), lambda: ["r1"], lambda: LogState(5), lambda whole, out: None)
     refill.on_ask_events("mallory", AskEvents(1), out)
     assert out.take_effects() == []
     assert dict(out.queues) == {}

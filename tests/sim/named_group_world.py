@@ -257,7 +257,8 @@ class GroupWorld(World):
     def run(self) -> None:
         marks = mock.patch.object(log_state, "MARK_BYTES", MARK_BYTES)
         parts = mock.patch.object(refill, "PART_BYTES", self.rng.choice([1, 1024 * 1024]))
-        with marks, parts:
+        first = mock.patch.object(refill, "FETCHED_FIRST_BYTES", self.rng.choice([-1, 300, 64 * 1024 * 1024]))
+        with marks, parts, first:
             super().run()
 
     def _missing(self) -> list[object]:

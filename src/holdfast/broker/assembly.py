@@ -16,6 +16,7 @@ from holdfast.protocols.cursors.asker import LogAsker
 from holdfast.protocols.cursors.consumer import Consumer
 from holdfast.protocols.cursors.deliveries import DeliverySettings
 from holdfast.protocols.cursors.host import LogHost, RetentionSettings
+from holdfast.protocols.cursors.log_state import LogState
 from holdfast.protocols.cursors.refill import Refill
 from holdfast.protocols.operating.desk import OperatorDesk
 from holdfast.protocols.operating.messages import ChangeGroup, GroupAction
@@ -134,7 +135,8 @@ def make_replica(
     replica.elected = host.on_elected
     replica.deposed = host.on_deposed
     replica.followed = host.on_leader_known
-    refill = Refill(log.events, replica.others, lambda: 0 if core.log is None else core.log.head)
+    refill = Refill(log.events, replica.others, lambda: core.log or LogState(), replica.catching_up.on_fetched)
+    replica.fetches = lambda state, out: refill.fetch_first(core.log_of(state), out)
     replica.settle = log.write
     replica.is_whole = lambda: not log.events.has_hole
     replica.extent = lambda: (0 if core.log is None else core.log.head, log.events.durable_head)

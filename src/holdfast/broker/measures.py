@@ -80,7 +80,7 @@ NODE_MEASURES: Final = {
     "replica_ballot": "the highest ballot that this replica has promised",
     "replica_slots_executed": "slots of the group's log that this replica has executed",
     "replica_slots_behind": "slots that another replica has executed and this one not",
-    "replica_events_missing": "events of the log that this replica has to fetch before it may lead",
+    "replica_events_missing": "events of the log that this replica lacks and fetches",
     "replica_slots_undecided": "at the leader: slots that are proposed and not decided",
     "replica_commands_waiting": "at the leader: commands that have no slot yet",
     "replica_elections_total": "how often this replica became the leader",

@@ -1,7 +1,8 @@
 """The broker's side of writing the log: appends what the core accepted, and knows how far it is on the disk.
 
 In a group a core may come to speak of events that this log lacks (`restored`). It has a hole then: what is accepted
-meanwhile waits behind it, as far as there is room, until the hole is filled with events from another replica.
+meanwhile waits behind it, as far as there is room, until the hole is filled with events from another replica. The log
+may also be ahead of the core, with events that were fetched before the state that speaks of them is taken over.
 """
 
 from __future__ import annotations
@@ -112,6 +113,12 @@ class EventLog:
     def fill(self, first: int, wall: int, events: list[EventBytes], out: Outbox) -> None:
         """Events from another replica, which it has at the same positions as everyone."""
         self._append(first, wall, events, out)
+
+    def give_up(self, through: int, wall: int, out: Outbox) -> None:
+        """The group has given up what is before, though the core has not executed that yet."""
+        if through > self.head:
+            self._skip_to(through, wall, out)
+            self._keep_from = max(self._keep_from, through + 1)
 
     def close_hole(self, wanted: int, out: Outbox) -> None:
         """Looks whether what waits fits now, and whether that is all."""

@@ -1,8 +1,13 @@
-"""Fetches events that a replica lacks since another's state took the place of commands that it missed.
+"""Fetches events that a replica lacks when another's state takes the place of commands that it missed.
 
 A snapshot says how many events there were, and does not hold them. Until a replica has them it may not lead: those who
 read the log by position, or have a name in it, would find a hole. Events are taken from any replica that has them; what
 is accepted meanwhile is kept behind the hole, or fetched too.
+
+If what it lacks is not much, a replica fetches it before it takes the state over, and stays as it was when nobody gives
+it: a group may depend on it. Votes are forgotten when a majority holds what came of them; whoever holds that can lead,
+and would not any more with a state whose events went with the one replica that had them. A replica that lacks much was
+away for long, and the group does not depend on it: it takes the state at once, so that it can vote and follow.
 """
 
 from __future__ import annotations
@@ -22,12 +27,15 @@ from holdfast.kernel.storage import EVENTS
 from holdfast.kernel.time import MILLISECOND
 from holdfast.model.event import slices_of
 from holdfast.protocols.cursors.event_log import EventLog
+from holdfast.protocols.cursors.log_state import LogState
 from holdfast.protocols.cursors.messages import AskEvents, EventsGone, EventsTold, LoggedBatch
 from holdfast.protocols.sessions.commands import EventBatch
 
 REPLICAS: Final = frozenset({Role.BROKER})
 ASK_AGAIN: Final = 200 * MILLISECOND
 PART_BYTES: Final = 1024 * 1024
+FETCHED_FIRST_BYTES: Final = 64 * 1024 * 1024  # of events, at most, that a state waits for
+GIVE_UP_AFTER: Final = 10  # questions in a row that brought nothing, for a state that waits
 
 
 class EventsPart(msgspec.Struct, frozen=True, gc=False):
@@ -50,18 +58,26 @@ class EventsPart(msgspec.Struct, frozen=True, gc=False):
 
 
 class Refill:
-    """A part of a replica's node. `sources` are the replicas to ask, best first; `wanted` is the log's last position as
-    the core has it."""
+    """A part of a replica's node. `sources` are the replicas to ask, best first; `core_log` is the log as the core has
+    it; `fetched` is told when all that a state waited for is here, or that nobody gives it."""
 
     name: ClassVar[str] = "refill"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
         (AskEvents, EventsTold, EventsGone), REPLICAS
     )
 
-    def __init__(self, log: EventLog, sources: Callable[[], list[str]], wanted: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        sources: Callable[[], list[str]],
+        core_log: Callable[[], LogState],
+        fetched: Callable[[bool, Outbox], None],
+    ) -> None:
         self._log = log
         self._sources = sources
-        self._wanted = wanted
+        self._core_log = core_log
+        self._fetched = fetched
+        self._ahead: LogState | None = None  # of a state that waits for its events
         self._asked = 0  # the position that was asked for last
         self._tries = 0
         self._linked: dict[str, int] = {}  # peer → link
@@ -69,7 +85,30 @@ class Refill:
     @property
     def missing(self) -> int:
         """How many events are to be fetched."""
-        return max(0, self._wanted() - self._log.head)
+        last = max(self._core_log().head, 0 if self._ahead is None else self._ahead.head)
+        return max(0, last - self._log.head) if self._lacks else 0
+
+    @property
+    def _lacks(self) -> bool:
+        return self._log.has_hole or self._ahead is not None
+
+    def fetch_first(self, log: LogState, out: Outbox) -> bool:
+        """Whether the events that another's state speaks of are fetched before it is taken over."""
+        lacking = min(log.bytes - self._core_log().bytes, log.kept_bytes)
+        if self._log.has_hole or lacking > FETCHED_FIRST_BYTES:
+            self._ahead = None
+            return False
+        self._log.give_up(min(log.tail - 1, log.head), log.wall, out)
+        self._ahead, self._tries = log, 0
+        self._look(out)
+        return self._ahead is not None
+
+    def _look(self, out: Outbox) -> None:
+        """Whether all is here; else asks for more."""
+        if self._ahead is not None and self._log.head >= self._ahead.head:
+            self._ahead = None
+            self._fetched(True, out)
+        self.fetch(out)
 
     def on_started(self, started: Started, out: Outbox) -> None:
         self.fetch(out)
@@ -84,7 +123,11 @@ class Refill:
 
     def fetch(self, out: Outbox) -> None:
         """Asks for what is missing, now and until it is there."""
-        if not self._log.has_hole:
+        if not self._lacks:
+            return
+        if self._ahead is not None and self._tries >= GIVE_UP_AFTER:
+            self._ahead = None
+            self._fetched(False, out)
             return
         sources = [peer for peer in self._sources() if peer in self._linked]
         if sources:
@@ -107,7 +150,7 @@ class Refill:
             out.send_log(peer, 0, EVENTS, ask.first, PART_BYTES, EventsPart(ask.first))
 
     def on_events_told(self, peer: str, told: EventsTold, out: Outbox) -> None:
-        if told.first != self._asked or not self._log.has_hole:
+        if told.first != self._asked or not self._lacks:
             return  # of an earlier question
         before = self._log.head
         for batch in told.batches:
@@ -118,13 +161,17 @@ class Refill:
             if batch.first > self._log.head + 1 or batch.first < 1:
                 raise ProtocolError(f"events from {batch.first} on leave a hole behind {self._log.head}")
             self._log.fill(batch.first, batch.wall, events, out)
-        self._log.close_hole(self._wanted(), out)
+        if self._log.has_hole:
+            self._log.close_hole(self._core_log().head, out)
         if self._log.head > before:
             self._tries = 0
-            self.fetch(out)
+            self._look(out)
 
     def on_events_gone(self, peer: str, gone: EventsGone, out: Outbox) -> None:
         """They were given up by a decision of the group, which we execute some time: then the log begins there."""
+        if self._ahead is not None and gone.first == self._asked and peer in self._sources():
+            self._log.give_up(min(gone.tail - 1, self._ahead.head), self._ahead.wall, out)
+            self._look(out)
 
     def measure(self) -> dict[str, int]:
         return {"replica_events_missing": self.missing}

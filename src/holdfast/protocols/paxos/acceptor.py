@@ -29,6 +29,7 @@ class Acceptor:
     def __init__(self) -> None:
         self.promised = 0
         self.votes: dict[int, Vote] = {}
+        self.trimmed = 0  # slots up to here are decided, and votes in them may be forgotten
         self._under_way: deque[tuple[int, SafeVotes]] = deque()  # by token, not durable yet
         self._durable_promise = 0
         self._promise_token = 0
@@ -46,6 +47,7 @@ class Acceptor:
                 case AcceptorState():
                     self.promised = record.promised
                     self.votes = {vote.slot: vote for vote in record.votes}
+                    self.trimmed = record.trimmed
                 case _:
                     broken("the acceptor's stream holds its records", record=type(record).__name__)
         self._durable_promise = self.promised
@@ -115,8 +117,9 @@ class Acceptor:
     def trim(self, before: int, out: Outbox) -> None:
         """Forgets votes in slots that are decided, executed and in a snapshot."""
         self.votes = {slot: vote for slot, vote in self.votes.items() if slot >= before}
+        self.trimmed = max(self.trimmed, before - 1)
         # What is under way stays in the order of the disk: the new record stands for it.
-        out.snapshot(STREAM, AcceptorState(self.promised, self.votes_from(before)))
+        out.snapshot(STREAM, AcceptorState(self.promised, self.votes_from(before), self.trimmed))
 
     def check_invariants(self) -> None:
         # A look at all votes after every turn would make long runs quadratic; short ones get it.

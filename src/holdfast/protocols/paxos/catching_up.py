@@ -25,6 +25,9 @@ class Learner(Protocol):
     liveness: Liveness
     snapshots: Snapshots
     is_whole: Callable[[], bool]  # whether the application has all that is no part of its state
+    extent: Callable[[], tuple[int, int]]  # how much that is, and how much of it is on the disk
+    # Whether the application first fetches what a state speaks of; it says when it has it, or gave up.
+    fetches: Callable[[bytes, Outbox], bool]
 
     @property
     def is_leading(self) -> bool: ...
@@ -53,13 +56,14 @@ class CatchingUp:
         self._decided, self._liveness = learner.decided, learner.liveness
         self._incoming = IncomingSnapshot()
         self._incoming_from = ""
+        self._complete: ReplicaState | None = None  # came in, and waits for what it speaks of
         self._outgoing: dict[str, ReplicaState] = {}  # snapshots that are being sent: each to its end
         self._due = False  # the timer is set
 
     @property
-    def reached(self) -> tuple[int, int, int]:
+    def reached(self) -> tuple[int, int, int, int]:
         """How far this replica has come; the same twice is no progress."""
-        return self._decided.executed, self._incoming.slot, self._incoming.offset
+        return self._decided.executed, self._incoming.slot, self._incoming.offset, self._learner.extent()[1]
 
     def forget(self, peer: str) -> None:
         """The link to a peer is gone."""
@@ -82,6 +86,9 @@ class CatchingUp:
     def ask(self, out: Outbox) -> None:
         """Asks someone who is further; a leader that has just been elected may be behind too."""
         executed, heard = self._decided.executed, self._peers.heard
+        if self._complete is not None and self._complete.slot > executed:
+            self.later(out)  # nothing is lacking but what it speaks of, which is under way
+            return
         ahead = [peer for peer in heard if self._liveness.executed.get(peer, 0) > executed]
         target = self._liveness.leader if self._liveness.leader in heard else ""
         # A snapshot that we have got ahead of meanwhile is not wanted any more, nor one that its sender has not begun.
@@ -147,5 +154,17 @@ class CatchingUp:
                 if before != (self._incoming.slot, self._incoming.offset):
                     out.send(peer, AskSnapshot(part.slot, self._incoming.offset), after=NOW)
             return
-        self._learner.install(state, out)
-        out.send(peer, AskDecided(self._decided.executed + 1), after=NOW)
+        self._complete = state
+        if not self._learner.fetches(state.state, out):
+            self.on_fetched(True, out)
+
+    def on_fetched(self, whole: bool, out: Outbox) -> None:
+        """What a state speaks of is here, or is to be fetched later; or nobody gave it: then another one may be had."""
+        state, self._complete = self._complete, None
+        if state is not None and state.slot > self._decided.executed:
+            if whole:
+                self._learner.install(state, out)
+            if state.slot == self._decided.executed:
+                self.ask(out)
+            else:
+                self.later(out)

@@ -136,9 +136,7 @@ class Elections:
             trusting = self._replica.is_leading or (
                 self._replica.liveness.trusts_leader(out.now) and self._replica.liveness.leader != peer
             )
-            near = canvass.executed >= self._replica.decided.executed or self._replica.decided.knows(
-                canvass.executed + 1
-            )
+            near = canvass.executed >= self._replica.vouched() or self._replica.decided.knows(canvass.executed + 1)
             yes = not trusting and near and canvass.ballot > self._replica.acceptor.promised
             out.send(peer, CanvassAnswer(canvass.ballot, yes, self._replica.floor()), after=NOW)
 

@@ -107,9 +107,9 @@ class Prepare(Message, frozen=True):
 
 
 class Promise(Message, frozen=True):
-    """Nothing below the ballot is accepted any more. `executed` is the last slot that the sender has executed: up to
-    there everything is decided. `votes` are all that it accepted behind that, and from the asked slot on; in parts 0 to
-    `last`, since they may be many."""
+    """Nothing below the ballot is accepted any more. `executed` is the last slot that the sender has executed, and can
+    help others to: up to there everything is decided. `votes` are all that it accepted behind that, and from the asked
+    slot on; in parts 0 to `last`, since they may be many."""
 
     ballot: Ballot
     first: Slot
@@ -270,10 +270,12 @@ class AcceptedVotes(Record, frozen=True):
 
 
 class AcceptorState(Record, frozen=True):
-    """All that an acceptor knows: takes the place of the records before it."""
+    """All that an acceptor knows: takes the place of the records before it. `trimmed`: votes in slots up to here may be
+    forgotten; -1 if it is not known."""
 
     promised: int
     votes: list[Vote]
+    trimmed: int = -1
 
 
 class ReplicaState(Record, frozen=True):

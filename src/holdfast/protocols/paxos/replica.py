@@ -95,6 +95,8 @@ class Replica:
         self.settle: Callable[[Outbox], None] = lambda out: None
         # Whether the application has all that is no part of its state; one that lacks something does not lead.
         self.is_whole: Callable[[], bool] = lambda: True
+        # Whether it first fetches what another's state speaks of; it tells `catching_up` when it is done with that.
+        self.fetches: Callable[[bytes, Outbox], bool] = lambda state, out: False
         # How much the application has made of commands that is no part of its state, and how much is on the disk.
         self.extent: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self.commands = 0  # executed
@@ -109,7 +111,7 @@ class Replica:
         self.proposer = Proposer(self.roster, settings.pipeline)
         self.decided = DecidedLog(self.roster)
         self.liveness = Liveness(settings, self.roster, rng)
-        self._reached, self._reached_at = (0, 0, 0, 0), 0  # how far we were in learning what others had executed
+        self._reached, self._reached_at = (0, 0, 0, 0, 0), 0  # how far we were in learning what others had executed
         self._holding = Holding()
         self.is_serving = False
         self._serves_after = 0  # slots, that others may have executed before this replica led
@@ -286,9 +288,9 @@ class Replica:
             return
         self.liveness.someone_prepares(out.now)
         self.step_down_below(prepare.ballot, out)
-        executed = self.decided.executed
-        votes = self.acceptor.votes_from(max(prepare.first, executed + 1))
-        for part in split(Promise(prepare.ballot, prepare.first, votes, executed), self.settings.part_bytes):
+        vouched = self.vouched()
+        votes = self.acceptor.votes_from(max(prepare.first, vouched + 1))
+        for part in split(Promise(prepare.ballot, prepare.first, votes, vouched), self.settings.part_bytes):
             out.send(peer, part)
         self.elections.set_timer(out)
 
@@ -527,6 +529,15 @@ class Replica:
         """Up to which slot all that came of it is on the disk, as far as we know."""
         held = self._holding.look(self.decided.executed, *self.extent())
         return held if self.is_whole() and not self.peers.formation.is_joining else 0
+
+    def vouched(self) -> int:
+        """Up to which slot nobody has to ask for our votes: we have executed it, and bring others there.
+
+        One that lacks events gives its state to nobody. It has its votes, though, and so have all others, but for
+        slots that a majority holds: whoever holds those comes to everything that is decided by votes alone.
+        """
+        is_of_help = self.is_whole() or self.acceptor.trimmed < 0
+        return self.decided.executed if is_of_help else self.acceptor.trimmed
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         require(key[1] == "repeat", "a timer of the replica has a known name", key=key)

@@ -690,6 +690,11 @@ class BrokerCore:
         )
         return msgspec.msgpack.encode(state)
 
+    @staticmethod
+    def log_of(state: bytes) -> LogState:
+        """What a state says of the log."""
+        return msgspec.msgpack.decode(state, type=_State).log or LogState()
+
     def set_state(self, state: bytes) -> None:
         decoded = msgspec.msgpack.decode(state, type=_State)
         require(decoded.format == STATE_FORMAT, "the state's format is known", format=decoded.format)
