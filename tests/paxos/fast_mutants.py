@@ -163,7 +163,7 @@ def _local_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _without_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    def timeless(slot: int, commands: int, state: bytes, membership: Membership, wall: int) -> ReplicaState:
+    def timeless(slot: int, commands: int, state: bytes, membership: Membership, *rest: Any) -> ReplicaState:
         return make_state(slot, commands, state, membership)
 
     monkeypatch.setattr(replica_module, "make_state", timeless)

@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.outbox import Append, Snapshot, Truncate
-from holdfast.protocols.paxos.ballots import epoch_of
+from holdfast.protocols.paxos.ballots import epoch_of, place_of
 from holdfast.protocols.paxos.membership import changed
 from holdfast.protocols.paxos.membership import founders as first_members
 from holdfast.protocols.paxos.messages import (
@@ -99,6 +99,8 @@ class Watch:
         self.counts = [0]  # slot → how many commands there are up to it
         self.history: list[tuple[int, Command, bool]] = []  # wall, command, whether it was new
         self.chains = [0]
+        self._origins: set[int] = set()  # ballots in which what is executed was proposed
+        self.skipped = 0  # entries that came behind a later leader's
         self.walls = [0]  # slot → the time of the last entry with one, up to it
         self.last: dict[str, int] = {}
         self._proposed: dict[tuple[int, int], bytes] = {}  # (slot, ballot) → value
@@ -206,8 +208,13 @@ class Watch:
             (ballot, _), value = self.chosen[self.prefix]
             hold(epoch_of(ballot) == self.membership.epoch, "others decide than those who vote there", self.prefix)
             entry = _read_entry(value)
-            wall = entry.wall or self.walls[-1]
+            stale = self._is_stale(entry.origin)
+            wall = self.walls[-1] if stale else entry.wall or self.walls[-1]
             self.walls.append(wall)
+            self.skipped += stale
+            if stale:
+                self.counts.append(len(self.history))
+                continue
             if entry.change is not None:
                 hold(not entry.commands, "a change is not alone in its slot", self.prefix)
                 self.membership = changed(self.membership, entry.change)
@@ -221,6 +228,15 @@ class Watch:
                 self.history.append((wall, command, fresh))
                 self.chains.append(link(self.chains[-1], wall, command, fresh))
             self.counts.append(len(self.history))
+
+    def _is_stale(self, origin: int) -> bool:
+        """An old leader's entry behind a later one's: nobody executes it."""
+        if not origin:
+            return False
+        if any(later > origin and place_of(later) != place_of(origin) for later in self._origins):
+            return True
+        self._origins.add(origin)
+        return False
 
     def _state(self, name: str, slot: int, commands: int, state: bytes) -> None:
         hold(slot <= self.prefix, "a snapshot has what is not chosen", name, slot)
@@ -343,7 +359,7 @@ class Watch:
     def watch_elections(self, name: str, replica: Replica) -> None:
         """Sees the promises that a proposer is given, and what it makes of them."""
         proposer = replica.proposer
-        promise = proposer.promise
+        promise, submit = proposer.promise, proposer.submit
         given: dict[int, dict[str, Promise]] = {}
 
         def watched(peer: str, message: Promise) -> bool:
@@ -354,7 +370,12 @@ class Watch:
                 self._elected(name, proposer.ballot, given.get(proposer.ballot, {}))
             return leads
 
+        def submitted(command: msgspec.Raw) -> None:
+            self.fast.submitted[bytes(command)] += 1
+            submit(command)
+
         proposer.promise = watched  # type: ignore[method-assign, assignment]
+        proposer.submit = submitted  # type: ignore[method-assign]
 
     def _elected(self, name: str, ballot: int, promises: dict[str, Promise]) -> None:
         hold(epoch_of(ballot) in self.voters, "a leader has voters that no change has made", name, ballot)

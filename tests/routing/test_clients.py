@@ -17,10 +17,9 @@ from holdfast.protocols.routing.gate import LINGER, filter_of
 from holdfast.protocols.routing.messages import Forward, Routes, Settled
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.messages import Accepted, CloseSession, OpenSession
-from tests.routing.test_store import Middle, batch, sent
+from tests.routing.test_store import OFFER, Middle, batch, sent
 
 CLIENT, LINK = "client:c", 9
-OFFER = Routes(offers=[("b1.1.1", "topic = 't'")], full=True)
 
 
 class Home(Middle):
@@ -29,7 +28,7 @@ class Home(Middle):
     def __init__(self) -> None:
         super().__init__()
         self.link("b1", 0, OFFER)
-        self.link("b3", 0, Routes(full=True))
+        self.settle(self.link("b3", 0, Routes(full=True)))
         self.handle(LinkUp(LINK, CLIENT, 1, Role.CLIENT, False))
         self.say(OpenSession(1))
 
@@ -66,13 +65,15 @@ def test_a_named_subscription_is_wanted_whether_its_client_is_there_or_not() -> 
 
 def test_an_advertisement_and_its_end_are_told_to_everyone() -> None:
     node = Home()
-    assert told(node.say(messages.Advertise(1, "n > 1"))) == [("b1", ["n > 1"], [], 0, 0), ("b3", ["n > 1"], [], 0, 0)]
+    effects = node.say(messages.Advertise(1, "n > 1"))
+    assert told(effects) == [("b1", ["n > 1"], ["n > 1"], 0, 0), ("b3", ["n > 1"], [], 0, 0)]
+    assert told(node.settle(effects)) == [("b1", [], [], 0, 1)], "b3 wants nothing of it, and counts so now"
     assert told(node.say(messages.Unadvertise(1))) == [("b1", [], [], 1, 0), ("b3", [], [], 1, 0)]
 
 
 def test_a_client_that_leaves_takes_everything_with_it() -> None:
     node = Home()
-    node.say(messages.Subscribe(1, "topic = 't'"), messages.Advertise(1, "topic = 'x'"))
+    node.settle(node.say(messages.Subscribe(1, "topic = 't'"), messages.Advertise(1, "topic = 'x'")))
     assert told(node.say(CloseSession())) == [("b1", [], [], 1, 1), ("b3", [], [], 1, 0)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,3 +67,52 @@ def test_what_is_known_of_publishers_is_bounded() -> None:
     assert state is not None
     assert len(state.entered) == PUBLISHERS_MAX
     assert max(len(runs) for _, _, runs in state.entered) <= RUNS_MAX
+
+
+def around(room: int) -> Arrivals:
+    """Of a level at which what comes around comes on the tree, too."""
+    known = arrivals()
+    known.remember_max, known.are_stored = room, True
+    return known
+
+
+def test_what_came_around_is_known_until_the_stored_copy_comes_however_many_there_are() -> None:
+    """Found by reading: more detours than are remembered, stored in the same order, all passed."""
+    known, last = around(room=10), 500
+    for number in range(1, last + 1):
+        assert known.fresh("b1", "", (), events(number)) == [0]
+    state = msgspec.msgpack.decode(msgspec.msgpack.encode(known.get_state()), type=ArrivalState)
+    known = around(room=10)
+    known.set_state(state)
+    for number in range(1, last + 1):
+        assert known.fresh("b2", "log", (number,), events(number)) == []
+    assert known.repetitions == last
+    left = known.get_state()
+    assert left is not None
+    assert (len(left.around), len(left.remembered)) == (0, 10), "it waits for nothing more"
+
+
+def test_a_copy_that_comes_around_late_is_known() -> None:
+    known = around(room=10)
+    assert known.fresh("b2", "log", (1,), events(1)) == [0]
+    assert known.fresh("b1", "", (), events(1)) == []
+    assert known.fresh("b1", "", (), events(2)) == [0]
+    assert known.fresh("b1", "", (), events(2)) == [], "twice around"
+    assert known.fresh("b2", "log", (2,), events(2)) == []
+    assert known.fresh("b1", "", (), events(2)) == [], "and once more"
+
+
+def test_what_never_comes_on_the_tree_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.protocols.sessions.arrivals.AROUND_MAX", 8)
+    known = around(room=10)
+    short = [Event("p", 1, number, "t", {}, lifetime=5, published_at=10) for number in range(1, 9)]
+    assert known.fresh("b1", "", (), short, wall=12) == list(range(8))
+    known.fresh("b1", "", (), events(9), wall=20)
+    state = known.get_state()
+    assert state is not None
+    assert [number for _, _, number, _ in state.around] == [9], "the others are over"
+    assert known.forgotten == 0
+    known.fresh("b1", "", (), events(*range(10, 18)), wall=20)
+    assert known.forgotten == 5
+    again = known.fresh("b2", "log", tuple(range(1, 10)), events(*range(9, 18)))
+    assert len(again) == 5, "of those that were too many, not of all"

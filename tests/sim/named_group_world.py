@@ -123,7 +123,7 @@ class GroupWorld(World):
             node = make_replica(settings, group, rng, streams, parts.replica, parts.host, core)
             self.nodes[group.name] = node
             replica = _part(node, Replica)
-            restored, elected = replica.restored, replica.elected
+            restored, elected, fetches = replica.restored, replica.elected, replica.fetches
 
             def lead(out: Any) -> None:
                 self.happened["elections"] += 1
@@ -136,7 +136,14 @@ class GroupWorld(World):
                     self.happened["holes"] += 1
                     self._on_hole()
 
-            replica.elected, replica.restored = lead, count
+            def fetch(state: bytes, out: Any) -> bool:
+                first: bool = fetches(state, out)
+                if first:
+                    self.happened["fetched first"] += 1
+                    self._on_hole()
+                return first
+
+            replica.elected, replica.restored, replica.fetches = lead, count, fetch
             return node
 
         return make

@@ -14,14 +14,16 @@ from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model import Filter
 from holdfast.model.event import Event
+from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.covered import Outlet
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.gate import Gate
 from holdfast.protocols.routing.messages import AcknowledgeEvents, Forward, Introduction, Routes
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.router import LOCAL, Router
-from holdfast.protocols.routing.settings import Reliability
+from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.protocols.routing.store import EventStore
+from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.sim.draw_network import NetworkShape, draw_network_scenario
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import Scenario
@@ -74,16 +76,34 @@ class KeepsNothing(EventStore):
         ]
 
 
+class NoAnswerIsAnAnswer(Answers):
+    def _expect(self, peer: str, side: Any, entry: str, filter: Filter) -> None:
+        pass
+
+
 class TrustsAnEmptyTable(Neighbours):
     """D1-B4.1: a broker that has lost its table takes it for the whole truth, and acknowledges."""
+
+    answers_type = NoAnswerIsAnAnswer
 
     def on_started(self, started: Started, out: Outbox) -> None:
         for source in self.router.neighbours:
             self.router.replace(source, {}, {})
         super().on_started(started, out)
 
-    def is_known(self, peer: str) -> bool:
-        return True
+
+class TakesSilenceForAnAnswer(Neighbours):
+    """D1-B4.1: what is offered to a neighbour that is not there is taken for unwanted."""
+
+    answers_type = NoAnswerIsAnAnswer
+
+
+class ForgetsWhatCameAround(Forwarding):
+    """D1-B6: what came around is remembered among the newest so many, and not until it comes on the tree."""
+
+    def __init__(self, settings: RoutingSettings, core: BrokerCore, *rest: Any) -> None:
+        super().__init__(settings, core, *rest)
+        core.arrivals.are_stored = False
 
 
 class ForwardsBack(Router):
@@ -172,13 +192,6 @@ class HoldsOverALostLink(Gate):
         super()._release(client, out)
 
 
-class ForgetsItsOffers(Gate):
-    """D1-B4: a restarted broker offers nothing for clients that have said nothing yet."""
-
-    def on_started(self, started: Started, out: Outbox) -> None:
-        pass
-
-
 class ShufflesAPublisher(Forwarding):
     """D0-C25: the events of one message leave in the wrong order."""
 
@@ -218,6 +231,7 @@ MUTANTS = [
     _mutant("forgets-with-the-link", "buffered", forwarding=ForgetsWithTheLink),
     _mutant("keeps-nothing", "buffered", store=KeepsNothing),
     _mutant("trusts-an-empty-table", "buffered", neighbours=TrustsAnEmptyTable),
+    _mutant("takes-silence-for-an-answer", "buffered", neighbours=TakesSilenceForAnAnswer),
     _mutant("forwards-back", "none", router=ForwardsBack),
     _mutant("does-not-pull", "none", router=DoesNotPull),
     _mutant("forgets-to-uncover", "none", router=ForgetsToUncover),
@@ -226,12 +240,12 @@ MUTANTS = [
     _mutant("shuffles-a-publisher", "none", forwarding=ShufflesAPublisher),
     _mutant("never-refreshes", "periodic", neighbours=NeverRefreshes),
     _mutant("no-way-around", "bypass", forwarding=NoWayAround),
+    _mutant("forgets-what-came-around", "bypass+buffered", forwarding=ForgetsWhatCameAround),
 ]
 
 # Only small networks made for them show these: tests/sim/test_network_levels.py, tests/sim/test_regressions.py.
 DIRECTED = [
     _mutant("holds-over-a-lost-link", "buffered", gate=HoldsOverALostLink),
-    _mutant("forgets-its-offers", "buffered", gate=ForgetsItsOffers),
     _mutant("sends-before-storing", "buffered", forwarding=SendsBeforeStoring),
     _mutant("drops-what-was-said", "bypass", neighbours=DropsWhatWasSaid),
 ]

@@ -15,14 +15,15 @@ PROGRESS_EVERY = 250
 # the log is given up, epochs are committed.
 HAPPENS = {
     "snapshots": 0.6,
-    "holes": 0.5,
+    "holes": 0.2,
+    "fetched first": 0.3,
     "elections": 2,
     "committed epochs": 3,
     "heads": 10,
     "ranges": 8,
     "published": 45,
-    "given up": 6,
-    "wiped": 0.04,
+    "given up": 5,
+    "wiped": 0.02,
     "groups of 3": 0.5,
     "groups of 5": 0.04,
     "second attempts": 25,

@@ -68,6 +68,7 @@ def play(
     factories: Factories | None = None,
     checkers: Sequence[str] = CHECKERS,
     clients: Sequence[Client] = (),
+    duplicates_remembered: int = 65_536,
 ) -> tuple[Rows, str]:
     """A publisher on the left, a subscriber on the right, an event every quarter of a second; and what is wrong."""
     reliability, rows = Reliability(level), Rows()
@@ -91,6 +92,7 @@ def play(
             heartbeat_ms=1_000,
             suspect_ms_min=2_500,
             suspect_ms_max=5_000,
+            duplicates_remembered=duplicates_remembered,
         ),
         actions=sorted(actions, key=lambda action: action.at_ms),
         faults=list(faults),
@@ -207,6 +209,18 @@ def test_bypass_loses_what_no_way_leads_to() -> None:
     assert wrong == ""
     assert not set(rows.between(5_000, 11_000)) & set(rows.delivered())
     assert set(rows.between(14_000, 20_000)) <= set(rows.delivered())
+
+
+@pytest.mark.parametrize("outage", ["a broker", "a link"])
+def test_what_came_around_does_not_come_again_from_the_store_however_much_it_is(outage: str) -> None:
+    """D1-B6: more events go around than are remembered, and all of them are stored for the tree in the same order."""
+    broker = Kill(at_ms=3_000, for_ms=12_000, host="middle")
+    link = Cut(at_ms=3_000, for_ms=12_000, source="left", target="middle")
+    rows, wrong = play(
+        "bypass+buffered", [broker if outage == "a broker" else link], links=TRIANGLE, duplicates_remembered=3
+    )
+    assert wrong == ""
+    assert sorted(rows.delivered()) == sorted(rows.accepted())
 
 
 def test_both_deliver_at_once_and_once() -> None:

@@ -14,7 +14,6 @@ SAVED = sorted((Path(__file__).parent / "regressions").glob("*.json"))
 SHOWN = {
     "network-introduction-tells-what-the-disk-has-not": "introduces-before-storing",
     "network-gate-hands-an-event-to-its-clients-next-life": "holds-over-a-lost-link",
-    "network-offers-of-topics-are-forgotten-at-a-restart": "forgets-its-offers",
 }
 
 

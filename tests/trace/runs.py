@@ -84,6 +84,7 @@ EVERY_KIND: list[Row] = [
     ),
     Delivered(t=40, event="p/1/2", subscription="s/1/1", subscriber="s", left=4_000),
     Expired(t=41, event="p/1/2", subscription="s/1/1", subscriber="s", node="b1"),
+    Confirmed(t=42, subscription="s/1/1", subscriber="s", via="b1"),
 ]
 
 

@@ -19,6 +19,7 @@ NETWORK_MEASURES: Final = {
     "routes_advertised": "advertisements in the routing table",
     "routes_told": "subscriptions that neighbours were told, counted for each",
     "routes_hidden": "subscriptions that neighbours were not told, since a broader one covers them",
+    "routes_expected": "offers that a neighbour has not answered: it counts as wanting all under them",
     "routes_awaited": "neighbours of whose side this broker does not know everything yet",
     "offers_postponed": "advertisements that are to be taken back when what was published under them has passed",
     "publishers_held": "publishers that wait for the network to settle, or for a way out of this broker",

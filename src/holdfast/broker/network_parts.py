@@ -62,6 +62,7 @@ def join_network(core: BrokerCore, settings: RoutingSettings) -> None:
     """The core says what its clients want and offer; before it is brought to where its journal ends."""
     core.interests = core.cursors.interests = Interests()
     core.arrivals.remember_max = settings.duplicates_remembered
+    core.arrivals.are_stored = settings.reliability.buffers
 
 
 def make_network(
@@ -88,7 +89,7 @@ def make_network(
 
     neighbours.introduce = forwarding.introduction
     neighbours.linked, neighbours.unlinked = forwarding.on_linked, forwarding.on_unlinked
-    neighbours.known = forwarding.on_known
+    neighbours.answered = forwarding.on_answered
     neighbours.settled, neighbours.becoming_ready = gate.on_settled, gate.on_becoming_ready
     neighbours.became_ready = gate.release_soon
     forwarding.released, forwarding.recovered = gate.release_soon, gate.offer_recovered

@@ -56,6 +56,7 @@ ALWAYS = ("only-matching", "at-most-once", "publisher-order", "no-loss", "bounde
 IF_REMEMBERED = ("total-order", "complete")
 # And no subscription is forgotten, unless its client stays away for longer than the broker waits.
 IF_PATIENT = ("no-forgetting",)
+FORMED_MS = 1_500  # when the members of a group have met
 
 
 def storm_of(brokers: int) -> Storm:
@@ -301,6 +302,10 @@ def _draw_group_scenario(rng: Random, seed: int, shape: Shape) -> Scenario:
         client = _draw_client(rng, name, tuple(rng.sample(names, len(names))))
         clients.append(msgspec.structs.replace(client, consume_after_us=rng.choice((0, 0, 1_000, 50_000))))
     faults = _draw_group_faults(rng, shape, names, clients)
+    down = _draw_down(seed, shape, names, faults)
+    if down:
+        share = 1 - FORMED_MS / shape.safety_ms
+        faults = [msgspec.structs.replace(fault, at_ms=FORMED_MS + int(share * fault.at_ms)) for fault in faults]
     patient = all(broker.away_ms >= shape.safety_ms + shape.liveness_ms for broker in brokers)
     promised = (*ALWAYS, *IF_REMEMBERED, *(IF_PATIENT if patient else ()))
     network = _draw_network(rng, shape)
@@ -319,9 +324,21 @@ def _draw_group_scenario(rng: Random, seed: int, shape: Shape) -> Scenario:
         faults=faults,
         safety_ms=shape.safety_ms,
         liveness_ms=shape.liveness_ms + _slowest_ms(brokers, clients, actions),
+        down=down,
         storm=storm_of(len(brokers)),
         checkers=list(promised if shape.checkers is None else shape.checkers),
     )
+
+
+def _draw_down(seed: int, shape: Shape, names: tuple[str, ...], faults: list[Fault]) -> list[str]:
+    """Members that stay down when all others are healed, in half of the runs: a group serves while a minority is down,
+    and not only when everyone is back (D4-D1). One whose disk was wiped never votes again, and counts as down. Faults
+    begin later then: until all members have met once there is no group."""
+    rng = Random(f"{shape.name}/{seed}/down")
+    wiped = {fault.host for fault in faults if isinstance(fault, PowerCut) and fault.wipe}
+    others = [name for name in names if name not in wiped]
+    most = tolerated(len(names)) - len(wiped)
+    return sorted(rng.sample(others, rng.randint(1, most))) if most > 0 and rng.random() < 0.5 else []
 
 
 def _draw_members(rng: Random, shape: Shape) -> list[Broker]:

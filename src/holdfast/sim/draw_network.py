@@ -64,6 +64,9 @@ def draw_network_scenario(seed: int, shape: NetworkShape | None = None) -> Scena
     routing, brokers = _draw_brokers(rng, shape)
     if routing.reliability.detours:
         shape = msgspec.structs.replace(shape, safety_ms=2 * shape.safety_ms)
+    if routing.reliability is Reliability.BYPASS_BUFFERED:
+        few = Random(f"{shape.name}/{seed}/duplicates").choice((12, routing.duplicates_remembered))
+        routing = msgspec.structs.replace(routing, duplicates_remembered=few)
     names = [broker.id for broker in brokers]
     clients = [
         Client(
@@ -89,9 +92,18 @@ def draw_network_scenario(seed: int, shape: NetworkShape | None = None) -> Scena
         faults=faults,
         safety_ms=shape.safety_ms,
         liveness_ms=shape.quiet_ms + shape.end_ms,
+        down=_draw_down(seed, shape, routing, names),
         storm=storm_of(len(brokers)),
         checkers=list(shape.checkers or (ALWAYS if detoured else (*ALWAYS, ORDER))),
     )
+
+
+def _draw_down(seed: int, shape: NetworkShape, routing: Routing, names: list[str]) -> list[str]:
+    """A broker that stays down when all others are healed, in some runs: those beside it go on, unless their stores are
+    too small for what they keep for it."""
+    rng = Random(f"{shape.name}/{seed}/down")
+    waits = routing.reliability.buffers and routing.store_bytes < Routing(links=[]).store_bytes
+    return [rng.choice(names)] if rng.random() < 0.25 and not waits else []
 
 
 def _draw_brokers(rng: Random, shape: NetworkShape) -> tuple[Routing, list[Broker]]:

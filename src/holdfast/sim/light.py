@@ -328,7 +328,7 @@ class LightClient:
                 subscription = self._in_phase(message.subscription, _MAKING)
                 if subscription is not None:
                     subscription.phase = _LIVE
-                    self._emit(schema.Confirmed, subscription)
+                    self._emit(schema.Confirmed, subscription, via=broker)
             case messages.SubscribeRefused():
                 subscription = self._in_phase(message.subscription, _MAKING)
                 if subscription is not None:

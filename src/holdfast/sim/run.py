@@ -140,8 +140,18 @@ def header_of(wanted: Scenario) -> schema.Header:
         system=wanted.system,
         seed=wanted.seed,
         promises=wanted.checkers,
-        settings={} if wanted.routing is None else _network_settings(wanted, wanted.routing),
+        settings=_settings(wanted),
     )
+
+
+def _settings(wanted: Scenario) -> dict[str, Any]:
+    """What a checker has to know of a run to say what is promised."""
+    said = {} if wanted.routing is None else _network_settings(wanted, wanted.routing)
+    if wanted.down:
+        # Whoever has no other broker waits for these, and rightly.
+        homeless = [client.id for client in wanted.clients if set(client.brokers) <= set(wanted.down)]
+        said |= {"homeless": homeless}
+    return said
 
 
 def _network_settings(wanted: Scenario, routing: scenario.Routing) -> dict[str, Any]:
@@ -167,6 +177,7 @@ class _Run:
             raise ScenarioError(problem, f"scenario {wanted.name}", "give what makes it, as `holdfast sim` does")
         self._wanted = wanted
         self.faults = 0  # that began
+        self._is_healed = False
         self._hosts: dict[str, Host | LightClient] = {}
         self._applications: dict[str, ScenarioClient] = {}
         self._lying: Counter[tuple[type[Fault], str]] = Counter()  # faults of one kind that lie on a host
@@ -276,12 +287,17 @@ class _Run:
     def _heal_everything(self) -> None:
         simulation = self.simulation
         simulation.network.heal_all()
+        self._is_healed = True
         for host in self._hosts.values():
             if host.disk is not None:
                 host.disk.full, host.disk.slowness = False, 1
             host.resume()
             self._start(host)
         simulation.fault("everything", "healed")
+        for name in self._wanted.down:
+            simulation.fault(name, "crashed")
+            if self._hosts[name].running:
+                self._hosts[name].stop(power_cut=False)
 
     def _act(self, action: Action) -> None:
         host = self._hosts[action.client]
@@ -291,7 +307,8 @@ class _Run:
             self._applications[action.client].do(host, action)
 
     def _start(self, host: Host | LightClient) -> None:
-        if not host.running:
+        stays_down = self._is_healed and host.name in self._wanted.down
+        if not host.running and not stays_down:
             self.simulation.fault(host.name, "up")
             host.start()
 

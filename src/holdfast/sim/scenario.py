@@ -273,6 +273,7 @@ class Scenario(_Data, frozen=True, kw_only=True):
     faults: list[Fault]
     safety_ms: Time
     liveness_ms: Time = 60_000
+    down: list[str] = []  # brokers that are down from `safety_ms` on, when all others are healed: others do without
     storm: Storm | None = None  # when a run is given up as one; left out, it may take whatever it takes
     checkers: list[str]
     application: Application | None = None
@@ -327,6 +328,9 @@ def check_scenario(scenario: Scenario, where: str) -> None:
             refuse(f"{count} hosts are called {name!r}", "give every broker and client a name of its own")
         if not NAME.fullmatch(name):
             refuse(f"{name[:64]!r} is no name for a host", NAME_REMEDY)
+    for name in scenario.down:
+        if name not in brokers:
+            refuse(f"{name[:64]!r} is to stay down, and is no broker", "name brokers of the scenario")
     if not NAME.fullmatch(scenario.name):
         refuse(f"{scenario.name[:64]!r} is no name for a scenario", NAME_REMEDY)
     for broker in scenario.brokers:

@@ -119,6 +119,7 @@ class Confirmed(Row, frozen=True, kw_only=True, tag="confirmed"):
     kind: ClassVar[str] = "confirmed"
     subscription: str
     subscriber: str
+    via: str = ""  # the broker that confirmed it
 
 
 class Unsubscribed(Row, frozen=True, kw_only=True, tag="unsubscribed"):

@@ -28,13 +28,15 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     `wall` 0: the time of the entry before; so several replicas make the same bytes of what a client said to all of
     them, and no client's clock counts. `trim_before`: replicas may forget slots before this one, and take a snapshot
-    first. `change`: of the membership.
+    first. `change`: of the membership. `origin`: the ballot in which a leader first proposed it; 0 if no leader did. An
+    entry may be decided in a later ballot, behind what a later leader has decided: it is not executed then.
     """
 
     wall: int
     commands: list[msgspec.Raw]
     trim_before: int = 0
     change: Change | None = None
+    origin: int = 0
 
 
 _entry = msgspec.msgpack.Decoder(Entry).decode
@@ -279,8 +281,8 @@ class AcceptorState(Record, frozen=True):
 
 
 class ReplicaState(Record, frozen=True):
-    """The application's state after a slot; how many commands it had executed; who belonged to the group; and the time
-    that the last command had."""
+    """The application's state after a slot; how many commands it had executed; who belonged to the group; the time that
+    the last command had; and the highest ballot of each place in which something executed was proposed."""
 
     slot: int
     commands: int
@@ -288,6 +290,7 @@ class ReplicaState(Record, frozen=True):
     digest: bytes
     membership: Membership | None = None
     wall: int = 0
+    origins: list[tuple[int, int]] = []  # noqa: RUF012 - a field's default, which is copied
 
 
 PAXOS_MESSAGES: dict[int, type[Message]] = {

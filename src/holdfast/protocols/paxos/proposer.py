@@ -136,7 +136,7 @@ class Proposer:
         """Proposes a change of the membership when everything before it is executed."""
         if executed < self.next_slot - 1 or self.next_slot > self.room(executed):
             return []
-        slot, value = self.next_slot, msgspec.Raw(_encode(Entry(wall, [], 0, change)))
+        slot, value = self.next_slot, msgspec.Raw(_encode(Entry(wall, [], 0, change, self.ballot)))
         self.changing_at = slot
         self.put(slot, value)
         return [(slot, value)]
@@ -157,7 +157,7 @@ class Proposer:
             if commands and size > bytes_max:
                 break
             commands.append(self._pending.popleft())
-        return msgspec.Raw(_encode(Entry(wall, commands, trim_before)))
+        return msgspec.Raw(_encode(Entry(wall, commands, trim_before, None, self.ballot if commands else 0)))
 
     def decided(self, slot: int) -> None:
         self.undecided.pop(slot, None)

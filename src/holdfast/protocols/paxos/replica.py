@@ -101,6 +101,7 @@ class Replica:
         self.extent: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self.commands = 0  # executed
         self.wall = 0  # the time that the last of them had
+        self._origins: dict[int, int] = {}  # place → the highest ballot of it in which something executed was proposed
         self.elections_won = 0
         self.settings = settings
         self._application = application
@@ -147,7 +148,7 @@ class Replica:
 
     def _restore(self, state: ReplicaState) -> None:
         self._application.set_state(state.state)
-        self.commands, self.wall = state.commands, state.wall
+        self.commands, self.wall, self._origins = state.commands, state.wall, dict(state.origins)
         self.decided.skip_to(state.slot)
         self.fast.tally.skip_to(state.slot)
         self.peers.formation.is_joining = False
@@ -447,12 +448,15 @@ class Replica:
                 entry = _entry(value)
             except UNREADABLE:
                 broken("what is decided can be read", slot=slot)
-            if entry.change is not None and self._removes_us(entry.change):
+            stale = self._is_stale(entry.origin)
+            if entry.change is not None and not stale and self._removes_us(entry.change):
                 self.decided.put_back()
                 break
             self.proposer.decided(slot)
             self.coordinator.executed(slot, self.fast.executed(slot, value))
             self.snapshots.executed(len(value))
+            if stale:
+                continue
             self.wall = entry.wall or self.wall
             for raw in entry.commands:
                 self.commands += 1
@@ -465,6 +469,18 @@ class Replica:
                 self._change(entry.change, out)
         self._serve_if_caught_up(out)
 
+    def _is_stale(self, origin: int) -> bool:
+        """Whether a leader proposed it whose successor has decided something since. It would come behind what it was
+        meant to come before: a session that is opened again would be closed by its client's earlier word. Nobody was
+        told that it is done, and whoever still wants it says it again."""
+        if not origin:
+            return False
+        place = place_of(origin)
+        if any(ballot > origin for other, ballot in self._origins.items() if other != place):
+            return True
+        self._origins[place] = max(self._origins.get(place, 0), origin)
+        return False
+
     def _trim(self, before: int, out: Outbox) -> None:
         """By a decided command, so at the same slot everywhere; each keeps its own snapshot of the same state."""
         self._snapshot(out)
@@ -475,7 +491,15 @@ class Replica:
         self.settle(out)
         state = self._application.get_state()
         self.snapshots.keep(
-            make_state(self.decided.executed, self.commands, state, self.roster.membership, self.wall), out
+            make_state(
+                self.decided.executed,
+                self.commands,
+                state,
+                self.roster.membership,
+                self.wall,
+                sorted(self._origins.items()),
+            ),
+            out,
         )
 
     # --------------------------------------------------------------------------------------------------- membership

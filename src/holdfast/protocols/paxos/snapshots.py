@@ -29,7 +29,9 @@ class Snapshots:
         for record in records:
             if not isinstance(record, ReplicaState):
                 broken("a replica keeps states", record=type(record).__name__)
-            same = make_state(record.slot, record.commands, record.state, record.membership, record.wall)
+            same = make_state(
+                record.slot, record.commands, record.state, record.membership, record.wall, record.origins
+            )
             require(same.digest == record.digest, "a snapshot is what it was", slot=record.slot)
             self._take(record)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -18,26 +19,35 @@ class _Header(msgspec.Struct, frozen=True, array_like=True):
     commands: int
     membership: Membership | None
     wall: int
+    origins: list[tuple[int, int]] = []
 
 
 _read_header = msgspec.msgpack.Decoder(_Header).decode
 _LENGTH: Final = 4  # bytes
+Origins = Sequence[tuple[int, int]]
 
 
-def _header(commands: int, membership: Membership | None, wall: int) -> bytes:
-    return msgspec.msgpack.encode(_Header(commands, membership, wall))
+def _header(commands: int, membership: Membership | None, wall: int, origins: Origins) -> bytes:
+    # Without origins as it was before there were any: the hashes of those snapshots are still to be right.
+    return msgspec.msgpack.encode([commands, membership, wall, origins] if origins else [commands, membership, wall])
 
 
 def make_state(
-    slot: int, commands: int, state: bytes, membership: Membership | None = None, wall: int = 0
+    slot: int,
+    commands: int,
+    state: bytes,
+    membership: Membership | None = None,
+    wall: int = 0,
+    origins: Origins = (),
 ) -> ReplicaState:
-    digest = hashlib.sha256(b"%d " % slot + _header(commands, membership, wall) + state).digest()
-    return ReplicaState(slot, commands, state, digest, membership, wall)
+    header = _header(commands, membership, wall, origins)
+    digest = hashlib.sha256(b"%d " % slot + header + state).digest()
+    return ReplicaState(slot, commands, state, digest, membership, wall, list(origins))
 
 
 def pack(state: ReplicaState) -> bytes:
     """The bytes that travel."""
-    header = _header(state.commands, state.membership, state.wall)
+    header = _header(state.commands, state.membership, state.wall, state.origins)
     return len(header).to_bytes(_LENGTH, "big") + header + state.state
 
 
@@ -50,7 +60,7 @@ def unpack(slot: int, data: bytes) -> ReplicaState | None:
         return None
     if header.membership is not None and flaw(header.membership):
         return None
-    return make_state(slot, header.commands, data[end:], header.membership, header.wall)
+    return make_state(slot, header.commands, data[end:], header.membership, header.wall, header.origins)
 
 
 class IncomingSnapshot:

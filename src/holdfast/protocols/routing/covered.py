@@ -23,7 +23,7 @@ class Changes(NamedTuple):
     """Entries to be told, with their filters, and those to be taken back."""
 
     told: Mapping[str, Filter]
-    taken_back: Mapping[str, None]
+    taken_back: Mapping[str, Filter]
 
     def __bool__(self) -> bool:
         return bool(self.told or self.taken_back)
@@ -35,7 +35,7 @@ NOTHING: Final = Changes(MappingProxyType({}), MappingProxyType({}))
 class Outlet:
     """Entries by id. Ids are never used again for another filter."""
 
-    __slots__ = ("_covering", "_hidden_by", "_hides", "_told", "_told_now", "_untold_now", "wanted")
+    __slots__ = ("_covering", "_hidden_by", "_hides", "_moves", "_told", "_told_now", "_untold_now", "wanted")
 
     def __init__(self, covering: bool) -> None:
         self._covering = covering
@@ -44,7 +44,8 @@ class Outlet:
         self._hidden_by: dict[str, str] = {}
         self._hides: dict[str, dict[str, None]] = {}
         self._told_now: dict[str, Filter] = {}
-        self._untold_now: dict[str, None] = {}
+        self._untold_now: dict[str, Filter] = {}
+        self._moves: list[tuple[str, Filter, bool]] | None = None  # for who follows what is told
 
     def __len__(self) -> int:
         """How many entries are told."""
@@ -69,13 +70,14 @@ class Outlet:
             self._tell(entry, filter)
 
     def remove(self, entry: str) -> None:
-        if self.wanted.pop(entry, None) is None:
+        filter = self.wanted.pop(entry, None)
+        if filter is None:
             return
         above = self._hidden_by.pop(entry, None)
         if above is not None:
             del self._hides[above][entry]
             return
-        self._untell(entry)
+        self._untell(entry, filter)
         hidden = list(self._hides.pop(entry, ()))
         for one in hidden:
             del self._hidden_by[one]
@@ -114,11 +116,25 @@ class Outlet:
             del self._untold_now[entry]  # the neighbour still has it
         else:
             self._told_now[entry] = filter
+        if self._moves is not None:
+            self._moves.append((entry, filter, True))
 
-    def _untell(self, entry: str) -> None:
+    def _untell(self, entry: str, filter: Filter) -> None:
         self._told.remove(entry)
         if self._told_now.pop(entry, None) is None:
-            self._untold_now[entry] = None
+            self._untold_now[entry] = filter
+        if self._moves is not None:
+            self._moves.append((entry, filter, False))
+
+    def track(self) -> None:
+        """From now on each entry that comes to be told, or not any more, can be taken by `take_moves`; as the first,
+        those that are told now."""
+        self._moves = [(entry, filter, True) for entry, filter in self._told.items()]
+
+    def take_moves(self) -> list[tuple[str, Filter, bool]]:
+        """Entries, and whether they are told now; in order."""
+        moves, self._moves = self._moves or [], []
+        return moves
 
     def take(self) -> Changes:
         """What has changed since the last time."""

@@ -37,6 +37,9 @@ from holdfast.protocols.sessions.outputs import Entered
 from holdfast.protocols.sessions.sequencer import Sequencer
 
 PATIENCE_DOUBLED_MAX: Final = 5  # how often, before something is sent again
+AROUND_BYTES_MAX: Final = (
+    16 * 1024 * 1024
+)  # that wait for one neighbour; then what came around is dropped: it is stored
 
 
 class Forwarding:
@@ -64,6 +67,7 @@ class Forwarding:
         self._feed_id = ""
         self.feeds = {peer: Feed() for peer in neighbours.tree}
         self._open: dict[str, None] = {}  # those whose link can be used
+        self._held: dict[str, None] = {}  # those that first have to say what they want of what was kept for them
         self._received: dict[str, tuple[str, int]] = {}  # neighbour → its feed, and how far it is taken in
         # The same as far as the disk has it; and what the disk is about to have, by the token of its record.
         self._durable: dict[str, tuple[str, int]] = {}
@@ -89,13 +93,14 @@ class Forwarding:
             self._durable = dict(self._received)
             topics = self._store.topics
             for output in self._store.not_stored:
-                self.on_entered(output, out)
                 topics |= dict.fromkeys([event.topic for event in output.events])
+            if self._store.not_stored or not all(feed.is_idle for feed in self.feeds.values()):
+                self.recovered(list(topics))  # before they are routed: it depends on what is offered
+            for output in self._store.not_stored:
+                self.on_entered(output, out)
             self._store.not_stored = []
             self._changed = True
             self._keep_ticking(out)
-            if not all(feed.is_idle for feed in self.feeds.values()):
-                self.recovered(list(topics))
             self._store.topics = {}
 
     def introduction(self, peer: str) -> Introduction:
@@ -128,14 +133,17 @@ class Forwarding:
                 feed.acknowledge(introduction.stored)
             feed.rewind()
             feed.repeats = 0
-        if self._neighbours.is_known(peer):
+        if self._neighbours.owes_answers(peer) and not feed.is_idle:
+            # What was kept for it in case it is wanted would go through all of the network: it is asked first.
+            self._held[peer] = None
+            out.set_timer((self.name, "held", peer), self._settings.settle)
+        else:
             self._open[peer] = None
 
-    def on_known(self, peer: str, out: Outbox) -> None:
+    def on_answered(self, peer: str, out: Outbox) -> None:
         """What a neighbour wants is known: what was kept for it in case it does may turn out to be for nobody."""
-        if self._store is None or peer in self._open:
+        if peer not in self._held:
             return
-        self._changed = True
         feed = self.feeds[peer]
         kept: list[Batch] = []
         for batch in feed.pending():
@@ -145,12 +153,18 @@ class Forwarding:
                 Batch(batch.first + row, [slices[row]], batch.deadlines and [batch.deadlines[row]]) for row in rows
             ]
         feed.replace(kept)
-        if self._neighbours.is_linked(peer):
-            self._open[peer] = None
+        self._let_go(peer, out)
+
+    def _let_go(self, peer: str, out: Outbox) -> None:
+        self._changed = True
+        del self._held[peer]
+        out.cancel_timer((self.name, "held", peer))
+        self._open[peer] = None
 
     def on_unlinked(self, peer: str, out: Outbox) -> None:
         self._changed = True
         self._open.pop(peer, None)
+        self._held.pop(peer, None)
         self._due.pop(peer, None)
         feed = self.feeds.get(peer)
         if feed is None:
@@ -179,6 +193,9 @@ class Forwarding:
             raise ProtocolError(f"in Forward, {error}") from error
         if not events:
             raise ProtocolError("Forward has no events")
+        if message.first == 0 and self._store is not None and self._settings.reliability.detours:
+            self.arrive(peer, "", 0, events, slices, out)  # came around, and is stored elsewhere
+            return
         feed, received = self._received[peer]
         first, last = message.first, message.first + len(events) - 1
         if first < 1:
@@ -214,15 +231,28 @@ class Forwarding:
         if refused or late:
             rows = [row for row in range(len(events)) if row not in refused and row not in late]
             events, slices = [events[row] for row in rows], [slices[row] for row in rows]
-        if events:
+        if events and first == 0 and self._store is not None:
+            self._pass_on(source, events, slices, out)
+        elif events:
             self._route(source, events, slices, out)
+
+    def _pass_on(self, source: str, events: list[Event], slices: list[EventBytes], out: Outbox) -> None:
+        """Of what came around a failure, the copy that is stored for the tree is the one that is kept (D1-C5). This one
+        is to be quick: it goes on as it came, without a number and without a place in the store. Were it stored, too,
+        each broker behind would get two that nothing tells apart."""
+        for peer, rows in self._router.match(source, events).items():
+            chosen = [slices[row] for row in rows]
+            if peer not in self._open or not self.is_usable(peer):
+                self._around.append((peer, chosen))
+                continue
+            for start, end in in_batches(chosen):
+                if peer in out.queues and out.queues[peer].bytes > AROUND_BYTES_MAX:
+                    break
+                out.send(peer, Forward(0, encode_batch(chosen[start:end])), Lane.USER, NOW)
 
     def _route(self, source: str, events: list[Event], slices: list[EventBytes], out: Outbox) -> None:
         rows = self._router.match(source, events)
         if self._store is not None:
-            for peer in self.feeds:
-                if peer != source and not self._neighbours.is_known(peer):
-                    rows[peer] = list(range(len(events)))  # D1-B4.1: nobody knows yet what it wants
             self._store.put(slices, rows)
         if not rows:
             return
@@ -329,6 +359,10 @@ class Forwarding:
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         """Sends again what was not acknowledged in time (D1-B4), and gives up what has expired."""
+        if key[1] == "held":
+            if key[2] in self._held:
+                self._let_go(key[2], out)  # someone beyond it is slow; whoever gets what it does not want drops it
+            return
         self._ticking, self._changed = False, True
         for peer, feed in self.feeds.items():
             feed.drop_expired(out.wall)

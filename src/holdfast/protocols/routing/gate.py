@@ -68,6 +68,7 @@ class Gate:
         self._tickets: dict[int, str] = {}  # of offers that have not settled → client
         # Topic → the entry of an offer without a client, and until when it stays; in the order in which they end.
         self._lingering: dict[str | None, tuple[str, int]] = {}
+        self._recovered: list[str] = []  # offers of what was stored when the broker started
         self._held: dict[str, _Held] = {}
         self.is_congested: Callable[[], bool] = lambda: False
         # Takes a publication in; set where the node is put together.
@@ -150,7 +151,7 @@ class Gate:
         for filter in filters:
             entry = self._local.new_entry()
             router.advertise(LOCAL, entry, Filter("") if filter is None else filter)
-            router.unadvertise(LOCAL, entry)  # which waits
+            self._recovered.append(entry)
 
     # ---------------------------------------------------------------------------------------------------- releasing
     def on_settled(self, tickets: list[int], out: Outbox) -> None:
@@ -213,6 +214,9 @@ class Gate:
             out.set_timer((self.name, "patience"), soonest)
 
     def finish(self, out: Outbox) -> None:
+        recovered, self._recovered = self._recovered, []
+        for entry in recovered:
+            self._neighbours.router.unadvertise(LOCAL, entry)  # which waits until it is sent
         self._local.update(self._neighbours.router, self._neighbours.settling)
         left, self._local.left = self._local.left, []
         for client in left:

@@ -116,14 +116,24 @@ class RoutesTold(Record, frozen=True):
     format: int = RECORD_FORMAT
 
 
+class OffersAnswered(Record, frozen=True):
+    """A neighbour has answered offers with these filters; or hears of offers with some no more."""
+
+    peer: str
+    filters: list[str]
+    taken_back: list[str]
+    format: int = RECORD_FORMAT
+
+
 class TableState(Record, frozen=True):
-    """All that neighbours told: source → (offers, wishes), and those that told everything they know; and the topics
-    that are offered for clients of our own."""
+    """All that neighbours told: source → (offers, wishes), and those that told everything they know; the topics that
+    are offered for clients of our own; and the filters of the offers that each neighbour has answered."""
 
     told: dict[str, tuple[list[Told], list[Told]]]
     complete: list[str]
     format: int = RECORD_FORMAT
     topics: list[TopicOffered] = []  # noqa: RUF012
+    answered: dict[str, list[str]] = {}  # noqa: RUF012
 
 
 class EventsStored(Record, frozen=True):
@@ -148,6 +158,7 @@ ROUTING_RECORDS: dict[int, type[Record]] = {
     34: EventsStored,
     35: TopicOffered,
     36: TopicWithdrawn,
+    37: OffersAnswered,
 }
 
 

@@ -25,6 +25,8 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import LATEST, NOW, After, Outbox
 from holdfast.model import Filter
+from holdfast.protocols.routing.answers import Answers
+from holdfast.protocols.routing.covered import Changes
 from holdfast.protocols.routing.local import LocalInterests, broker_of
 from holdfast.protocols.routing.messages import Introduction, Routes, Settled, Told, checked_entry
 from holdfast.protocols.routing.router import LOCAL, Router
@@ -59,6 +61,7 @@ class Neighbours:
     """A part of a broker's node."""
 
     name: ClassVar[str] = "neighbours"
+    answers_type: ClassVar[type[Answers]] = Answers
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {
         Introduction: BROKERS,
         Routes: BROKERS,
@@ -70,6 +73,7 @@ class Neighbours:
         self.settling = Settling()
         self._settings = settings
         self._level = settings.reliability
+        self.answers = self.answers_type(router, local) if self._level.buffers else None
         self._local = local
         self._store = store
         tree = settings.overlay.spanning_tree()
@@ -81,14 +85,14 @@ class Neighbours:
         self._waited_enough = False
         self._network = settings.network_id
         # Set where the node is put together: what else is to be said in an introduction; who is to hear of links, of
-        # tickets of our own, of being ready, and of neighbours whose side is known.
+        # tickets of our own, of being ready, and of neighbours that have answered all that they were offered.
         self.introduce: Callable[[str], Introduction] = lambda peer: Introduction(self._network)
         self.linked: Callable[[str, Introduction, Outbox], None] = lambda peer, introduction, out: None
         self.unlinked: Callable[[str, Outbox], None] = lambda peer, out: None
         self.settled: Callable[[list[int], Outbox], None] = lambda tickets, out: None
         self.becoming_ready: Callable[[Outbox], None] = lambda out: None
         self.became_ready: Callable[[Outbox], None] = lambda out: None
-        self.known: Callable[[str, Outbox], None] = lambda peer, out: None
+        self.answered: Callable[[str, Outbox], None] = lambda peer, out: None
         # Of a level that detours: whether a neighbour's link is good; whom a message for one without reaches now, and
         # sending it there.
         self.is_usable: Callable[[str], bool] = lambda peer: True
@@ -108,12 +112,14 @@ class Neighbours:
         neighbour = self._neighbours.get(peer)
         return neighbour is not None and neighbour.introduced
 
-    def is_known(self, peer: str) -> bool:
-        """Whether the neighbour has ever told completely what is on its side, as far as our disk goes back."""
-        return not self._level.buffers or peer in self._store.complete
+    def owes_answers(self, peer: str) -> bool:
+        """Whether, at a level that buffers, the neighbour has not answered all that it was offered."""
+        return self.answers is not None and peer in self.tree and self.answers.are_due(peer)
 
     def on_started(self, started: Started, out: Outbox) -> None:
         self._local.incarnation = started.incarnation
+        if self.answers is not None:
+            self.answers.begin(self._store.answered, self._store.complete)
         if self._level.refreshes:
             self._awaited = {peer: None for peer in self.tree if peer not in self._store.complete}
         if self._awaited:
@@ -170,6 +176,8 @@ class Neighbours:
         out.drop_queue(peer)
         if was_introduced:
             self.unlinked(peer, out)
+        if self.answers is not None:
+            self.answers.unlinked(peer)
         self._done += self.settling.lost(peer)
         self._await_no_longer(peer, out)
 
@@ -219,13 +227,32 @@ class Neighbours:
 
     def _tell_all(self, peer: str, neighbour: _Neighbour, out: Outbox) -> None:
         complete = self._knows_beside(peer)
-        # What was asked about in this turn may be a part of it.
-        for message in self._everything(peer, complete, self.settling.tell(peer)):
+        messages = self._everything(peer, complete, out, asks=True)
+        for message in messages:
             out.send(peer, message, after=self._after)
         neighbour.synced, neighbour.told_completely = True, complete
 
-    def _everything(self, peer: str, complete: bool, ticket: int = 0) -> list[Routes]:
-        self.router.take(peer)  # what has changed is a part of it
+    def _ticket(self, peer: str, offers: bool) -> int:
+        """The ticket for a telling, with offers or without; 0 if nobody waits for an answer. What was asked about in
+        this turn may be a part of it."""
+        due = offers and self.answers is not None and self.answers.are_due(peer)
+        ticket = self.settling.tell(peer, due)
+        if ticket and self.answers is not None:
+            self.answers.ask(peer, ticket)
+        return ticket
+
+    def _take(self, peer: str, out: Outbox, everything: bool = False) -> tuple[Changes, Changes]:
+        """What a neighbour is to be told of what has changed. At the levels that buffer the disk knows first that
+        something is taken back."""
+        offers, wishes = self.router.take(peer)
+        if self.answers is not None and (everything or offers.taken_back):
+            self.answers.told(peer, offers.taken_back, everything)
+            self._store.keep_answers(self.answers.take_changed(), out)
+        return offers, wishes
+
+    def _everything(self, peer: str, complete: bool, out: Outbox, asks: bool = False) -> list[Routes]:
+        self._take(peer, out, everything=True)  # what has changed is a part of it
+        ticket = self._ticket(peer, offers=True) if asks else 0
         offers = [(entry, str(filter)) for entry, filter in self.router.offers[peer].told().items()]
         wishes = [(entry, str(filter)) for entry, filter in self.router.wishes[peer].told().items()]
         return in_parts(offers, wishes, complete, ticket=ticket)
@@ -252,7 +279,7 @@ class Neighbours:
 
     def _tell_everything_around(self, peer: str, out: Outbox) -> None:
         """In one part if it fits; else in several that say less: nothing is forgotten on their word either."""
-        messages = self._everything(peer, self._knows_beside(peer))
+        messages = self._everything(peer, self._knows_beside(peer), out)
         for message in messages:
             if len(messages) > 1:
                 message = Routes(message.offers, message.wishes, full=True, complete=False)
@@ -324,18 +351,25 @@ class Neighbours:
     def _apply(
         self, peer: str, routes: Routes, offers: dict[str, Filter], wishes: dict[str, Filter], out: Outbox
     ) -> None:
-        was_known = self.is_known(peer)
         apply_routes(self.router, peer, routes, offers, wishes)
         if self._level.buffers:
             self._store.told(peer, routes, offers, wishes, out)
         self._neighbours[peer].refreshed_at = out.now
         if routes.full and routes.complete:
             self._learned(peer, out)
-            if not was_known:
-                self.known(peer, out)
+            if self.answers is not None:
+                self.answers.known(peer)
+                self._look_at_answers(peer, out)
 
     def on_settled(self, peer: str, settled: Settled, out: Outbox) -> None:
         self._done += self.settling.answered(peer, settled.ticket)
+        if self.answers is not None and peer in self.tree:
+            self.answers.answered(peer, settled.ticket)
+            self._look_at_answers(peer, out)
+
+    def _look_at_answers(self, peer: str, out: Outbox) -> None:
+        if not self.owes_answers(peer):
+            self.answered(peer, out)
 
     def _say_settled(self, out: Outbox) -> None:
         """At the turn's end, behind what the same turn told: who hears that all is told has heard all of it."""
@@ -391,15 +425,17 @@ class Neighbours:
             self._tell_around(out)
         for peer in self.tree:
             if self._neighbours[peer].synced and not self._detoured.get(peer):
-                offers, wishes = self.router.take(peer)
+                offers, wishes = self._take(peer, out)
                 if offers or wishes:
-                    for message in changes(offers, wishes, self.settling.tell(peer)):
+                    for message in changes(offers, wishes, self._ticket(peer, bool(offers.told))):
                         out.send(peer, message, after=self._after)
             elif self._detoured.get(peer):
-                offers, wishes = self.router.take(peer)
+                offers, wishes = self._take(peer, out)
                 if offers or wishes:
                     for message in changes(offers, wishes, 0):
                         self.detour(peer, message, out)
+        if self.answers is not None:
+            self._store.keep_answers(self.answers.take_changed(), out)
         self._say_settled(out)
         self._note(out)
 
@@ -433,6 +469,7 @@ class Neighbours:
             "routes_told": told,
             "routes_hidden": hidden,
             "routes_awaited": len(self._awaited),
+            "routes_expected": len(self.router.expected),
             "offers_postponed": self.router.postponed,
         }
 

@@ -54,10 +54,13 @@ class Router:
 
     def __init__(self, neighbours: Sequence[str], advertisements: bool = True, covering: bool = True) -> None:
         self.neighbours = tuple(neighbours)
-        self._advertised = advertisements
+        self.is_advertised = advertisements
         sources = (LOCAL, *neighbours)
         self.subscriptions = Table(sources)  # D0-A4: they route events
         self.advertisements = Table(sources)  # D0-A3: they route subscriptions
+        # What neighbours count as wanting, since they have not answered what they were offered.
+        self.expected = Table(neighbours)
+        self.offers_moved: Callable[[str], None] = lambda neighbour: None  # what one is to be told of offers changed
         self.wishes = {neighbour: Outlet(covering) for neighbour in neighbours}
         self.offers = {neighbour: Outlet(covering) for neighbour in neighbours}
         self._index: FilterIndex[tuple[str, str]] = FilterIndex()  # of subscriptions that neighbours told
@@ -71,10 +74,11 @@ class Router:
 
     # ---------------------------------------------------------------------------------------------- subscriptions
     def subscribe(self, source: str, entry: str, filter: Filter) -> None:
-        table = self.subscriptions.by_source[source]
-        if entry in table:
-            return
-        table[entry] = filter
+        if entry not in self.subscriptions.by_source[source]:
+            self._want(self.subscriptions, source, entry, filter)
+
+    def _want(self, table: Table, source: str, entry: str, filter: Filter) -> None:
+        table.by_source[source][entry] = filter
         self._note(SUBSCRIPTIONS, entry, source, filter, True)
         if source != LOCAL:
             self._index.add((source, entry), filter)
@@ -83,7 +87,17 @@ class Router:
                 outlet.add(entry, filter)
 
     def unsubscribe(self, source: str, entry: str) -> None:
-        filter = self.subscriptions.by_source[source].pop(entry, None)
+        self._want_no_longer(self.subscriptions, source, entry)
+
+    def expect(self, neighbour: str, entry: str, filter: Filter) -> None:
+        """The neighbour has not said what it wants of this: it counts as wanting all of it."""
+        self._want(self.expected, neighbour, entry, filter)
+
+    def forget_expected(self, neighbour: str, entry: str) -> None:
+        self._want_no_longer(self.expected, neighbour, entry)
+
+    def _want_no_longer(self, table: Table, source: str, entry: str) -> None:
+        filter = table.by_source[source].pop(entry, None)
         if filter is None:
             return
         self._note(SUBSCRIPTIONS, entry, source, filter, False)
@@ -99,14 +113,14 @@ class Router:
 
     def _leads_to(self, neighbour: str, filter: Filter) -> bool:
         """Whether something that the filter may match is advertised on the other side of a neighbour."""
-        if not self._advertised:
+        if not self.is_advertised:
             return True
         offers = self.advertisements.by_source[neighbour].values()
         return any(offer.intersects(filter) for offer in offers)
 
     # --------------------------------------------------------------------------------------------- advertisements
     def advertise(self, source: str, entry: str, filter: Filter) -> None:
-        if not self._advertised:
+        if not self.is_advertised:
             return
         table = self.advertisements.by_source[source]
         if entry in table:
@@ -117,6 +131,7 @@ class Router:
         for neighbour, outlet in self.offers.items():
             if neighbour != source:
                 outlet.add(entry, filter)
+                self.offers_moved(neighbour)
         if source != LOCAL:
             pulled = self.wishes[source]
             for other, wanted in self._subscriptions_beside(source):
@@ -144,7 +159,7 @@ class Router:
         return len(self._postponed)
 
     def _unadvertise(self, source: str, entry: str) -> None:
-        if not self._advertised:
+        if not self.is_advertised:
             return
         filter = self.advertisements.by_source[source].pop(entry, None)
         if filter is None:
@@ -153,6 +168,7 @@ class Router:
         for neighbour, outlet in self.offers.items():
             if neighbour != source:
                 outlet.remove(entry)
+                self.offers_moved(neighbour)
         if source != LOCAL:
             left = self.wishes[source]
             for other, wanted in list(left.wanted.items()):
@@ -160,9 +176,13 @@ class Router:
                     left.remove(other)
 
     def _subscriptions_beside(self, source: str) -> list[tuple[str, Filter]]:
-        """All but those that the source told itself."""
+        """All but those that the source told itself, or counts as wanting."""
         return [
-            item for other, table in self.subscriptions.by_source.items() if other != source for item in table.items()
+            item
+            for table in (self.subscriptions, self.expected)
+            for other, entries in table.by_source.items()
+            if other != source
+            for item in entries.items()
         ]
 
     # ------------------------------------------------------------------------------------------------- neighbours
@@ -207,7 +227,7 @@ class Router:
             return  # nothing has changed since
         self._checked = self._version
         counted = sum(len(table) for source, table in self.subscriptions.by_source.items() if source != LOCAL)
-        require(len(self._index) == counted, "the index holds what neighbours told")
+        require(len(self._index) == counted + len(self.expected), "the index holds what neighbours want")
         for neighbour in self.neighbours:
             self.wishes[neighbour].check_invariants()
             self.offers[neighbour].check_invariants()

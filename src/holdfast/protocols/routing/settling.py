@@ -4,7 +4,8 @@ A broker that is told something under a ticket tells those beyond it under ticke
 those are answered. So whoever was told first knows that every broker that it concerns has heard of it; and since links
 are FIFO, that what those had to say about it has come back before.
 
-A neighbour whose link is gone counts as having answered: it is told everything anew when it is back.
+A neighbour whose link is gone counts as having answered: it is told everything anew when it is back. At the levels that
+buffer it counts as wanting everything until then (`Answers`), and that was told before.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ class Settling:
         self._new.append((source, ticket))
         return ticket
 
-    def tell(self, neighbour: str) -> int:
-        """The ticket under which a neighbour is told something; 0 if nobody asked."""
-        if not self._new:
+    def tell(self, neighbour: str, always: bool = False) -> int:
+        """The ticket under which a neighbour is told something; 0 if nobody asked, unless it is wanted `always`."""
+        if not self._new and not always:
             return 0
         self._last += 1
         self._outstanding.setdefault(neighbour, {})[self._last] = None

@@ -4,7 +4,8 @@ A broker that has lost its tables would find nobody to send an event to, acknowl
 and it knows of which neighbours it has a complete telling: what is meant for any other is kept until that has come.
 
 It keeps, too, which topics it offers for its own clients: neighbours that hear nothing of them any more take back what
-they wanted, and what is published after the next failure would be for nobody.
+they wanted, and what is published after the next failure would be for nobody. And which offers neighbours have answered
+(`Answers`): of the others, everything is kept for them.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model import Filter
+from holdfast.protocols.routing.answers import AnswerChange
 from holdfast.protocols.routing.messages import (
     RECORD_FORMAT,
+    OffersAnswered,
     Routes,
     RoutesTold,
     TableState,
@@ -36,6 +39,7 @@ class TableStore:
     def __init__(self, router: Router) -> None:
         self.complete: dict[str, None] = {}  # neighbours that have told everything on their side
         self.topics: dict[str, TopicOffered] = {}  # entry → what is offered under it for clients of our own
+        self.answered: dict[str, dict[str, None]] = {}  # neighbour → filters of offers that it has answered
         self._bytes = 0
         self._snapshot_bytes = 0
         self._router = router
@@ -44,14 +48,15 @@ class TableStore:
         """Brings the router to where the records end."""
         router = self._router
         for record in streams.get(STREAM, ()):
-            if not isinstance(record, RoutesTold | TableState | TopicOffered | TopicWithdrawn):
+            if not isinstance(record, RoutesTold | TableState | TopicOffered | TopicWithdrawn | OffersAnswered):
                 broken("the routes on the disk are known records", record=type(record).__name__)
             require(record.format == RECORD_FORMAT, "the routes' format is known", format=record.format)
             match record:
                 case TableState():
                     self.complete = dict.fromkeys(record.complete)
                     self.topics = {offered.entry: offered for offered in record.topics}
-                    self._snapshot_bytes = _weight(record.told) + sum(map(_size, record.topics))
+                    self.answered = {peer: dict.fromkeys(filters) for peer, filters in record.answered.items()}
+                    self._snapshot_bytes = self._size_of_all(record.told)
                     self._bytes = 0
                     for source, (offers, wishes) in record.told.items():
                         if source in router.neighbours:
@@ -62,6 +67,8 @@ class TableStore:
                 case TopicWithdrawn():
                     self.topics.pop(record.entry, None)
                     self._bytes += _size(record)
+                case OffersAnswered():
+                    self._answer(record)
                 case RoutesTold():
                     if record.source in router.neighbours:
                         routes = record.routes
@@ -96,6 +103,27 @@ class TableStore:
         if entry in self.topics:
             self._add(TopicWithdrawn(entry), out)
 
+    def keep_answers(self, changed: list[AnswerChange], out: Outbox) -> None:
+        """Before anyone is told of offers that are taken back: their answers are worth nothing from then on."""
+        for peer in dict.fromkeys([change.peer for change in changed]):
+            last = {change.filter: change.answered for change in changed if change.peer == peer}
+            record = OffersAnswered(
+                peer,
+                [text for text, answered in last.items() if answered],
+                [text for text, answered in last.items() if not answered],
+            )
+            out.append(STREAM, record)
+            self._answer(record)
+        if changed:
+            self._keep_short(out)
+
+    def _answer(self, record: OffersAnswered) -> None:
+        answered = self.answered.setdefault(record.peer, {})
+        answered |= dict.fromkeys(record.filters)
+        for text in record.taken_back:
+            answered.pop(text, None)
+        self._bytes += sum(map(len, (*record.filters, *record.taken_back)))
+
     def _add(self, record: TopicOffered | TopicWithdrawn, out: Outbox) -> None:
         if isinstance(record, TopicOffered):
             self.topics[record.entry] = record
@@ -123,9 +151,15 @@ class TableStore:
             )
             for source in router.neighbours
         }
-        topics = list(self.topics.values())
-        out.snapshot(STREAM, TableState(told, list(self.complete), topics=topics))
-        self._snapshot_bytes, self._bytes = _weight(told) + sum(map(_size, topics)), 0
+        answered = {peer: list(filters) for peer, filters in self.answered.items()}
+        out.snapshot(
+            STREAM, TableState(told, list(self.complete), topics=list(self.topics.values()), answered=answered)
+        )
+        self._snapshot_bytes, self._bytes = self._size_of_all(told), 0
+
+    def _size_of_all(self, told: dict[str, tuple[list[Told], list[Told]]]) -> int:
+        answered = sum(len(text) for filters in self.answered.values() for text in filters)
+        return _weight(told) + sum(map(_size, self.topics.values())) + answered
 
 
 def apply_routes(

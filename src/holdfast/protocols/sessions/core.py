@@ -472,7 +472,7 @@ class BrokerCore:
             events, slices = self.decode(command.events)
         except EventError:
             return  # as with Publish
-        fresh = self.arrivals.fresh(command.source, command.feed, command.numbers, events)
+        fresh = self.arrivals.fresh(command.source, command.feed, command.numbers, events, wall)
         if not fresh:
             return
         events, slices = [events[row] for row in fresh], [slices[row] for row in fresh]

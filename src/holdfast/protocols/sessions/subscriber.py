@@ -130,7 +130,7 @@ class Subscriber:
             return
         subscription.phase = SubscriptionPhase.LIVE
         self._conversation.progressed(out)
-        out.note("confirmed", subscription=self._text(subscription), subscriber=self._conversation.name)
+        out.note("confirmed", subscription=self._text(subscription), subscriber=self._conversation.name, via=peer)
         if subscription.maker is not None:
             out.complete(subscription.maker, requests.SubscriptionMade(subscription.number))
             subscription.maker = None

@@ -2,7 +2,8 @@
 
 Every published event was acknowledged or refused; every subscription that was asked for was confirmed or has ended, and
 confirmed again after a `Missed` without a count, which says that it has to be made anew. Who crashed waits for nothing
-that it asked for before.
+that it asked for before. Some brokers may be down to the end: whoever has no other one (`homeless` in the header) waits
+rightly, and everyone else gets its answers while they are down.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from holdfast.trace.schema import (
     Acknowledged,
     Confirmed,
     Fault,
+    Header,
     Missed,
     Published,
     Refused,
@@ -35,8 +37,12 @@ class Liveness(Checker):
             Unsubscribed: self._on_unsubscribed,
         }
         super().__init__(name, handlers)
+        self._homeless: frozenset[str] = frozenset()
         self._events: dict[str, dict[str, int]] = {}  # publisher → event → since when it waits
         self._subscriptions: dict[str, dict[str, int | None]] = {}  # subscriber → subscription → the same, or None
+
+    def begin(self, header: Header) -> None:
+        self._homeless = frozenset(header.settings.get("homeless", ()))
 
     def _on_published(self, row: Published) -> None:
         if row.derived:
@@ -71,9 +77,13 @@ class Liveness(Checker):
 
     def finish(self) -> None:
         for publisher, events in self._events.items():
+            if publisher in self._homeless:
+                continue
             for event, t in events.items():
                 self.violate(t, f"{publisher} never learned whether {event} was accepted", (event,))
         for subscriber, subscriptions in self._subscriptions.items():
+            if subscriber in self._homeless:
+                continue
             for subscription, since in subscriptions.items():
                 if since is not None:
                     message = f"{subscriber} was never told that {subscription} is in place"

@@ -1,18 +1,25 @@
 """`network`: an accepted event reaches whom the network's level of reliability promises it to.
 
-An event is owed to a subscription that wants it and whose path was complete when the event was accepted: every broker
-on the way from the publisher's broker to the subscriber's had an entry, from the next one's side, that covers the
-subscription. The trace says which entries there were (`routed`). Of what is owed a level may lose
+What is owed follows from publications, subscriptions and failures:
+
+- what is accepted when all has been well for a while is owed to everyone who wants it; `none` promises that only where
+  nothing ever failed (D1-C1);
+- at the levels that buffer (D1-C3, D1-C5), an event is owed to a subscription that was confirmed so long before that it
+  has got there: each two brokers on the way were well together for a while, one pair after the other. With
+  advertisements it is owed, too, to one that was confirmed before the publisher's broker first heard of the event's
+  topic, whoever was down then or had never been up.
+
+Beside that, an event is owed where the brokers say so themselves: to a subscription that wants it and whose path was
+complete when the event was accepted. Every broker on the way from the publisher's broker to the subscriber's had an
+entry, from the next one's side, that covers the subscription (`routed`). Of what is owed a level may lose
 
 - `none`, `periodic`: what was under way while a broker or a link of the path was failing (D1-C2);
 - `bypass`: what was under way while anything changed, or while there was no way between the two brokers (D1-C4);
 - levels that buffer: nothing (D1-C3, D1-C5); with detours, a path may be complete but for brokers that are down and
   have not heard of the subscription: then it is as with `bypass`.
 
-Tables that stay incomplete promise nothing, so there is a second promise: what is accepted when all has been well for a
-while is owed to everyone who wants it, whatever the tables say. `none` makes it only where nothing ever failed (D1-C1).
-
-Nothing is owed that was not acknowledged, that has a lifetime, or to a subscription that ended, or was told that it
+What waits at the end of the run for a broker or a link that is still down is not lost. Nothing is owed that was not
+acknowledged, that has a lifetime, or to a subscription that ended, or was told that it
 missed something (`missed` without a count: until it is confirmed again; with one: so many events).
 """
 
@@ -46,14 +53,16 @@ DETOURING = ("bypass", "bypass+buffered")
 
 
 class _Owed(NamedTuple):
-    """An event that is owed to a subscription: accepted when and where, and for which of the two reasons."""
+    """An event that is owed to a subscription, or may be: accepted when and where, and for which reasons."""
 
     event: str
     t: int
     home: str  # the publisher's broker
     last: str  # the subscriber's
-    settled: bool
+    since: int  # when the subscription was confirmed
+    settled: bool  # all had been well for a while
     whole: bool  # no broker of the path had to be left out: all of them knew
+    around: bool  # those that did not know were down, and detours leave them out
 
 
 class Network(Checker):
@@ -74,17 +83,19 @@ class Network(Checker):
         }
         super().__init__(name, handlers)
         self._level = "none"
+        self._advertised = True
         self._outages = Outages((), (), 0, 0)
         self._filters = FilterCache()
         self._covers = lru_cache(maxsize=None)(self._ask_covers)
         self._matches = lru_cache(maxsize=None)(self._ask_matches)
         self._events: dict[str, Published] = {}
         self._acknowledged: set[str] = set()
+        self._first_use: dict[tuple[str, str], int] = {}  # publisher, topic → when it was first published on
+        self._homes: dict[str, set[str]] = {}  # publisher → brokers that accepted something of it
         self._tables: dict[str, dict[str, dict[str, str]]] = {}  # node → source → entry → filter
         self._owners: dict[str, dict[str, str]] = {}  # node → entry of its own clients → subscriber/number
         self._subscriptions: dict[str, Subscribed] = {}  # in place
-        self._current: dict[str, str] = {}  # subscriber/number → subscription
-        self._since: dict[str, int] = {}  # subscription → when it was confirmed, if it is
+        self._since: dict[str, tuple[int, str]] = {}  # subscription → when it was confirmed, if it is, and where
         self._owed: dict[str, dict[str, _Owed]] = {}  # subscription → event → what is owed
         self._delivered: dict[str, set[str]] = {}
         self._missed: dict[str, int] = {}  # subscription → how many it was told that it missed
@@ -92,6 +103,7 @@ class Network(Checker):
     def begin(self, header: Header) -> None:
         said = header.settings
         self._level = said.get("reliability", "none")
+        self._advertised = said.get("advertisements", True)
         # Until a failure is noticed, or a link is there again and tables are told, with time to spare.
         times = ("suspect_ms_max", "dial_ms", "dial_ms", "restore_ms", "refresh_ms")
         grace = 2_000 + sum(said.get(name, 0) for name in times)
@@ -126,11 +138,13 @@ class Network(Checker):
     # ------------------------------------------------------------------------------------------------ subscriptions
     def _on_subscribed(self, row: Subscribed) -> None:
         self._subscriptions[row.subscription] = row
-        self._current[_owner(row.subscription)] = row.subscription
 
     def _on_confirmed(self, row: Confirmed) -> None:
-        if row.subscription in self._subscriptions:
-            self._since.setdefault(row.subscription, row.t)
+        if row.subscription not in self._subscriptions:
+            return
+        since, home = self._since.get(row.subscription, (row.t, row.via))
+        # At another broker it begins anew, though nothing was missed at the one before.
+        self._since[row.subscription] = (since, home) if home == row.via else (row.t, row.via)
 
     def _on_missed(self, row: Missed) -> None:
         if row.count is None:
@@ -150,6 +164,7 @@ class Network(Checker):
     # ------------------------------------------------------------------------------------------------------- events
     def _on_published(self, row: Published) -> None:
         self._events[row.event] = row
+        self._first_use.setdefault((row.publisher, row.topic), row.t)
 
     def _on_acknowledged(self, row: Acknowledged) -> None:
         self._acknowledged.add(row.event)
@@ -161,21 +176,29 @@ class Network(Checker):
         settled = self._outages.is_settled(row.t) and not (self._level == "none" and self._outages.any_ever)
         for event in row.events:
             published = self._events.get(event)
-            if published is None or published.lifetime:
+            if published is None:
                 continue
-            for last, entries in list(self._owners.items()):
-                for entry, owner in entries.items():
-                    text = self._tables.get(last, {}).get(LOCAL, {}).get(entry)
-                    subscription = self._current.get(owner, "")
-                    if text is None or subscription not in self._since or not self._matches(event, text):
-                        continue
-                    # What has just been subscribed to may still be on its way.
-                    known = settled and row.t - self._since[subscription] >= self._outages.grace
-                    whole = self._is_complete(row.node, last, text, row.t, detours=False)
-                    detours = self._level in DETOURING
-                    if known or whole or (detours and self._is_complete(row.node, last, text, row.t, detours)):
-                        owed = _Owed(event, row.t, row.node, last, known, whole)
-                        self._owed.setdefault(subscription, {})[event] = owed
+            self._homes.setdefault(published.publisher, set()).add(row.node)
+            if published.lifetime:
+                continue
+            for subscription, (since, last) in self._since.items():
+                text = self._subscriptions[subscription].filter
+                if not self._matches(event, text):
+                    continue
+                # What has just been subscribed to may still be on its way.
+                known = settled and row.t - since >= self._outages.grace
+                local = self._is_in_place(subscription, last)
+                whole = local and self._is_complete(row.node, last, text, row.t, detours=False)
+                around = local and self._level in DETOURING
+                around = around and self._is_complete(row.node, last, text, row.t, detours=True)
+                owed = _Owed(event, row.t, row.node, last, since, known, whole, around)
+                # What was accepted at two brokers is owed by the first.
+                self._owed.setdefault(subscription, {}).setdefault(event, owed)
+
+    def _is_in_place(self, subscription: str, last: str) -> bool:
+        """Whether its own broker says that it has it."""
+        owner, entries = _owner(subscription), self._tables.get(last, {}).get(LOCAL, {})
+        return any(entry in entries for entry, other in self._owners.get(last, {}).items() if other == owner)
 
     def _is_complete(self, home: str, last: str, text: str, t: int, detours: bool) -> bool:
         """Whether every broker on the way knows that it leads there; but for those that detours leave out."""
@@ -205,16 +228,34 @@ class Network(Checker):
                 if event in self._acknowledged and event not in delivered and not self._may_lose(each)
             ]
             for each in lacking[self._missed.get(subscription, 0) :]:
-                why = "when all had been well for a while" if each.settled else "when the path to it was complete"
+                why = "when the path to it was complete" if each.whole or each.around else "long after it was confirmed"
+                why = "when all had been well for a while" if each.settled else why
                 message = f"{each.event} was accepted at {each.home}, {why}, and never reached {subscription}"
                 self.violate(each.t, f"{message} at {each.last}", (each.event,), (subscription,))
 
     def _may_lose(self, owed: _Owed) -> bool:
-        if self._level in BUFFERING and (owed.whole or owed.settled):
+        blocked = self._outages.is_blocked(owed.home, owed.last)  # to the end: it is stored, and waits
+        if blocked and self._level not in DETOURING:
+            return True
+        if not blocked and self._level in BUFFERING and (owed.whole or owed.settled or self._has_got_there(owed)):
             return False
+        if not (owed.settled or owed.whole or owed.around):
+            return True
         if self._level in DETOURING:
             return self._outages.is_cut_off(owed.home, owed.last, owed.t)
         return self._outages.touched(owed.home, owed.last, owed.t)
+
+    def _has_got_there(self, owed: _Owed) -> bool:
+        """Whether a level that buffers knew of the subscription, or kept the event since it did not know."""
+        published = self._events[owed.event]
+        if self._outages.reaches(owed.last, owed.home, owed.since) <= published.t:
+            return True
+        heard = [
+            t
+            for (publisher, topic), t in self._first_use.items()
+            if topic == published.topic and owed.home in self._homes.get(publisher, {owed.home})
+        ]
+        return self._advertised and owed.since <= min(heard)
 
 
 def _owner(subscription: str) -> str:

@@ -1,7 +1,8 @@
 """When brokers and links of a network were not well, as a trace tells it, and what that means for a path.
 
 A failure counts from its first moment until `grace` after its end: the network has to come back from it. After `notice`
-everyone knows of it. What is under way is under way for at most `TRANSIT`, where nothing holds it up.
+everyone knows of it. What is under way is under way for at most `TRANSIT`, where nothing holds it up. A slow disk is no
+failure; but what waits for it may take any time.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from holdfast.trace.schema import Fault
 FOR_EVER = 2**63
 TRANSIT = 2_000_000_000
 # States that do not keep a broker from working.
-HARMLESS = ("disk slow", "wiped")
+SLOW = "disk slow"
+HARMLESS = (SLOW, "wiped")
 WELL = ("up", "healed")
 
 
@@ -37,6 +39,8 @@ class Outages:
         self._links = {f"{a}>{b}": frozenset((a, b)) for one, other in links for a, b in ((one, other), (other, one))}
         self._since: dict[str, int] = {}  # what is not well now
         self._past: list[_Outage] = []
+        self._slow_since: dict[str, int] = {}
+        self._slow: list[_Outage] = []
         self._last = -FOR_EVER  # when something of the network was last not well
 
     @property
@@ -46,16 +50,21 @@ class Outages:
 
     def see(self, row: Fault) -> None:
         if row.component == "everything":
-            for component in list(self._since):
+            for component in [*self._since, *self._slow_since]:
                 self._end(component, row.t)
         elif row.component not in self._overlay.brokers and row.component not in self._links:
             return
         elif row.state in WELL:
             self._end(row.component, row.t)
+        elif row.state == SLOW:
+            self._slow_since.setdefault(row.component, row.t)
         elif row.state not in HARMLESS and not row.state.startswith("clock"):
             self._since.setdefault(row.component, row.t)
 
     def _end(self, component: str, t: int) -> None:
+        slow = self._slow_since.pop(component, None)
+        if slow is not None:
+            self._slow.append(_Outage(component, slow, t))
         start = self._since.pop(component, None)
         if start is not None:
             self._past.append(_Outage(component, start, t))
@@ -64,12 +73,31 @@ class Outages:
     def _all(self) -> list[_Outage]:
         return self._past + [_Outage(component, start, FOR_EVER) for component, start in self._since.items()]
 
+    def reaches(self, source: str, target: str, t: int) -> int:
+        """When a word that is said at `source`, and kept until it is told, has certainly got to `target`: each two
+        brokers on the way have been well together, with their link, for long enough, one pair after the other."""
+        slow = [_Outage(component, start, FOR_EVER) for component, start in self._slow_since.items()]
+        outages = sorted(self._all() + self._slow + slow, key=lambda outage: outage.start)
+        for here, following in pairwise(self.path(source, target)):
+            needed = (here, following, f"{here}>{following}", f"{following}>{here}")
+            for component, start, end in outages:
+                if component in needed and start < t + self.grace and end > t:
+                    t = end
+            t += self.grace
+        return t
+
     def path(self, source: str, target: str) -> list[str]:
         return [source] if self._tree is None or source == target else self._tree.path(source, target)
 
     def is_settled(self, t: int) -> bool:
         """Whether all has been well for a while."""
         return not self._since and t - self._last >= self.grace
+
+    def is_blocked(self, source: str, target: str) -> bool:
+        """Whether something on the path is not well now."""
+        path = self.path(source, target)
+        links = {frozenset(pair) for pair in pairwise(path)}
+        return any(component in path or self._links.get(component) in links for component in self._since)
 
     def is_down(self, broker: str, t: int) -> bool:
         """Whether a broker is not well now, or was not a short while ago."""

@@ -1,0 +1,143 @@
+"""Which offers each neighbour has answered, at the levels that buffer: silence is no answer.
+
+An offer is answered when the neighbour has said `Settled`: what is wanted under it on its side is known then. Until it
+has, the neighbour counts as wanting all that falls under the offer (`Router.expect`): such events are kept for it, and
+asked for from the side that they come from, so that nothing that was accepted is lost however deep the network is and
+whoever in it has never been up (D1-B4.1, D1-C3).
+
+What was answered stays so while the neighbour is away: what it wanted is known, and nothing else is kept for it. It is
+remembered by the offer's filter, since a broker gives its clients' offers new ids when it is restarted; and on the disk
+(`TableStore`). An offer that an answered one covers is answered, too.
+
+Without advertisements there is one offer, of everything, and a complete telling answers it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from holdfast.matching import FilterIndex
+from holdfast.model import Filter
+from holdfast.protocols.routing.local import LocalInterests
+from holdfast.protocols.routing.router import Router
+
+EVERYTHING: Final = Filter("")
+UNKNOWN: Final = ""  # stands for the entry of an offer where nothing is advertised
+
+
+class AnswerChange(NamedTuple):
+    """A neighbour has answered an offer, or its answer is worth nothing any more; for the disk."""
+
+    peer: str
+    filter: str
+    answered: bool
+
+
+class _Side:
+    """One neighbour's."""
+
+    __slots__ = ("answered", "asked", "expected", "told")
+
+    def __init__(self) -> None:
+        self.answered: FilterIndex[str] = FilterIndex()  # by their texts: what it knows of and has answered
+        self.expected: dict[str, str] = {}  # entry that is told → the wish that it counts as
+        self.told: Counter[str] = Counter()  # filters of the entries that are told, by their texts
+        self.asked: dict[int, tuple[str, ...]] = {}  # ticket on this link → entries that were told under it
+
+
+class Answers:
+    """Follows what the router tells neighbours of offers, from `begin` on."""
+
+    def __init__(self, router: Router, local: LocalInterests) -> None:
+        self._router = router
+        self._local = local
+        self._sides = {peer: _Side() for peer in router.neighbours}
+        self.changed: list[AnswerChange] = []  # since the last look
+
+    def begin(self, answered: dict[str, dict[str, None]], complete: dict[str, None]) -> None:
+        """The broker starts, with what its disk says of answers and of neighbours that told everything."""
+        for peer, side in self._sides.items():
+            for text in answered.get(peer, ()):
+                side.answered.add(text, Filter(text))
+            if not self._router.is_advertised and peer not in complete:
+                self._expect(peer, side, UNKNOWN, EVERYTHING)
+            self._router.offers[peer].track()
+            self._follow(peer)
+        self._router.offers_moved = self._follow
+
+    def _follow(self, peer: str) -> None:
+        """What the neighbour is to be told of offers has changed."""
+        side = self._sides[peer]
+        for entry, filter, told in self._router.offers[peer].take_moves():
+            text = str(filter)
+            side.told[text] += 1 if told else -1
+            if not told:
+                if not side.told[text]:
+                    del side.told[text]
+                wish = side.expected.pop(entry, None)
+                if wish is not None:
+                    self._router.forget_expected(peer, wish)
+            elif side.answered.covering(filter):
+                self._add(peer, side, filter)
+            else:
+                self._expect(peer, side, entry, filter)
+
+    def _expect(self, peer: str, side: _Side, entry: str, filter: Filter) -> None:
+        side.expected[entry] = wish = self._local.new_entry()
+        self._router.expect(peer, wish, filter)
+
+    def _add(self, peer: str, side: _Side, filter: Filter) -> None:
+        text = str(filter)
+        if text not in side.answered:
+            side.answered.add(text, filter)
+            self.changed.append(AnswerChange(peer, text, True))
+
+    # ------------------------------------------------------------------------------------------------------- telling
+    def are_due(self, peer: str) -> bool:
+        """Whether the neighbour has not answered everything."""
+        return bool(self._sides[peer].expected)
+
+    def ask(self, peer: str, ticket: int) -> None:
+        """The neighbour is told all that it has not answered, under a ticket; or was told before, and can't have
+        answered since."""
+        side = self._sides[peer]
+        side.asked[ticket] = tuple(entry for entry in side.expected if entry != UNKNOWN)
+
+    def told(self, peer: str, taken_back: Mapping[str, Filter], everything: bool) -> None:
+        """Offers are being taken back, or everything is told: what the neighbour hears of no more is not answered any
+        more."""
+        side = self._sides[peer]
+        if everything:
+            gone = [text for text, _ in side.answered.items()]
+        else:
+            gone = [str(filter) for filter in taken_back.values()]
+        for text in gone:
+            if text not in side.told and text in side.answered:
+                side.answered.remove(text)
+                self.changed.append(AnswerChange(peer, text, False))
+
+    # ----------------------------------------------------------------------------------------------------- answering
+    def answered(self, peer: str, ticket: int) -> None:
+        side, offered = self._sides[peer], self._router.offers[peer].wanted
+        for entry in side.asked.pop(ticket, ()):
+            wish = side.expected.pop(entry, None)
+            if wish is not None:
+                self._add(peer, side, offered[entry])
+                self._router.forget_expected(peer, wish)
+
+    def known(self, peer: str) -> None:
+        """The neighbour has told everything on its side: without advertisements, that answers all there is."""
+        wish = self._sides[peer].expected.pop(UNKNOWN, None)
+        if wish is not None:
+            self._router.forget_expected(peer, wish)
+
+    def unlinked(self, peer: str) -> None:
+        """What the neighbour was asked on a link that is gone it may not have heard."""
+        if peer in self._sides:
+            self._sides[peer].asked.clear()
+
+    def take_changed(self) -> list[AnswerChange]:
+        changed, self.changed = self.changed, []
+        return changed

@@ -1,0 +1,50 @@
+"""What an old leader proposed is not executed behind what its successor decided."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from holdfast.broker.assembly import BrokerSettings, make_replica
+from holdfast.kernel.parts import Assembly
+from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.paxos.replica import Replica
+from holdfast.protocols.paxos.settings import PaxosSettings
+from holdfast.sim.run import Factories, run_scenario
+from holdfast.sim.scenario import scenario_from_json
+from holdfast.trace.schema import Row, Unsubscribed
+
+SAVED = Path(__file__).parent / "regressions" / "group-an-old-leaders-entry-behind-its-successors.json"
+
+
+class ExecutesWhateverIsDecided(Replica):
+    """Also what an old leader proposed, and a later one has found."""
+
+    def _is_stale(self, origin: int) -> bool:
+        return False
+
+
+class Ended:
+    """Why subscriptions ended."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def see(self, row: Row) -> None:
+        if isinstance(row, Unsubscribed):
+            self.reasons.append(row.reason)
+
+
+@pytest.mark.parametrize("replica", [Replica, ExecutesWhateverIsDecided])
+def test_a_stale_open_session_does_not_close_a_living_clients(replica: type[Replica]) -> None:
+    """Client x opened a session at the old leader, which was cut off, and then another one at its successor."""
+
+    def make(settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams) -> Assembly:
+        return make_replica(settings, group, rng, streams, replica)
+
+    ended = Ended()
+    run_scenario(scenario_from_json(SAVED.read_bytes(), SAVED.name), Factories(replica=make), [ended])
+    closed = [reason for reason in ended.reasons if "another client has opened a session" in reason]
+    assert bool(closed) == (replica is ExecutesWhateverIsDecided)
