@@ -370,6 +370,13 @@ class NeverCatchesUp(Replica):
     catching_up_type = _NeverAsks
 
 
+class ExecutesAnOldLeadersWords(Replica):
+    """Behind what its successor has decided."""
+
+    def _is_stale(self, origin: int) -> bool:
+        return False
+
+
 MUTANTS = [
     Mutant("a promise is told before the disk has it", PromisesBeforeTheDiskHasIt),
     Mutant("a vote is told before the disk has it", VotesBeforeTheDiskHasIt),
@@ -405,4 +412,5 @@ MUTANTS = [
     Mutant("a newer snapshot takes the place of the one that is being sent", SendsTheNewestSnapshot),
     Mutant("a leader says nothing twice", SaysNothingTwice),
     Mutant("a replica that is behind stays there", NeverCatchesUp),
+    Mutant("an old leader's words are executed behind its successor's", ExecutesAnOldLeadersWords),
 ]

@@ -305,3 +305,36 @@ def test_an_unknown_version_is_refused_by_name() -> None:
     with pytest.raises(LogFormatUnknown) as unknown:
         open_log(FOLDER, SETTINGS, disk)
     assert (unknown.value.version, unknown.value.file) == (99, FIRST)
+
+
+def lost_end(disk: MemoryDisk, keep: int) -> None:
+    """Everything behind so many bytes of the newest segment reads as zeros, marks and all."""
+    data = disk.bytes_of(newest(disk))
+    data[keep:] = bytes(len(data) - keep)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+def test_a_log_that_was_closed_and_has_lost_its_end_is_not_taken_for_clean(share: float) -> None:
+    disk, _, _ = written(8)
+    path = newest(disk)
+    lost_end(disk, PAGE + int(share * (used(disk, path) - PAGE)))
+    found = outcome(disk)
+    assert isinstance(found, LogCorrupt)
+    assert "the log was closed properly, and has lost its end since" in str(found)
+
+
+def test_a_log_that_went_on_after_it_was_closed_is_longer_than_the_file_says() -> None:
+    disk, model, _ = written(3)
+    log = open_log(FOLDER, small(), disk)
+    log.append("events", 1, b"one more")
+    model.stream("events").append(1, b"one more", 1)
+    log.commit()
+    disk.kill()
+    assert outcome(disk) == expected(model)
+
+
+def test_half_a_word_about_the_closing_is_none() -> None:
+    disk, model, _ = written(3)
+    data = disk.bytes_of(f"{FOLDER}/closed")
+    data[40:45] = b"99999"
+    assert outcome(disk) == expected(model)

@@ -38,7 +38,7 @@ def small_log(monkeypatch: pytest.MonkeyPatch) -> MemoryDisk:
 
 
 def names() -> list[str]:
-    return ["log", "0000000001.segment", "0000000002.segment"]
+    return ["log", "0000000001.segment", "0000000002.segment", "closed"]
 
 
 def test_a_log_is_written_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:

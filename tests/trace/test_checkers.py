@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.errors import SampledTrace, UnknownChecker
 from holdfast.trace.checkers import (
@@ -14,7 +15,7 @@ from holdfast.trace.checkers import (
     check_trace,
     make_checker,
 )
-from holdfast.trace.schema import Header, QueueLength, Refused
+from holdfast.trace.schema import Header, QueueLength, Refused, Subscribed, Unsubscribed
 from tests.trace.runs import HEADER, MS, Run
 
 
@@ -386,6 +387,30 @@ def test_a_forgotten_subscription_is_reported_where_that_is_promised() -> None:
     run = Run().subscribe("s/1/1").confirm("s/1/1").miss("s/1/1", count=3, reason="overflow")
     assert messages("no-forgetting", run) == []
     assert messages("no-forgetting", run.miss("s/1/1")) == ["s/1/1 of s was forgotten: forgotten"]
+
+
+def ended(reason: str, overflow: str = "disconnect", events: int = 3, room: int = 2) -> list[str]:
+    """What `endings` says of a subscription that was ended, with so many events published for it and room for some."""
+    run = Run().add(Subscribed(t=0, subscription="s/1/1", subscriber="s", filter="n > 0", overflow=overflow))
+    run.publish(*[f"p/1/{number}" for number in range(1, events + 1)], n=1).publish("p/1/99", n=0)
+    run.add(Unsubscribed(t=MS, subscription="s/1/1", subscriber="s", reason=reason))
+    header = replace(HEADER, settings={"backlog_events": room})
+    return [violation.message for violation in check_trace(header, run.rows, [make_checker("endings")])]
+
+
+def test_a_subscription_ends_for_reasons_that_the_run_explains() -> None:
+    assert ended("") == []
+    assert ended("overflow: more than 2 events wait") == []
+    assert ended("overflow: publishers waited 1 s", overflow="block") == []
+    assert ended("overflow: more than 2 events wait", events=2) == [
+        "s/1/1 ended (overflow: more than 2 events wait), and 2 events were published for it, where 2 have room"
+    ]
+    assert ended("overflow: more than 2 events wait", overflow="drop-oldest") == [
+        "s/1/1 ended (overflow: more than 2 events wait), and its policy is drop-oldest"
+    ]
+    assert ended("another client has opened a session") == [
+        "s/1/1 ended (another client has opened a session), and nothing in the run is a reason for that"
+    ]
 
 
 def queue(length: int, limit: int, t: int = 0) -> QueueLength:

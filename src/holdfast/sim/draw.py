@@ -51,7 +51,7 @@ STORM_BYTES = 2 * 1024 * 1024
 SYMBOLS = ("ACME", "BOLT", "CORE", "DUNE")
 TOPICS = ("stock", "news", "")
 
-ALWAYS = ("only-matching", "at-most-once", "publisher-order", "no-loss", "bounded-queues", "liveness")
+ALWAYS = ("only-matching", "at-most-once", "publisher-order", "no-loss", "endings", "bounded-queues", "liveness")
 # Kept by a broker over its own crashes only if it remembers: one that forgot puts what is sent again in a new order.
 IF_REMEMBERED = ("total-order", "complete")
 # And no subscription is forgotten, unless its client stays away for longer than the broker waits.

@@ -35,7 +35,7 @@ from holdfast.sim.scenario import (
 )
 from holdfast.topology.generators import Kind, links_of
 
-ALWAYS: Final = ("only-matching", "at-most-once", "bounded-queues", "liveness", "network")
+ALWAYS: Final = ("only-matching", "at-most-once", "endings", "bounded-queues", "liveness", "network")
 ORDER: Final = "publisher-order"
 
 

@@ -147,6 +147,7 @@ def header_of(wanted: Scenario) -> schema.Header:
 def _settings(wanted: Scenario) -> dict[str, Any]:
     """What a checker has to know of a run to say what is promised."""
     said = {} if wanted.routing is None else _network_settings(wanted, wanted.routing)
+    said |= {"backlog_events": min(broker.backlog_events for broker in wanted.brokers)}
     if wanted.down:
         # Whoever has no other broker waits for these, and rightly.
         homeless = [client.id for client in wanted.clients if set(client.brokers) <= set(wanted.down)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from holdfast.errors import LogClosed, LogCorrupt, LogError, LogPoisoned, RecordRefused, RecordsGone, RecordsLost
+from holdfast.storage.closing import write_closing
 from holdfast.storage.files import Files, SystemFiles
 from holdfast.storage.format import salt_of
 from holdfast.storage.group import Block, Group, Stream
@@ -44,6 +45,7 @@ class Log:
         self.poisoned: LogPoisoned | None = None
         self._files = files
         self._identity = opened.identity
+        self._log_id = opened.log_id
         self._salt = salt_of(opened.log_id)
         self._streams = opened.streams
         self._shelf = Shelf(opened.streams, opened.segments)
@@ -120,6 +122,7 @@ class Log:
         try:
             if self.poisoned is None:
                 self.mark()
+                write_closing(self._files, self.folder, self._tail.group, self._log_id)
         finally:
             self._closed = True
             self._stopped = LogClosed(self.folder)

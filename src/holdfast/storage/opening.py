@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from holdfast.errors import LogCorrupt, LogLocked, NotALog
+from holdfast.storage.closing import CLOSED
 from holdfast.storage.files import Files, write_whole, write_zeros
 from holdfast.storage.format import END, SEAL, encode_block, salt_of
 from holdfast.storage.group import Stream
@@ -51,7 +52,7 @@ def open_folder(files: Files, folder: str, settings: LogSettings) -> Opened:
     """Raises `LogLocked`, `NotALog`, `LogFormatUnknown` or `LogCorrupt`; the folder is then as it was."""
     files.make_folder(folder)
     names = files.names(folder)
-    strangers = [name for name in names if name not in {IDENTITY, PREPARED}]
+    strangers = [name for name in names if name not in {IDENTITY, PREPARED, CLOSED}]
     if not sequences(names) and strangers:
         raise NotALog(folder, f"the folder holds {strangers[0]!r}, but no log; a new log needs an empty folder")
     identity = files.open(os.path.join(folder, IDENTITY), write=True, create=True)

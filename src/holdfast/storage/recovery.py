@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from holdfast.errors import LogCorrupt, LogFormatUnknown
+from holdfast.storage.closing import read_closing
 from holdfast.storage.files import Files
 from holdfast.storage.format import BLOCK_BYTES, PAGE, SEAL, VERSION, Read, salt_of, walk
 from holdfast.storage.header import Header, UnknownVersion, decode_header, header_bytes
@@ -128,6 +129,8 @@ def examine(files: Files, folder: str, every: bool, step: int, sink: Sink | None
         return found
     _scan(files, found, every, step, sink)
     _compare_with_oldest(found)
+    if not found.damages:
+        _compare_with_closing(files, found, folder)
     return found
 
 
@@ -240,3 +243,12 @@ def _compare_with_oldest(found: Examination) -> None:
     if lost:
         missing = os.path.join(os.path.dirname(oldest.path), segment_name(oldest.sequence - 1))
         found.damages.append(Damage(missing, 0, 0, "the segment's file is missing", dict(lost)))
+
+
+def _compare_with_closing(files: Files, found: Examination, folder: str) -> None:
+    """A log that was closed goes at least as far as it did then."""
+    newest = found.newest
+    if newest.group < read_closing(files, folder, newest.header.log_id):
+        lost: dict[str, tuple[int, int | None]] = {state.name: (state.next, None) for state in found.streams.values()}
+        problem = "the log was closed properly, and has lost its end since"
+        found.damages.append(Damage(newest.file, newest.end, newest.header.size, problem, lost))

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from holdfast.errors import LogLocked, NotALog
+from holdfast.storage.closing import CLOSED
 from holdfast.storage.files import Files, write_whole
 from holdfast.storage.format import LOST, OWN_STREAM, PAGE, REPAIRED, salt_of
 from holdfast.storage.group import Group, Stream
@@ -280,6 +282,8 @@ def _finish(files: Files, folder: str) -> RepairReport:
         names = files.names(folder)
         if aside not in names and damaged in names:
             files.rename(os.path.join(folder, damaged), os.path.join(folder, aside))
+    with suppress(FileNotFoundError):
+        files.remove(os.path.join(folder, CLOSED))  # of the log as it was, whose groups are counted anew
     files.sync_folder(folder)
     files.remove(os.path.join(folder, PLAN))
     files.sync_folder(folder)

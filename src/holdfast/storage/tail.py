@@ -42,7 +42,7 @@ class Tail:
         self.repairs = [repair.encode() for repair in opened.opening.repairs]
         self._file = opened.file
         self._chain = opened.chain
-        self._group = opened.group
+        self.group = opened.group
         self.time = opened.time  # of the last group
         self.marked = opened.marked  # whether the last group is a mark
         self._preparation = Preparation(files, folder, settings.prepare_ahead)
@@ -56,7 +56,7 @@ class Tail:
             self._roll(total)
             segment = self._shelf.newest
         sequence, offset, chain = segment.header.segment, segment.end, self._chain
-        group = self._group + 1
+        group = self.group + 1
         self.time = max(self.time, time)
         parts: list[bytes] = []
         places: list[int] = []
@@ -71,14 +71,14 @@ class Tail:
             offset += BLOCK_BYTES + len(block.payload)
         write_whole(self._files, self._file, b"".join(parts), segment.end)
         self._files.sync(self._file)
-        self._chain, self._group, self.marked = chain, group, False
+        self._chain, self.group, self.marked = chain, group, False
         if self._publish(segment, blocks, places, offset):
             self._drop()
 
     def mark(self) -> None:
         """Writes a closing mark, on a page of its own: whatever befalls the page of the last group leaves it."""
         segment = self._shelf.newest
-        if self._group < segment.header.first_group:
+        if self.group < segment.header.first_group:
             return  # The segment's header says as much.
         ends = b"".join([TRUNCATION.pack(s.id, s.durable) for s in self._shelf.all_streams()])
         payload = encode_record(OWN_STREAM, ENDS, 0, 0, 0, ends)
@@ -91,7 +91,7 @@ class Tail:
             self._salt,
             offset,
             segment.header.segment,
-            self._group + 1,
+            self.group + 1,
             self.time,
             1,
             0,
@@ -100,7 +100,7 @@ class Tail:
         )
         write_whole(self._files, self._file, start + rest, offset)
         self._files.sync(self._file)
-        self._chain, self._group, self.marked = chain, self._group + 1, True
+        self._chain, self.group, self.marked = chain, self.group + 1, True
         with self._shelf.lock:
             segment.end = offset + len(start) + len(rest)
 
@@ -130,19 +130,19 @@ class Tail:
         old = self._shelf.newest
         streams = {s.id: StreamEntry(s.name, s.durable, s.first) for s in self._shelf.all_streams()}
         header = Header(
-            self._log_id, old.header.segment + 1, self._settings.segment_bytes, old.end, self._group, self._group + 2,
+            self._log_id, old.header.segment + 1, self._settings.segment_bytes, old.end, self.group, self.group + 2,
             self._chain, self.time, streams, old.index, self.repairs,
         )  # fmt: skip
         header.size = max(header.size, len(header.encode()) + need + 2 * BLOCK_BYTES)
         path, file = make_segment(self._files, self._folder, self._preparation, header)
         start, rest, _ = encode_block(
-            self._chain, self._salt, old.end, old.header.segment, self._group + 1, self.time, 0, 0, END | SEAL, b""
+            self._chain, self._salt, old.end, old.header.segment, self.group + 1, self.time, 0, 0, END | SEAL, b""
         )
         write_whole(self._files, self._file, start + rest, old.end)
         self._files.sync(self._file)
         self._files.close(self._file)
         self._file = file
-        self._group += 1
+        self.group += 1
         self.marked = True
         with self._shelf.lock:
             self._shelf.segments.append(Segment(self._files, path, header, {}, header.length))

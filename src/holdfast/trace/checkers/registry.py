@@ -14,6 +14,7 @@ from holdfast.trace.checkers.at_most_once import AtMostOnce
 from holdfast.trace.checkers.bounded_queues import BoundedQueues
 from holdfast.trace.checkers.checker import Checker
 from holdfast.trace.checkers.complete import Complete
+from holdfast.trace.checkers.endings import Endings
 from holdfast.trace.checkers.exactly_once import ExactlyOnce
 from holdfast.trace.checkers.in_time import InTime
 from holdfast.trace.checkers.liveness import Liveness
@@ -53,6 +54,7 @@ CHECKERS: dict[str, Entry] = {
         "BROKER",
     ),
     "no-forgetting": Entry(lambda _: NoForgetting(), "no subscription is forgotten by its broker"),
+    "endings": Entry(lambda _: Endings(), "no subscription ends but by its owner's wish, or for a reason in the run"),
     "bounded-queues": Entry(lambda _: BoundedQueues(), "no queue passes the limit that is claimed for it"),
     "network": Entry(lambda _: Network(), "events reach whom the network's level of reliability promises them to"),
     "liveness": Entry(lambda _: Liveness(), "every publication and every subscription gets its answer"),
