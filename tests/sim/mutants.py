@@ -157,6 +157,19 @@ class KnowsNoLimit(BrokerCore):
         pass
 
 
+class EndsWhatWaits(BrokerCore):
+    """Takes two events that wait for an overflow."""
+
+    def _publish(self, command: Publish, wall: int, outputs: list[Output]) -> None:
+        limits = self.limits
+        self.limits = msgspec.structs.replace(limits, backlog_events=min(2, limits.backlog_events))
+        super()._publish(command, wall, outputs)
+        self.limits = limits
+
+    def check_invariants(self) -> None:
+        pass
+
+
 class _Early(Outbox):
     """Sends some messages without waiting for the disk."""
 
@@ -329,6 +342,7 @@ MUTANTS = [
     Mutant("speaks of what is not on the disk", "no-loss", _brokers(host=DeliversBeforeTheDisk), DURABLE),
     Mutant("keeps no journal", "no-forgetting", _brokers(sequencer=JournalsNothing), DURABLE),
     Mutant("keeps more than its limit", "bounded-queues", _brokers(KnowsNoLimit), TIGHT),
+    Mutant("ends subscriptions that have room", "endings", _brokers(EndsWhatWaits), DURABLE),
     Mutant("does not repeat what was lost", "no-loss", _brokers(host=NeverRepeats)),
     Mutant("does not answer a repetition", "liveness", _brokers(host=ForgetsToAnswer)),
     Mutant("a client looks at no deadline", "in-time", _clients(KnowsNoDeadline), MORTAL),

@@ -47,7 +47,7 @@ class _Life:
 
 # What happens in a run, at the least, on average over a block: leaders change and are deposed, replicas catch up by
 # values and by snapshot.
-HAPPENS = {"leader": 1.5, "deposed": 0.08, "Redirect": 3, "SnapshotPart": 0.5, "Decided": 3}
+HAPPENS = {"leader": 1.5, "deposed": 0.04, "Redirect": 3, "SnapshotPart": 0.5, "Decided": 3}
 
 
 @pytest.mark.parametrize("seeds", blocks(SEEDS))

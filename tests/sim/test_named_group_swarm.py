@@ -23,7 +23,6 @@ HAPPENS = {
     "ranges": 8,
     "published": 45,
     "given up": 5,
-    "wiped": 0.02,
     "groups of 3": 0.5,
     "groups of 5": 0.04,
     "second attempts": 25,
@@ -36,6 +35,12 @@ def test_groups_keep_what_is_promised_of_names_and_positions(seeds: range) -> No
     found = [problem(seed, see=lambda world: happened.update(world.summary())) for seed in seeds]
     assert "\n".join(filter(None, found)) == ""
     assert scarce(happened, HAPPENS, len(seeds)) == {}
+
+
+def test_disks_are_lost_in_some_runs() -> None:
+    wiped: list[str] = []
+    assert [problem(seed, see=lambda world: wiped.append(world.wiped)) for seed in (8, 9, 11, 12)] == [""] * 4
+    assert sum(map(bool, wiped)) >= 2
 
 
 @pytest.mark.long

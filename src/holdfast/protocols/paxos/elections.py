@@ -154,7 +154,8 @@ class Elections:
     def _count_support(self, out: Outbox) -> None:
         if self._canvassed and len(self._supporters) >= self._replica.roster.quorum and not self._replica.is_leading:
             self._canvassed = 0
-            self._replica.prepare(out)
+            if self._replica.is_whole():  # a state may have been taken over since
+                self._replica.prepare(out)
 
     # ---------------------------------------------------------------------------------------------------- handing over
     def transfer(self, to: str, out: Outbox) -> tuple[str, str]:

@@ -600,7 +600,7 @@ class Replica:
         before = self.roster.membership
         if state.membership is not None and state.membership.find(self.settings.name) is None:
             return  # of a time before we were added, or after we were removed
-        if self.is_leading:
+        if self.proposer.phase is not Phase.FOLLOWING:
             self.step_down(out)  # with a state of another it may lack what is no part of it
         self._restore(state)
         self.snapshots.keep(state, out)

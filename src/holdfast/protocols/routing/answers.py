@@ -15,7 +15,7 @@ Without advertisements there is one offer, of everything, and a complete telling
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from holdfast.matching import FilterIndex
@@ -99,11 +99,12 @@ class Answers:
         """Whether the neighbour has not answered everything."""
         return bool(self._sides[peer].expected)
 
-    def ask(self, peer: str, ticket: int) -> None:
-        """The neighbour is told all that it has not answered, under a ticket; or was told before, and can't have
-        answered since."""
+    def ask(self, peer: str, ticket: int, told: Iterable[str] | None = None) -> None:
+        """The neighbour is told these offers under a ticket, over its link; None: all that there are. What went around
+        the link may not have come, and nothing is an answer to it."""
         side = self._sides[peer]
-        side.asked[ticket] = tuple(entry for entry in side.expected if entry != UNKNOWN)
+        entries = side.expected if told is None else told
+        side.asked[ticket] = tuple(entry for entry in entries if entry in side.expected and entry != UNKNOWN)
 
     def told(self, peer: str, taken_back: Mapping[str, Filter], everything: bool) -> None:
         """Offers are being taken back, or everything is told: what the neighbour hears of no more is not answered any

@@ -148,10 +148,9 @@ class Forwarding:
         kept: list[Batch] = []
         for batch in feed.pending():
             events, slices = self._core.decode(encode_batch(batch.events))
-            rows = self._router.match(LOCAL, events).get(peer, [])
-            kept += [
-                Batch(batch.first + row, [slices[row]], batch.deadlines and [batch.deadlines[row]]) for row in rows
-            ]
+            for start, end in _runs(self._router.match(LOCAL, events).get(peer, [])):
+                times = batch.deadlines and batch.deadlines[start:end]
+                kept.append(Batch(batch.first + start, slices[start:end], times))
         feed.replace(kept)
         self._let_go(peer, out)
 
@@ -284,7 +283,7 @@ class Forwarding:
 
     def on_acknowledge_events(self, peer: str, message: AcknowledgeEvents, out: Outbox) -> None:
         feed = self.feeds.get(peer)
-        if feed is None or message.number > feed.sent:
+        if feed is None or message.number >= feed.following:
             raise ProtocolError(f"{message.number} is acknowledged, and was never sent")
         if feed.acknowledge(message.number):
             feed.progress_at, feed.repeats = out.now, 0
@@ -334,7 +333,9 @@ class Forwarding:
         after = NOW if self._store is None else LATEST
         for peer in self._open:
             feed = self.feeds[peer]
-            if feed.has_unsent:
+            if self._store is not None and self._neighbours.lacks_news(peer):
+                self._changed = True  # what it is offered and wants may be under way around its link
+            elif feed.has_unsent:
                 if not feed.is_under_way:
                     feed.progress_at = out.now
                 for first, events in _joined(feed.take(out.wall)):
@@ -386,6 +387,17 @@ class Forwarding:
     def check_invariants(self) -> None:
         for feed in self.feeds.values():
             feed.check_invariants()
+
+
+def _runs(rows: list[int]) -> list[tuple[int, int]]:
+    """Rising rows as ranges without gaps."""
+    runs: list[tuple[int, int]] = []
+    for row in rows:
+        if runs and runs[-1][1] == row:
+            runs[-1] = (runs[-1][0], row + 1)
+        else:
+            runs.append((row, row + 1))
+    return runs
 
 
 def _joined(batches: list[Batch]) -> list[tuple[int, list[EventBytes]]]:

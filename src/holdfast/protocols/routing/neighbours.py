@@ -15,7 +15,7 @@ depends only on the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import ClassVar, Final
 
 from holdfast.errors import ProtocolError
@@ -99,6 +99,7 @@ class Neighbours:
         self.targets: Callable[[str], tuple[str, ...]] = lambda peer: ()
         self.detour: Callable[[str, Message, Outbox], None] = lambda peer, message, out: None
         self._detoured: dict[str, tuple[str, ...]] = {}  # neighbour → those who were told in its place
+        self._lacking: dict[str, None] = {}  # neighbours that may lack what was told around their links
         self._view_changed = False
         self._done: list[Asked] = []  # those who asked and need not wait any more
 
@@ -178,7 +179,8 @@ class Neighbours:
             self.unlinked(peer, out)
         if self.answers is not None:
             self.answers.unlinked(peer)
-        self._done += self.settling.lost(peer)
+        # What it asked on a link that is gone is not answered on the next one, which may be to its next life.
+        self._done = [asked for asked in self._done if asked[0] != peer] + self.settling.lost(peer)
         self._await_no_longer(peer, out)
 
     def on_suspected(self, peer: str, out: Outbox) -> None:
@@ -231,14 +233,20 @@ class Neighbours:
         for message in messages:
             out.send(peer, message, after=self._after)
         neighbour.synced, neighbour.told_completely = True, complete
+        self._lacking.pop(peer, None)
 
-    def _ticket(self, peer: str, offers: bool) -> int:
-        """The ticket for a telling, with offers or without; 0 if nobody waits for an answer. What was asked about in
-        this turn may be a part of it."""
-        due = offers and self.answers is not None and self.answers.are_due(peer)
+    def lacks_news(self, peer: str) -> bool:
+        """Whether something was told around the neighbour's link that it may not have heard: what goes over the link
+        now could be ahead of it."""
+        return peer in self._lacking
+
+    def _ticket(self, peer: str, offers: Collection[str] | None) -> int:
+        """The ticket for a telling of these offers, or of everything; 0 if nobody waits for an answer. What was asked
+        about in this turn may be a part of it."""
+        due = (offers is None or bool(offers)) and self.answers is not None and self.answers.are_due(peer)
         ticket = self.settling.tell(peer, due)
         if ticket and self.answers is not None:
-            self.answers.ask(peer, ticket)
+            self.answers.ask(peer, ticket, offers)
         return ticket
 
     def _take(self, peer: str, out: Outbox, everything: bool = False) -> tuple[Changes, Changes]:
@@ -252,7 +260,7 @@ class Neighbours:
 
     def _everything(self, peer: str, complete: bool, out: Outbox, asks: bool = False) -> list[Routes]:
         self._take(peer, out, everything=True)  # what has changed is a part of it
-        ticket = self._ticket(peer, offers=True) if asks else 0
+        ticket = self._ticket(peer, offers=None) if asks else 0
         offers = [(entry, str(filter)) for entry, filter in self.router.offers[peer].told().items()]
         wishes = [(entry, str(filter)) for entry, filter in self.router.wishes[peer].told().items()]
         return in_parts(offers, wishes, complete, ticket=ticket)
@@ -270,7 +278,8 @@ class Neighbours:
             targets = () if self._is_direct(peer) else self.targets(peer)
             if any(target not in told for target in targets):
                 self._tell_everything_around(peer, out)
-            elif told and neighbour.synced and not targets and self._is_direct(peer):
+                self._lacking[peer] = None
+            elif peer in self._lacking and neighbour.synced and self._is_direct(peer):
                 self._tell_all(peer, neighbour, out)  # the link is good again, and lacks what went around it
             self._detoured[peer] = targets
 
@@ -427,11 +436,12 @@ class Neighbours:
             if self._neighbours[peer].synced and not self._detoured.get(peer):
                 offers, wishes = self._take(peer, out)
                 if offers or wishes:
-                    for message in changes(offers, wishes, self._ticket(peer, bool(offers.told))):
+                    for message in changes(offers, wishes, self._ticket(peer, offers.told.keys())):
                         out.send(peer, message, after=self._after)
             elif self._detoured.get(peer):
                 offers, wishes = self._take(peer, out)
                 if offers or wishes:
+                    self._lacking[peer] = None
                     for message in changes(offers, wishes, 0):
                         self.detour(peer, message, out)
         if self.answers is not None:

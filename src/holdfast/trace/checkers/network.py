@@ -6,8 +6,8 @@ What is owed follows from publications, subscriptions and failures:
   nothing ever failed (D1-C1);
 - at the levels that buffer (D1-C3, D1-C5), an event is owed to a subscription that was confirmed so long before that it
   has got there: each two brokers on the way were well together for a while, one pair after the other. With
-  advertisements it is owed, too, to one that was confirmed before the publisher's broker first heard of the event's
-  topic, whoever was down then or had never been up.
+  advertisements it is owed, too, to one that was confirmed before anyone published on the event's topic, whoever was
+  down then or had never been up. (A topic that is too long for a filter offers all topics.)
 
 Beside that, an event is owed where the brokers say so themselves: to a subscription that wants it and whose path was
 complete when the event was accepted. Every broker on the way from the publisher's broker to the subscriber's had an
@@ -50,6 +50,8 @@ MILLISECOND = 1_000_000
 LOCAL = ""
 BUFFERING = ("buffered", "bypass+buffered")
 DETOURING = ("bypass", "bypass+buffered")
+TOPIC_LONG = 2_000  # characters: perhaps too long for a filter
+ANY_TOPIC = None
 
 
 class _Owed(NamedTuple):
@@ -90,8 +92,7 @@ class Network(Checker):
         self._matches = lru_cache(maxsize=None)(self._ask_matches)
         self._events: dict[str, Published] = {}
         self._acknowledged: set[str] = set()
-        self._first_use: dict[tuple[str, str], int] = {}  # publisher, topic → when it was first published on
-        self._homes: dict[str, set[str]] = {}  # publisher → brokers that accepted something of it
+        self._first_use: dict[str | None, int] = {}  # topic → when it was first published on
         self._tables: dict[str, dict[str, dict[str, str]]] = {}  # node → source → entry → filter
         self._owners: dict[str, dict[str, str]] = {}  # node → entry of its own clients → subscriber/number
         self._subscriptions: dict[str, Subscribed] = {}  # in place
@@ -164,7 +165,7 @@ class Network(Checker):
     # ------------------------------------------------------------------------------------------------------- events
     def _on_published(self, row: Published) -> None:
         self._events[row.event] = row
-        self._first_use.setdefault((row.publisher, row.topic), row.t)
+        self._first_use.setdefault(row.topic if len(row.topic) < TOPIC_LONG else ANY_TOPIC, row.t)
 
     def _on_acknowledged(self, row: Acknowledged) -> None:
         self._acknowledged.add(row.event)
@@ -176,10 +177,7 @@ class Network(Checker):
         settled = self._outages.is_settled(row.t) and not (self._level == "none" and self._outages.any_ever)
         for event in row.events:
             published = self._events.get(event)
-            if published is None:
-                continue
-            self._homes.setdefault(published.publisher, set()).add(row.node)
-            if published.lifetime:
+            if published is None or published.lifetime:
                 continue
             for subscription, (since, last) in self._since.items():
                 text = self._subscriptions[subscription].filter
@@ -250,12 +248,8 @@ class Network(Checker):
         published = self._events[owed.event]
         if self._outages.reaches(owed.last, owed.home, owed.since) <= published.t:
             return True
-        heard = [
-            t
-            for (publisher, topic), t in self._first_use.items()
-            if topic == published.topic and owed.home in self._homes.get(publisher, {owed.home})
-        ]
-        return self._advertised and owed.since <= min(heard)
+        first = min(self._first_use.get(topic, published.t) for topic in (published.topic, ANY_TOPIC))
+        return self._advertised and owed.since <= first
 
 
 def _owner(subscription: str) -> str:
