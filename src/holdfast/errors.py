@@ -6,6 +6,7 @@
     ├── NotAdvertised       an event other than its publisher said it would publish  (a ValueError)
     ├── SiteError           a site file that describes no site                     (a ValueError)
     ├── TopologyError       a graph that can't be made as asked                    (a ValueError)
+    ├── PredictionError     numbers that no network can have, or a question without an answer  (a ValueError)
     ├── ScenarioError       a simulation that can't be run as written              (a ValueError)
     ├── ZapError            a log of set-top boxes that can't be made as asked     (a ValueError)
     ├── IndexIdError
@@ -149,6 +150,10 @@ class TopologyError(HoldfastError, ValueError):
 
     def __str__(self) -> str:
         return self.problem
+
+
+class PredictionError(HoldfastError, ValueError):
+    """Numbers that no network can have, or a question that has no answer."""
 
 
 class ScenarioError(HoldfastError, ValueError):

@@ -61,7 +61,7 @@ def test_what_is_left_out_has_a_default() -> None:
             'data = "var/b1"',
             'dta = "var/b1"',
             7,
-            "'dta' is not known in [broker]; known are id, address, peer_address, data, spare",
+            "'dta' is not known in [broker]; known are id, address, peer_address, data, spare, mtbf, mttr,",
         ),
         ("backlog_events = 500", "backlog_events = 0", 9, "'backlog_events' is 0, and has to be 1 or more"),
         ("backlog_events = 500", "backlog_events = true", 9, "'backlog_events' is True, and has to be a whole number"),

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from holdfast.broker.quality import OF_PARTS
 from holdfast.broker.site_text import DEFAULT_ADDRESS, PORT_MAX, SiteText
 from holdfast.errors import TopologyError
 from holdfast.kernel.time import MILLISECOND
@@ -173,7 +174,7 @@ def _listed(text: SiteText, tables: Sequence[Any], ids: Sequence[str]) -> Links:
             text.refuse("'link' is an array of tables: write [[link]]", "link")
         between = table.get("between", [])
         if isinstance(between, list):  # else the hint below says more
-            text.allow(table, "link", {"between": list}, place)
+            text.allow(table, "link", {"between": list, **OF_PARTS}, place)
         if not isinstance(between, list) or len(between) != 2 or not all(type(end) is str for end in between):
             text.refuse('a link has two ends: write between = ["b1", "b2"]', "between", "link", place)
         links.append((between[0], between[1]))

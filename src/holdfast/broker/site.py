@@ -26,7 +26,8 @@
     plaintext = "I accept"            # without TLS, addresses other than loopback are refused unless this is said
     remote_operators = "I accept"     # and so are operators of other machines: they can change a group
 
-`[[link]]`, `[topology]` and `[routing]` describe a network of several brokers: holdfast.broker.network.
+`[[link]]`, `[topology]` and `[routing]` describe a network of several brokers: holdfast.broker.network. How brokers and
+links fail, and who publishes for whom, is for predictions: holdfast.broker.quality.
 
 `site_from_toml` takes the text and gives a `Site`, or SiteError, which names the line and what is allowed there. It
 opens no file and resolves no name.
@@ -42,7 +43,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.broker import network
+from holdfast.broker import network, quality
 from holdfast.broker.site_text import DEFAULT_ADDRESS, SiteText
 from holdfast.errors import SiteError
 from holdfast.kernel.time import SECOND
@@ -112,6 +113,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     hosting: HostingLimits = HostingLimits()
     links: network.Links = ()  # between the brokers of a network
     routing_table: RoutingSettings = network.DEFAULTS  # what `[routing]` says, for all brokers alike
+    quality: quality.Quality = quality.Quality()  # how its parts fail, and who publishes for whom
 
     @property
     def is_group(self) -> bool:
@@ -165,7 +167,9 @@ def site_from_toml(text: str, where: str, seeded: network.Seeded | None = None) 
         raise SiteError(f"this is no TOML: {problem}", where, int(found[1]) if found else 0) from error
     reader = _Reader(text, where)
     tables = dict.fromkeys(("limits", "security", "retention", "application"), dict)
-    reader.allow(document, "", {"name": str, "scheme": dict, "broker": list, **tables, **network.TABLES})
+    reader.allow(
+        document, "", {"name": str, "scheme": dict, "broker": list, **tables, **network.TABLES, **quality.TABLES}
+    )
     name = document.get("name", "site")
     reader.check_name("name", name)
     scheme = reader.scheme(document.get("scheme", {}))
@@ -184,7 +188,10 @@ def site_from_toml(text: str, where: str, seeded: network.Seeded | None = None) 
         remote_operators=reader.accepts("remote_operators", document.get("security", {})),
         retention=reader.retention(document.get("retention", {})),
     )
-    return site if site.is_group else reader.network(site, document, seeded)
+    if not site.is_group:
+        site = reader.network(site, document, seeded)
+    told = quality.read_quality(reader, document, [entry.id for entry in site.brokers], site.links)
+    return replace(site, quality=told)
 
 
 class _Reader(SiteText):
@@ -246,11 +253,11 @@ class _Reader(SiteText):
         return tuple(entries)
 
     def _broker(self, table: dict[str, Any], title: str, place: int) -> BrokerEntry:
-        self.allow(table, title, _BROKER, place)
+        self.allow(table, title, {**_BROKER, **quality.OF_PARTS}, place)
         if "id" not in table:
             self.refuse("a broker has an id", "", title, place)
         self.check_name("id", table["id"], title, place)
-        entry = BrokerEntry(**table)
+        entry = BrokerEntry(**{key: value for key, value in table.items() if key not in quality.OF_PARTS})
         self.check_address("address", entry.address, title, place)
         if entry.peer_address:
             self.check_address("peer_address", entry.peer_address, title, place)

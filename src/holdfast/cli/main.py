@@ -39,6 +39,7 @@ SUBCOMMANDS = {
     "bench": "measure a broker: events a second, and latency",
     "zap": "ZapViewers: a synthetic log of set-top boxes; publish it, watch who watches what, ask",
     "pipeline": "who watched what, told by Spark from a log, as tables and as a page",
+    "predict": "how likely each subscriber gets an event on time, from how brokers and links fail",
     "sim": "break a site under the simulator, by seed; replay a seed",
     "log": "look into a broker's log: inspect, verify, repair",
     "trace": "look into the trace of a run: the story of an event, checks, a summary",
