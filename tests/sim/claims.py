@@ -1,13 +1,15 @@
 """What a broker claims of its disk is on it, at the moment at which the claim leaves.
 
 The watch follows what becomes safe on each disk, and looks at every message that leaves a durable broker: how far it
-says that it has stored a neighbour's feed, in an introduction or an acknowledgement (D1-A11), and how far it has
-answered a publisher. No power cut is needed for a false claim to be seen.
+says that it has stored a neighbour's feed, in an introduction or an acknowledgement (D1-A11); that it knows what it was
+offered, in an answer to a telling (D1-B4.1); and how far it has answered a publisher. No power cut is needed for a
+false claim to be seen.
 """
 
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import msgspec
 
@@ -15,7 +17,16 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Append, Snapshot, Truncate
 from holdfast.kernel.queues import Entry
-from holdfast.protocols.routing.messages import AcknowledgeEvents, EventsStored, Introduction
+from holdfast.protocols.routing.messages import (
+    AcknowledgeEvents,
+    EventsStored,
+    Introduction,
+    Routes,
+    RoutesTold,
+    Settled,
+    TableState,
+)
+from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.messages import Accepted, SessionOpened
 from holdfast.sim.disk import Disk
@@ -32,12 +43,21 @@ class ReadDisk(Disk):
         super().__init__(rng, sync_us)
         self.stored: dict[str, tuple[str, int]] = {}  # neighbour → its feed, and how far that is here
         self.accepted: dict[str, int] = {}  # client → how far its publications are here, in any of its sessions
+        self.offered: dict[str, set[str]] = {}  # neighbour → offers that it told
 
     def _carry_out(self, operation: Append | Snapshot | Truncate) -> None:
         super()._carry_out(operation)
         record = None if isinstance(operation, Truncate) else operation.record
         if isinstance(record, EventsStored):
             self.stored = dict(record.stored)
+        elif isinstance(record, RoutesTold):
+            routes, known = record.routes, self.offered.setdefault(record.source, set())
+            if routes.full and routes.complete:
+                known.clear()
+            known |= {entry for entry, _ in routes.offers}
+            known -= {*routes.withdrawn}
+        elif isinstance(record, TableState):
+            self.offered = {peer: {entry for entry, _ in offers} for peer, (offers, _) in record.told.items()}
         elif isinstance(record, commands.Applied):
             for command in record.commands:
                 if isinstance(command, commands.Publish):
@@ -46,7 +66,7 @@ class ReadDisk(Disk):
 
     def wipe(self) -> None:
         super().wipe()
-        self.stored, self.accepted = {}, {}
+        self.stored, self.accepted, self.offered = {}, {}, {}
 
     def has_stored(self, peer: str, feed: str, number: int) -> bool:
         return number == 0 or (peer in self.stored and self.stored[peer][0] == feed and number <= self.stored[peer][1])
@@ -55,11 +75,26 @@ class ReadDisk(Disk):
 class ClaimsWatched(Simulation):
     """Raises InvariantBroken in the step in which a false claim leaves."""
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # Sender and receiver → offers of a telling that is not at its end; and of whole ones, by their tickets.
+        self._telling: dict[tuple[str, str], list[str]] = {}
+        self._told: dict[tuple[str, str, int], list[str]] = {}
+
     def note_hops(self, host: Host, end: End, entries: list[Entry]) -> None:
         super().note_hops(host, end, entries)
         if isinstance(host.disk, ReadDisk):
             for entry in entries:
+                if isinstance(entry.message, Routes):
+                    self._follow(host.name, end.peer, entry.message)
                 self._check(host, host.disk, end, entry.message)
+
+    def _follow(self, sender: str, receiver: str, routes: Routes) -> None:
+        offers = self._telling.setdefault((sender, receiver), [])
+        offers += [entry for entry, _ in routes.offers]
+        if routes.last:
+            self._told[sender, receiver, routes.ticket] = offers
+            del self._telling[sender, receiver]
 
     def _check(self, host: Host, disk: ReadDisk, end: End, message: Message) -> None:
         told = {"broker": host.name, "to": end.peer, "message": message}
@@ -71,8 +106,18 @@ class ClaimsWatched(Simulation):
                 theirs = end.other.host
                 feed = theirs.disk.log_id if isinstance(theirs, Host) and theirs.disk is not None else ""
                 require(disk.has_stored(end.peer, feed, number), "what is acknowledged is on the disk", **told)
+            case Settled(ticket=ticket) if self._stores(host):
+                known, on_disk = self._offers(host, end.peer), disk.offered.get(end.peer, set())
+                missing = [e for e in self._told.get((end.peer, host.name, ticket), ()) if e in known - on_disk]
+                require(not missing, "offers that are answered are on the disk", missing=missing, **told)
             case Accepted(sequence=number) | SessionOpened(accepted=number) if number:
                 require(number <= disk.accepted.get(end.peer, 0), "what is answered is on the disk", **told)
+
+    @staticmethod
+    def _offers(host: Host, peer: str) -> set[str]:
+        """What the broker knows that a neighbour offers."""
+        (part,) = [part for part in getattr(host.node, "parts", ()) if isinstance(part, Neighbours)]
+        return set(part.router.advertisements.by_source[peer])
 
     @staticmethod
     def _stores(host: Host) -> bool:

@@ -98,6 +98,27 @@ class TakesSilenceForAnAnswer(Neighbours):
     answers_type = NoAnswerIsAnAnswer
 
 
+class AnswersBeforeStoring(Neighbours):
+    """D1-B4.1: an answer to a telling does not wait until the disk has what was told."""
+
+    def _say_settled(self, out: Outbox) -> None:
+        early = _Now(out)
+        super()._say_settled(early)  # type: ignore[arg-type]
+
+
+class _Now:
+    """An outbox whose messages wait for nothing."""
+
+    def __init__(self, out: Outbox) -> None:
+        self._out = out
+
+    def send(self, to: str, message: Any, *rest: Any, **options: Any) -> None:
+        self._out.send(to, message, after=NOW)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+
 class ForgetsWhatCameAround(Forwarding):
     """D1-B6: what came around is remembered among the newest so many, and not until it comes on the tree."""
 
@@ -228,6 +249,7 @@ def _mutant(mistake: str, level: str, **parts: type) -> NetworkMutant:
 MUTANTS = [
     _mutant("acknowledges-before-storing", "buffered", forwarding=AcknowledgesBeforeStoring),
     _mutant("introduces-before-storing", "buffered", forwarding=IntroducesBeforeStoring),
+    _mutant("answers-before-storing", "buffered", neighbours=AnswersBeforeStoring),
     _mutant("forgets-with-the-link", "buffered", forwarding=ForgetsWithTheLink),
     _mutant("keeps-nothing", "buffered", store=KeepsNothing),
     _mutant("trusts-an-empty-table", "buffered", neighbours=TrustsAnEmptyTable),
