@@ -60,6 +60,11 @@ and mean outage as they were in the run. *Nominal*: with those that were asked f
 broker with a period of a week has about two outages, so that most of that difference is chance. ± is a 95% interval
 over runs; each of the three has its root mean square error and its largest error over all subscribers.
 
+From an ideal replay the brokers differ most at `bypass`, where what is published before a failure is noticed is lost:
+heartbeats go every {arguments.every // 2} s here, so that days can be simulated. With the run's own parts the formulas
+differ by what 14 days hold: low-end brokers are off for half a day twice, and whether two of them are off at the same
+time is chance.
+
 {tables(kinds)}
 
 ## Eq. 12 and the exact probability

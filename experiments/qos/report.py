@@ -93,7 +93,7 @@ def figure(kinds: Mapping[Kind, list[Compared]], graph: bool, path: str) -> None
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=(10, 5), layout="constrained")
+    drawn = Figure(figsize=(10, 5.6), layout="constrained")
     FigureCanvasAgg(drawn)
     shown: list[Any] = list(drawn.subplots(1, 2))
     predicted: dict[str, Callable[[Point], float]] = {
@@ -117,5 +117,6 @@ def figure(kinds: Mapping[Kind, list[Compared]], graph: bool, path: str) -> None
         axes.set_ylabel("measured")
         axes.set_aspect("equal")
         axes.grid(alpha=0.3)
-    shown[0].legend(fontsize=8, loc="upper left")
+    handles, labels = shown[0].get_legend_handles_labels()
+    drawn.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
     drawn.savefig(path, dpi=120)
