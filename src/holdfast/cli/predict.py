@@ -92,7 +92,9 @@ def _predict_network(site: Site, lifetime: float | None, arguments: argparse.Nam
     found = model_of(site, lifetime)
     levels = [Reliability(level) for level in arguments.level or [level.value for level in Reliability]]
     predicted = found.model.predict(found.publishers, found.subscribers, levels)
-    order = site.scheme.reliability if site.scheme.reliability in levels else levels[-1]
+    # By the level that the site has; at `none` all are alike.
+    own = site.scheme.reliability
+    order = own if own in levels and own is not Reliability.NONE else levels[-1]
     predicted.sort(key=lambda one: _weakest_first(one, order))
     helps = contributions(found.model, found.publishers, found.subscribers, order)
     if arguments.plot:
