@@ -24,8 +24,8 @@ def compared(level: Reliability) -> Compared:
 @pytest.mark.full
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_brokers_deliver_what_could_be_delivered(level: Reliability) -> None:
-    """D1-H5. With detours, what is published before a failure is noticed is lost, or late: an event or so of each outage,
-    of the 570 of a run."""
+    """D1-H5. With detours, what is published before a failure is noticed is lost, or late: an event or so of each
+    outage, of the 570 of a run."""
     found = agreement(compared(level).points, lambda point: point.replayed)
     assert found.rmse < {Reliability.BYPASS: 0.012, Reliability.BYPASS_BUFFERED: 0.006}.get(level, 0.003)
 
@@ -53,13 +53,7 @@ def test_levels_are_ordered_as_the_paper_claims_for_poor_brokers() -> None:
 def test_one_command_writes_tables_and_figures(tmp_path: Path) -> None:
     main(["--runs", "1", "--days", "0.5", "--subscribers", "20", "--out", str(tmp_path)])
     page = (tmp_path / "README.md").read_text()
-    assert [
-        page.count(f"\n| {graph} | {brokers}-end |") for graph in ("tree", "graph") for brokers in ("low", "high")
-    ] == [
-        2,
-        2,
-        4,
-        4,
-    ]
+    kinds = [("tree", "low"), ("tree", "high"), ("graph", "low"), ("graph", "high")]
+    assert [page.count(f"\n| {graph} | {end}-end |") for graph, end in kinds] == [2, 2, 4, 4]
     assert "| low-end | corrected |" in page
     assert {path.name for path in tmp_path.iterdir()} == {"README.md", "trees.png", "graphs.png"}
