@@ -37,9 +37,8 @@ from holdfast.protocols.sessions.outputs import Entered
 from holdfast.protocols.sessions.sequencer import Sequencer
 
 PATIENCE_DOUBLED_MAX: Final = 5  # how often, before something is sent again
-AROUND_BYTES_MAX: Final = (
-    16 * 1024 * 1024
-)  # that wait for one neighbour; then what came around is dropped: it is stored
+# That wait for one neighbour: more of what came around is dropped, since it is stored elsewhere.
+AROUND_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
 class Forwarding:
