@@ -1,10 +1,12 @@
 """How long predictions take: the paper's network, a large one, and the exact probability of a way.
 
 python -m benchmarks.prediction
+python -m benchmarks.prediction --spark [--subscribers 1000000]     # a large one, in Spark and in plain Python
 """
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable
 from functools import partial
@@ -13,8 +15,9 @@ from random import Random
 from benchmarks import machine
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.qos.graph import PartGraph
+from holdfast.qos.interest import Publisher, Subscriber
 from holdfast.qos.parts import part_of_availability
-from holdfast.qos.prediction import Model, Publisher, Subscriber
+from holdfast.qos.prediction import Model
 from holdfast.qos.two_terminal import two_terminal
 from holdfast.topology.generators import Kind, links_of
 
@@ -50,8 +53,58 @@ def best(work: Callable[[], object], runs: int = RUNS) -> float:
     return min(times)
 
 
-def main() -> None:
+def in_spark(subscribers: int) -> None:
+    """Seconds by the clock, since Spark's work is that of several processes."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from holdfast.spark import make_session
+    from holdfast.spark.predictions import PUBLISHERS, SUBSCRIBERS, predict
+
+    rng = Random(1)
+    spark = make_session("benchmarks.prediction", memory="2g")
+    for kind, levels in (
+        (Kind.RANDOM_TREE, [Reliability.PERIODIC, Reliability.BUFFERED]),
+        (Kind.RANDOM_GRAPH, [Reliability.BYPASS]),
+    ):
+        graph = drawn(200, kind, rng)
+        publishing, wanting = workload(graph, 1_000, subscribers, rng)
+        words = f"200 brokers, {kind.value}, 1,000 publishers, {subscribers:,} subscribers, "
+        words += " and ".join(level.value for level in levels)
+        begun = time.perf_counter()
+        expected = Model(graph, LIFETIME).predict(publishing, wanting, levels)
+        print(f"{words}: {time.perf_counter() - begun:.1f} s in plain Python")
+        known = {(one.subscriber.home, one.subscriber.topic): one.reliability for one in expected}
+        publishers = spark.createDataFrame([(one.home, one.topic, one.rate) for one in publishing], PUBLISHERS)
+        rows = ((one.home, one.topic, f"s{number}", 1) for number, one in enumerate(wanting))
+        # In memory before the clock runs: tables are read from somewhere, and that is not what is asked here.
+        clients = spark.createDataFrame(rows, SUBSCRIBERS).cache()
+        clients.count()
+        times = []
+        for _ in range(3):
+            begun = time.perf_counter()
+            predict(Model(graph, LIFETIME), publishers, clients, levels).write.format("noop").mode("overwrite").save()
+            times.append(time.perf_counter() - begun)
+        print(f"  in Spark: {', '.join(f'{one:.1f}' for one in times)} s")
+        told = predict(Model(graph, LIFETIME), publishers, clients, levels)
+        distinct = told.groupBy("home", "topic", "level").agg(F.min("reliability"), F.max("reliability")).collect()
+        differences = [
+            abs(value - (known[row.home, row.topic][Reliability(row.level)] or 0.0))
+            for row in distinct
+            for value in row[3:]
+        ]
+        print(f"  largest difference of {len(differences) // 2:,} homes, topics and levels: {max(differences):.1e}")
+        clients.unpersist()
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.prediction")
+    parser.add_argument("--spark", action="store_true", help="a large network, in Spark")
+    parser.add_argument("--subscribers", type=int, default=1_000_000, help="with --spark")
+    arguments = parser.parse_args(words)
     print(", ".join(f"{name}: {value}" for name, value in machine.description().items()))
+    if arguments.spark:
+        in_spark(arguments.subscribers)
+        return
     rng = Random(1)
     paper = drawn(10, Kind.RANDOM_GRAPH, rng)
     publishers, subscribers = workload(paper, 10, 500, rng)

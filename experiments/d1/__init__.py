@@ -22,7 +22,8 @@ The times of protocols are stretched, or 14 days of quiet would be made of pings
 times, which are what matters (D1-C7):
 
 - brokers try again to reach a neighbour every 30 s; a link that is down takes 600 s to be repaired. Heartbeats go at
-  half the publishing interval: what is sent on a link that is cut finds that out too, within 20 s;
+  half the publishing interval, every 5 minutes at least: what is sent on a link that is cut finds that out too, within
+  20 s;
 - brokers tell their neighbours everything again every 10 minutes (D1-B3: T_r), and at once to one that was restarted,
   and forget it after 35 (D1-B3: timeout); acknowledgements are waited for a minute before events are sent again;
 - a client tries again to reach its home broker after 5 s, or 2% of the shortest mean repair time of a broker if that is
@@ -30,11 +31,12 @@ times, which are what matters (D1-C7):
   local links never fail, and a process that is gone is noticed without them.
 
 Events are published every 10 minutes, not every minute as in D1-E2, unless `--full` is said: the estimate of one
-subscriber gets coarser, its expectation stays. For the sake of speed all publishers publish at the same moments, and
-the subscribers of a home broker share a session. A subscriber knows one publisher and one broker, so that neither can
-matter to it; `--apart` and `--own-sessions` undo them, and a test compares.
+subscriber gets coarser, its expectation stays. For the sake of speed all publishers publish at the same moments, the
+subscribers of a home broker share a session, and those of one topic a subscription there. A subscriber knows one
+publisher and one broker, so that none of it can matter to it; `--apart` and `--own-sessions` undo them, and a test
+compares.
 
-What could have been delivered in a world can be read off its outages (`oracle`), and what is measured is held against
-that: what repeated subscriptions deliver is what was published while the path was up (D1-C2), what detours deliver is
-what was published while there was a way (D1-C4).
+What could have been delivered in a world can be read off its outages (`oracle`, `replay`), and what is measured is held
+against that: what repeated subscriptions deliver is what was published while the path was up (D1-C2), what detours
+deliver is what was published while there was a way (D1-C4).
 """

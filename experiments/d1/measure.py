@@ -10,7 +10,7 @@ from statistics import fmean
 
 import msgspec
 
-from experiments.d1.world import Setup, World, draw_world, scenario_of, session_of, tree_of
+from experiments.d1.world import Setup, World, draw_world, scenario_of, session_of, subscribing_for, tree_of
 from holdfast.kernel.time import MILLISECOND
 from holdfast.sim.run import measure_scenario
 from holdfast.topology.overlay import Overlay
@@ -59,8 +59,9 @@ class _Counted:
             self.published += 1
 
 
-def run(setup: Setup) -> Result:
-    world = draw_world(setup)
+def run(setup: Setup, world: World | None = None) -> Result:
+    """In the world that the setup stands for, or in another one."""
+    world = world or draw_world(setup)
     scenario = scenario_of(setup, world)
     meter, counted = ReliabilityMeter(), _Counted()
     began = time.process_time()
@@ -76,10 +77,14 @@ def run(setup: Setup) -> Result:
     measured = {one.subscription: one for one in meter.finish(setup.end_ms * MILLISECOND)}
     subscribers = []
     made: Counter[str] = Counter()  # subscriptions of a session, which are numbered in the order of the scenario
+    numbers: dict[str, int] = {}
+    subscribes = subscribing_for(setup, world)
     for name, topic in world.topics.items():
         session = session_of(setup, world, name)
-        made[session] += 1
-        found = measured[f"{session}/1/{made[session]}"]
+        if subscribes[name] == name:
+            made[session] += 1
+            numbers[name] = made[session]
+        found = measured[f"{session}/1/{numbers[subscribes[name]]}"]
         subscribers.append(Measured(name, topic, world.homes[name], found.wanted, found.on_time))
     return Result(
         setup=setup,

@@ -31,6 +31,7 @@ WARM_UP_S = 60  # everyone has subscribed by then
 SUBSCRIBE_S = 10
 HOURS_6_MS = 6 * 3_600 * 1_000
 FOR_EVER_MS = 10**10
+HEARTBEAT_S_MAX = 300
 GATHER_US = 5_000  # so that what is published at one time makes its way together
 PAUSE_SHARE = 0.02  # of a broker's repair time: how long a client waits at most before it tries again
 
@@ -44,7 +45,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     level: Reliability
     quality: Quality = "low"
     graph: bool = False  # a random graph, and not a tree
-    seed: int = 1
+    seed: int = 1  # of graph, homes, topics and availabilities
+    run: int = 0  # of so many with the same seed: each has outages of its own
     brokers: int = 10
     publishers: int = 10
     subscribers: int = 500
@@ -55,8 +57,10 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     exponent: float = 1.0  # of the topics' popularity
     link_availability: float = 0.99
     link_period_s: float = 60_000
+    pause_s: float | None = None  # how long clients wait at most before they try again; else by repair times
     # What costs less, and changes nothing for a subscriber, who knows one publisher and one broker:
-    own_sessions: bool = False  # each subscriber has one; else those of one home broker share it
+    own_sessions: bool = False  # each subscriber has one; else those of one home broker share it, and one subscription
+    # for each topic
     apart: bool = False  # publishers publish at times of their own; else all at the same
 
     @property
@@ -91,6 +95,8 @@ def draw_world(setup: Setup) -> World:
     subscribers = [f"s{number}" for number in range(setup.subscribers)]
     homes = {client: rng.choice(names) for client in (*publishers, *subscribers)}
     topics = {client: rng.choices(publishers, cum_weights=weights)[0] for client in subscribers}
+    if setup.run:
+        rng = Random(f"d1/{setup.seed}/{setup.quality}/{setup.graph}/{setup.run}")
     broker_outages = {
         name: outages(Component(name, availability, setup.period_days * DAY_S), setup.length_s, rng)
         for name, availability in availabilities.items()
@@ -116,6 +122,15 @@ def session_of(setup: Setup, world: World, subscriber: str) -> str:
     return subscriber if setup.own_sessions else f"at-{world.homes[subscriber]}"
 
 
+def subscribing_for(setup: Setup, world: World) -> dict[str, str]:
+    """Who subscribes for each subscriber: the first with the same topic and home, or each for itself."""
+    first: dict[tuple[str, str], str] = {}
+    return {
+        name: name if setup.own_sessions else first.setdefault((topic, world.homes[name]), name)
+        for name, topic in world.topics.items()
+    }
+
+
 def tree_of(world: World) -> list[tuple[str, str]]:
     """The links along which events are routed while nothing is wrong."""
     tree = Overlay(list(world.availabilities), world.links).spanning_tree()
@@ -124,7 +139,14 @@ def tree_of(world: World) -> list[tuple[str, str]]:
 
 def pause_ms(setup: Setup, availability: float) -> int:
     """How long clients wait at most before they try again to reach the best of the brokers."""
+    if setup.pause_s is not None:
+        return round(setup.pause_s * 1_000)
     return max(5_000, round((1 - availability) * setup.period_days * DAY_S * 1_000 * PAUSE_SHARE))
+
+
+def heartbeat_s(setup: Setup) -> int:
+    """Half the publishing interval, if that is short."""
+    return min(setup.every_s // 2, HEARTBEAT_S_MAX)
 
 
 def routing_of(setup: Setup, links: list[tuple[str, str]]) -> Routing:
@@ -136,9 +158,9 @@ def routing_of(setup: Setup, links: list[tuple[str, str]]) -> Routing:
         expire_ms=2_100_000,
         dial_ms=30_000,
         retransmit_ms=60_000,
-        heartbeat_ms=setup.every_s * 500,
-        suspect_ms_min=setup.every_s * 1_250,
-        suspect_ms_max=setup.every_s * 2_500,
+        heartbeat_ms=heartbeat_s(setup) * 1_000,
+        suspect_ms_min=heartbeat_s(setup) * 2_500,
+        suspect_ms_max=heartbeat_s(setup) * 5_000,
     )
 
 
@@ -190,13 +212,15 @@ def scenario_of(setup: Setup, world: World) -> Scenario:
 
 
 def _actions(setup: Setup, world: World) -> list[Action]:
+    subscribes = subscribing_for(setup, world)
     actions: list[Action] = [
         Subscribe(
             at_ms=SUBSCRIBE_S * 1_000, client=session_of(setup, world, name), name=name, filter=f"topic = '{topic}'"
         )
         for name, topic in world.topics.items()
+        if subscribes[name] == name
     ]
-    rng = Random(f"d1/{setup.seed}/phases")
+    rng = Random(f"d1/{setup.seed}/phases{setup.run or ''}")
     every_ms = setup.every_s * 1_000
     together = int(rng.random() * every_ms)
     for name in (name for name in world.homes if name not in world.topics):

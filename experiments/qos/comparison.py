@@ -1,101 +1,89 @@
-"""One run, and the numbers that its subscribers are compared with."""
+"""One run of the brokers, and the ideal replay of it."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
 from experiments.d1.measure import run
 from experiments.d1.oracle import Oracle
 from experiments.d1.outages import Outage
-from experiments.d1.world import DAY_S, Setup, World, tree_of
-from holdfast.protocols.routing.settings import Reliability
-from holdfast.qos.graph import PartGraph
-from holdfast.qos.levels import eq13_as_product, eq13_printed, path_delay
-from holdfast.qos.parts import NEVER_FAILS, Part, part_of_availability, part_of_means
-from holdfast.qos.prediction import Model
+from experiments.d1.world import Setup
+from holdfast.qos.parts import NEVER_FAILS, Part, part_of_availability
 
 
 class Point(msgspec.Struct, frozen=True):
-    """Of one subscriber of one run. `readings` are those of Eq. 13, by name, with the run's own parts."""
+    """Of `count` subscribers of one run with the same topic and home: the share of events that came on time, and that
+    could have."""
 
+    source: str  # the publisher's home
+    target: str  # the subscribers'
+    topic: str
+    count: int
     measured: float
     replayed: float
-    paired: float
-    nominal: float
-    bound: float | None = None  # Eq. 12 in the place of the exact probability of a way, with the run's own parts
-    readings: dict[str, float] = {}
+
+
+class Realised(msgspec.Struct, frozen=True):
+    """How a part was in a run, or in several."""
+
+    length_s: float
+    off_s: float = 0.0
+    repairs: int = 0  # outages that came to their end: the last may have gone on
+
+    def __add__(self, other: Realised) -> Realised:
+        return Realised(self.length_s + other.length_s, self.off_s + other.off_s, self.repairs + other.repairs)
+
+    @property
+    def part(self) -> Part:
+        """With its availability and the likeliest mean outage."""
+        if not self.off_s:
+            return NEVER_FAILS
+        # One that was never on counts as on for a millisecond: a model has no others.
+        availability = max(1 - self.off_s / self.length_s, 0.001 / self.length_s)
+        return part_of_availability(availability, self.off_s / max(self.repairs, 1) / (1 - availability))
 
 
 class Compared(msgspec.Struct, frozen=True):
+    """`brokers` are by name, `links` by both ends."""
+
     setup: Setup
     points: list[Point]
+    availabilities: dict[str, float]  # as they were asked for
+    brokers: dict[str, Realised]
+    links: dict[str, Realised]
     seconds: float
 
 
-def _realised(outages: list[Outage], length_s: float) -> Part:
-    """A part as it was in the run."""
+def realised(outages: Sequence[Outage], length_s: float) -> Realised:
+    """Of outages in milliseconds."""
     off = sum(outage.end - outage.begin for outage in outages) / 1_000
-    return part_of_means((length_s - off) / len(outages), off / len(outages)) if outages else NEVER_FAILS
-
-
-def _graph(setup: Setup, world: World, realised: bool) -> PartGraph:
-    links = list(world.links) if setup.level.detours else tree_of(world)
-    if realised:
-        return PartGraph(
-            {name: _realised(found, setup.length_s) for name, found in world.broker_outages.items()},
-            {(a, b): _realised(world.link_outages[f"{a} {b}"], setup.length_s) for a, b in links},
-        )
-    link = part_of_availability(setup.link_availability, setup.link_period_s)
-    period = setup.period_days * DAY_S
-    return PartGraph(
-        {name: part_of_availability(value, period) for name, value in world.availabilities.items()},
-        dict.fromkeys(links, link),
-    )
-
-
-def _replayed(oracle: Oracle, level: Reliability, subscriber: str) -> float:
-    match level:
-        case Reliability.PERIODIC:
-            return oracle.path_up(subscriber)
-        case Reliability.BUFFERED:
-            return oracle.in_time(subscriber)
-        case Reliability.BYPASS:
-            return oracle.connected(subscriber)
-        case Reliability.BYPASS_BUFFERED:
-            return oracle.connected_or_in_time(subscriber)
-    raise ValueError(f"{level} promises nothing that could be replayed")
+    return Realised(length_s, off, sum(outage.end < length_s * 1_000 for outage in outages))
 
 
 def compare(setup: Setup) -> Compared:
     result = run(setup)
-    world, level = result.world, setup.level
+    world = result.world
     oracle = Oracle(setup, world)
-    own, nominal = (Model(_graph(setup, world, realised), setup.lifetime_s) for realised in (True, False))
-    known: dict[tuple[str, str], Point] = {}
-    points = []
+    alike = Counter((one.topic, one.home) for one in result.subscribers)
+    points = {}
     for one in result.subscribers:
-        if one.reliability is None:
-            continue
-        source, target = world.homes[one.topic], one.home
-        if (one.topic, target) not in known:
-            bound, readings = None, {}
-            if level.detours:
-                bound = own.bound(source, target)
-            if level is Reliability.BYPASS_BUFFERED:
-                delay = path_delay(own.graph, own.tree.path(source, target))
-                way, lifetime = own.connected(source, target), setup.lifetime_s
-                readings = {
-                    "printed": eq13_printed(way, delay, lifetime),
-                    "product": eq13_as_product(way, delay, lifetime),
-                    "corrected": own.pair(level, source, target),
-                }
-            known[one.topic, target] = Point(
-                measured=0.0,
-                replayed=_replayed(oracle, level, one.name),
-                paired=own.pair(level, source, target),
-                nominal=nominal.pair(level, source, target),
-                bound=bound,
-                readings=readings,
+        if one.reliability is not None and (one.topic, one.home) not in points:
+            points[one.topic, one.home] = Point(
+                source=world.homes[one.topic],
+                target=one.home,
+                topic=one.topic,
+                count=alike[one.topic, one.home],
+                measured=one.reliability,
+                replayed=oracle.share(setup.level, one.name),
             )
-        points.append(msgspec.structs.replace(known[one.topic, target], measured=one.reliability))
-    return Compared(setup, points, result.seconds)
+    return Compared(
+        setup=setup,
+        points=list(points.values()),
+        availabilities=world.availabilities,
+        brokers={name: realised(found, setup.length_s) for name, found in world.broker_outages.items()},
+        links={name: realised(found, setup.length_s) for name, found in world.link_outages.items()},
+        seconds=result.seconds,
+    )

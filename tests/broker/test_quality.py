@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from holdfast.broker.quality import LIFETIME_S, MeanTimes, Quality, seconds_of
+from holdfast.broker.quality import LIFETIME_S, MeanTimes, ObservedTimes, Quality, TogetherEntry, seconds_of
 from holdfast.broker.site import Site, site_from_toml
 from holdfast.errors import SiteError
 
@@ -52,6 +52,8 @@ def test_parts_say_it_themselves_or_by_a_class_or_never_fail() -> None:
     quality = read(NETWORK + CLASSES).quality
     assert quality.brokers["b1"] == MeanTimes(7 * 86_400, 4 * 3_600)
     good, link = quality.brokers["b2"], quality.links["b1", "b2"]
+    assert isinstance(good, MeanTimes)
+    assert isinstance(link, MeanTimes)
     assert [good.on_s, good.off_s] == pytest.approx([0.999 * 14 * 86_400, 0.001 * 14 * 86_400])
     assert [link.on_s, link.off_s] == pytest.approx([59_400, 600])
     assert len(quality.links) == 1
@@ -86,6 +88,22 @@ def test_publishers_and_subscribers() -> None:
     assert [(one.home, one.count, one.name) for one in quality.subscribers] == [("b3", 9, "desk"), ("b2", 1, "")]
 
 
+def test_what_fails_together_and_what_was_observed() -> None:
+    quality = read(
+        NETWORK
+        + CLASSES
+        + '[[together]]\nname = "rack"\nbrokers = ["b1", "b2"]\nlinks = [["b2", "b1"]]\nclass = "poor"\n'
+        '[[class]]\nname = "seen"\nobserved = "times.csv"\n'
+        '[[publisher]]\nhome = "b1"\nsample = "e.jsonl"\nlifetime = "1min"\nlocal = "seen"\n'
+        '[[subscriber]]\nhome = "b2"\nfilter = "price > 1"\nlocal = "poor"\n'
+    ).quality
+    poor = MeanTimes(9 * 3_600, 3_600)
+    assert quality.together == (TogetherEntry("rack", poor, ("b1", "b2"), (("b1", "b2"),)),)
+    (publisher,), (subscriber,) = quality.publishers, quality.subscribers
+    assert (publisher.sample, publisher.lifetime_s, publisher.local) == ("e.jsonl", 60, ObservedTimes("times.csv"))
+    assert (subscriber.filter, subscriber.local) == ("price > 1", poor)
+
+
 def test_a_site_that_says_nothing_has_no_quality() -> None:
     assert read('[[broker]]\nid = "b1"\n').quality == Quality()
 
@@ -109,7 +127,7 @@ def test_what_is_no_time(text: str) -> None:
         ('[[class]]\nmtbf = "1h"\n', 1, "a class has a name"),
         ('[[class]]\nname = "x"\n', 1, "a class says how its parts fail"),
         ('[[class]]\nname = "x"\nclass = "y"\n', 1, "a class is of no other class"),
-        ('[[class]]\nname = "x"\nmtbf = "1h"\n', 3, "mtbf alone do not tell how it fails"),
+        ('[[class]]\nname = "x"\nmtbf = "1h"\n', 3, "mtbf alone does not tell how it fails"),
         ('[[class]]\nname = "x"\nmtbf = "1"\nmttr = "1h"\n', 3, "'mtbf' is '1', and has to be a time with its unit"),
         (
             '[[class]]\nname = "x"\navailability = 1.5\nperiod = "1h"\n',
@@ -124,6 +142,20 @@ def test_what_is_no_time(text: str) -> None:
         ('[[publisher]]\nhome = "b9"\n', 2, "there is no broker 'b9'; there is b1, b2, b3"),
         ('[[publisher]]\nhome = "b1"\nrate = -1.0\n', 3, "'rate' is -1.0"),
         ('[[subscriber]]\nhome = "b1"\ncount = 0\n', 3, "'count' is 0"),
+        ('[[publisher]]\nhome = "b1"\nlifetime = "1"\n', 3, "'lifetime' is '1'"),
+        ('[[publisher]]\nhome = "b1"\nsample = "x"\ntopic = "t"\n', 4, "topics of their own"),
+        ('[[publisher]]\nhome = "b1"\nlocal = "x"\n', 3, "there is no class 'x'"),
+        ('[[subscriber]]\nhome = "b1"\nfilter = "price >"\n', 3, "'filter': "),
+        ('[[class]]\nname = "x"\nobserved = "f"\nmtbf = "1h"\n', 4, "mtbf, observed do not go together"),
+        ('[[together]]\nbrokers = ["b1"]\nmtbf = "1h"\nmttr = "1h"\n', 1, "has a name"),
+        ('[[together]]\nname = "r"\nbrokers = ["b1"]\n', 1, "what is shared says how it fails"),
+        ('[[together]]\nname = "r"\nmtbf = "1h"\nmttr = "1h"\nbrokers = ["b9"]\n', 5, "there is no broker 'b9'"),
+        ('[[together]]\nname = "r"\nmtbf = "1h"\nmttr = "1h"\nlinks = ["b1"]\n', 5, "by its two ends"),
+        (
+            '[[together]]\nname = "r"\nmtbf = "1h"\nmttr = "1h"\nlinks = [["b1", "b3"]]\n',
+            5,
+            "no link between b1 and b3",
+        ),
         ("publisher = [1]\n", 0, ""),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import PredictionError
 from holdfast.qos.disjoint import best_bound, bound_of, disjoint_paths
 from holdfast.qos.graph import PartGraph, Path
-from holdfast.qos.parts import NEVER_FAILS, Part, part_of_availability
+from holdfast.qos.parts import Part, part_of_availability
 from holdfast.qos.two_terminal import two_terminal
 
 HOUR = 3_600
@@ -155,5 +155,5 @@ def test_a_broker_that_is_not_there() -> None:
 
 
 def test_parts_that_never_fail_change_nothing() -> None:
-    graph = drawn(3, 6).replaced("b2", NEVER_FAILS)
+    graph = drawn(3, 6).mended("b2")
     assert two_terminal(graph, "b1", "b6") == pytest.approx(enumerated(graph, "b1", "b6"), abs=1e-12)

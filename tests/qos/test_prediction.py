@@ -10,7 +10,9 @@ import pytest
 from holdfast.errors import PredictionError
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.qos.contributions import contributions
+from holdfast.qos.disjoint import best_bound
 from holdfast.qos.graph import PartGraph
+from holdfast.qos.interest import Publisher, Subscriber
 from holdfast.qos.levels import (
     eq3_path_is_on,
     eq4_in_time,
@@ -21,7 +23,7 @@ from holdfast.qos.levels import (
     path_delay,
 )
 from holdfast.qos.parts import NEVER_FAILS, part_of_availability
-from holdfast.qos.prediction import Model, Publisher, Subscriber, mean_reliability
+from holdfast.qos.prediction import Model, mean_reliability
 from holdfast.qos.waiting import NO_WAIT
 from holdfast.topology.generators import Kind, links_of
 
@@ -56,7 +58,7 @@ def test_the_readings_of_eq_13() -> None:
         "fraction": eq13_as_fraction(way, delay, LIFETIME),
         "product": eq13_as_product(way, delay, LIFETIME),
         "printed": eq13_printed(way, delay, LIFETIME),
-        "corrected": eq13_corrected(way, 0.9, delay, LIFETIME),
+        "corrected": eq13_corrected(way, 0.9, delay.within_if_positive(LIFETIME)),
     }
     assert {name: round(value, 4) for name, value in readings.items()} == {
         "fraction": pytest.approx(1.668, abs=5e-4),
@@ -66,7 +68,7 @@ def test_the_readings_of_eq_13() -> None:
     }
     for_ever = 1e9
     assert eq13_printed(way, delay, for_ever) == pytest.approx(1)
-    assert eq13_corrected(way, 0.9, delay, for_ever) == pytest.approx(0.9)
+    assert eq13_corrected(way, 0.9, delay.within_if_positive(for_ever)) == pytest.approx(0.9)
     assert eq4_in_time(graph, ("b1", "b2", "b4"), for_ever) == pytest.approx(0.9)
 
 
@@ -79,7 +81,7 @@ def test_each_level_is_its_equation() -> None:
     assert model.pair(Reliability.PERIODIC, "b2", "b4") == eq3_path_is_on(graph, path)
     assert model.pair(Reliability.BUFFERED, "b2", "b4") == pytest.approx(eq4_in_time(graph, path, LIFETIME), abs=1e-9)
     assert model.pair(Reliability.BYPASS, "b2", "b4") >= model.bound("b2", "b4")
-    both = eq13_corrected(model.connected("b2", "b4"), 0.9, path_delay(graph, path), LIFETIME)
+    both = eq13_corrected(model.connected("b2", "b4"), 0.9, path_delay(graph, path).within_if_positive(LIFETIME))
     assert model.pair(Reliability.BYPASS_BUFFERED, "b2", "b4") == pytest.approx(both, abs=1e-9)
 
 
@@ -124,6 +126,20 @@ def test_levels_are_ordered_as_they_must_be(seed: int) -> None:
             assert periodic <= bypass + 1e-12
             assert bypass <= both + 1e-9 <= first + 2e-9
             assert buffered <= first + 1e-9
+
+
+def test_the_bound_is_the_same_from_both_ends() -> None:
+    """Parts of one class: many paths are as likely as each other, and which are found depends on where one begins."""
+    rng = Random(3)
+    names = [f"b{number}" for number in range(100)]
+    part = part_of_availability(0.92, DAY)
+    graph = PartGraph(dict.fromkeys(names, part), dict.fromkeys(links_of(Kind.RANDOM_GRAPH, names, rng, 3.0), part))
+    pairs = [rng.sample(names, 2) for _ in range(150)]
+    assert any(best_bound(graph, one, other) != best_bound(graph, other, one) for one, other in pairs)
+    there, back = Model(graph, LIFETIME), Model(graph, LIFETIME)
+    level = Reliability.BYPASS
+    assert [there.pair(level, *pair) for pair in pairs] == [back.pair(level, *reversed(pair)) for pair in pairs]
+    assert there.bound("b1", "b2") == there.bound("b2", "b1") == there.pair(level, "b2", "b1")
 
 
 def test_a_subscriber_is_as_reliable_as_its_publishers_by_their_rates() -> None:

@@ -44,6 +44,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.broker import network, quality
+from holdfast.broker.quality_reader import read_quality
 from holdfast.broker.site_text import DEFAULT_ADDRESS, SiteText
 from holdfast.errors import SiteError
 from holdfast.kernel.time import SECOND
@@ -190,7 +191,7 @@ def site_from_toml(text: str, where: str, seeded: network.Seeded | None = None) 
     )
     if not site.is_group:
         site = reader.network(site, document, seeded)
-    told = quality.read_quality(reader, document, [entry.id for entry in site.brokers], site.links)
+    told = read_quality(reader, document, [entry.id for entry in site.brokers], site.links)
     return replace(site, quality=told)
 
 

@@ -109,7 +109,7 @@ class Bus:
         """Connects; NotConnected if no broker has answered in time."""
         if self._runner is not None:
             raise HoldfastError("the bus is open already")
-        settings = ClientSettings(self.name, self._addresses, allow_direct=self._allow_direct)
+        settings = self._settings()
         self._opened = asyncio.get_running_loop().create_future()
         self._runner = NodeRunner(
             self.name, Role.CLIENT, lambda rng, streams: make_client(settings, rng, streams), application=self
@@ -124,6 +124,10 @@ class Bus:
         except BaseException:
             await self._runner.stop()
             raise
+
+    def _settings(self) -> ClientSettings:
+        """What the client's node is given; experiments in which days are seconds give it other times."""
+        return ClientSettings(self.name, self._addresses, allow_direct=self._allow_direct)
 
     async def close(self) -> None:
         """Waits for what was published, says goodbye, and closes. What comes after that raises BusClosed."""

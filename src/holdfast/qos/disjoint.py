@@ -12,7 +12,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from math import inf, log
 
-from holdfast.qos.graph import PartGraph, Path
+from holdfast.qos.graph import Case, PartGraph, Path
 
 
 class DisjointPaths:
@@ -127,13 +127,17 @@ class DisjointPaths:
 
 def bound_of(graph: PartGraph, paths: list[Path]) -> float:
     """Eq. 12: at least so likely is it that there is a way between the ends of some disjoint paths (D1-D13)."""
+    return sum(case.probability * _bound_in(graph, paths, case) for case in graph.cases())
+
+
+def _bound_in(graph: PartGraph, paths: list[Path], case: Case) -> float:
     first, last = paths[0][0], paths[0][-1]
     if first == last:
-        return graph.brokers[first].availability
+        return graph.own_availability((first,), case)
     ends = graph.brokers[first].availability * graph.brokers[last].availability
     none = 1.0
     for path in paths:
-        none *= 1 - graph.path_availability(path) / ends
+        none *= 1 - graph.own_availability(path, case) / ends
     return ends * (1 - none)
 
 

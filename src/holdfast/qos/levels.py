@@ -10,18 +10,34 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from holdfast.qos.graph import PartGraph
-from holdfast.qos.waiting import Wait, hop, one_after_the_other
+from holdfast.qos.waiting import Wait, hop, one_after_the_other, wait_for
+
+
+def hop_wait(
+    graph: PartGraph, here: str, following: str, known_on: frozenset[str] = frozenset()
+) -> tuple[Wait, frozenset[str]]:
+    """The wait of an event that is at a broker for the next hop, when some of what parts share is known to be on; and
+    what of it is on when the hop is done."""
+    shared = graph.shares(here) | graph.shares(frozenset((here, following))) | graph.shares(following)
+    known = graph.shares(here) | (shared & known_on)
+    link = graph.link(here, following)
+    if not shared:
+        return hop(graph.brokers[here], link, graph.brokers[following]), shared
+    fresh = [graph.together[name].part for name in sorted(shared - known)]
+    on = [graph.together[name].part for name in sorted(known)]
+    return wait_for((*fresh, graph.brokers[following], link), now_on=(*on, graph.brokers[here])), shared
 
 
 def path_delay(graph: PartGraph, path: Sequence[str]) -> Wait:
     """How long an event is under way that is stored wherever it has to wait; the last broker hands it on (Eq. 11, with
-    the range that it must have: D1-D11)."""
-    return one_after_the_other(
-        [
-            hop(graph.brokers[here], graph.link(here, following), graph.brokers[following])
-            for here, following in pairwise(path)
-        ]
-    )
+    the range that it must have: D1-D11). What parts share, if a hop of the path shares it with one that is not next to
+    it, is taken to be as at any time."""
+    waits = []
+    known_on: frozenset[str] = frozenset()
+    for here, following in pairwise(path):
+        wait, known_on = hop_wait(graph, here, following, known_on)
+        waits.append(wait)
+    return one_after_the_other(waits)
 
 
 def eq3_path_is_on(graph: PartGraph, path: Sequence[str]) -> float:
@@ -31,7 +47,7 @@ def eq3_path_is_on(graph: PartGraph, path: Sequence[str]) -> float:
 
 def eq4_in_time(graph: PartGraph, path: Sequence[str], lifetime: float) -> float:
     """`buffered`: the first broker is on, and the delay is within the lifetime (D1-C3, D1-D4)."""
-    return graph.brokers[path[0]].availability * path_delay(graph, path).within(lifetime)
+    return graph.broker_is_on(path[0]) * path_delay(graph, path).within(lifetime)
 
 
 def eq13_printed(connected: float, delay: Wait, lifetime: float) -> float:
@@ -41,10 +57,10 @@ def eq13_printed(connected: float, delay: Wait, lifetime: float) -> float:
     return connected + (1 - connected) * delay.within_if_positive(lifetime)
 
 
-def eq13_corrected(connected: float, first: float, delay: Wait, lifetime: float) -> float:
+def eq13_corrected(connected: float, first: float, late: float) -> float:
     """The same with the weight that it must have: only what the first broker, which is on with the probability `first`,
-    has accepted can be delivered late (D1-D14.1)."""
-    return connected + (first - connected) * delay.within_if_positive(lifetime)
+    has accepted can be delivered late (D1-D14.1). `late`: that the delay is within the lifetime, if there is one."""
+    return connected + (first - connected) * late
 
 
 def eq13_as_fraction(connected: float, delay: Wait, lifetime: float) -> float:

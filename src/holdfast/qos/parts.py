@@ -37,6 +37,11 @@ class ErlangMixture(msgspec.Struct, frozen=True):
     def mean(self) -> float:
         return sum(branch.probability * branch.stages / branch.rate for branch in self.branches)
 
+    def with_mean(self, mean: float) -> ErlangMixture:
+        """The same shape, faster or slower."""
+        factor = self.mean / mean
+        return ErlangMixture(tuple(Branch(b.probability, b.stages, b.rate * factor) for b in self.branches))
+
 
 def exponential(mean: float) -> ErlangMixture:
     return ErlangMixture((Branch(1.0, 1, 1 / mean),))

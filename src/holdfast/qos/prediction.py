@@ -2,11 +2,16 @@
 
 A subscriber gets its events from some publishers, each with a rate; its reliability is the mean of the pairs', weighted
 by the rates. One that no publisher publishes for has none: None, not 0 and not 1 (D1-D2).
+
+Beyond the paper (D1-F4): events may have lifetimes of their own, local links may fail, and brokers and links may fail
+together. The local link of a subscriber is one more hop, for which levels that buffer wait; that of a publisher has to
+be on when an event is published, as its broker has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 
 import msgspec
 import numpy as np
@@ -16,29 +21,16 @@ from holdfast.errors import PredictionError
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.qos.disjoint import DisjointPaths
 from holdfast.qos.graph import PartGraph
+from holdfast.qos.interest import Flow, Interests, Publisher, Subscriber
 from holdfast.qos.inversion import later_than, points
-from holdfast.qos.levels import eq13_corrected, path_delay
+from holdfast.qos.levels import eq13_corrected, hop_wait, path_delay
+from holdfast.qos.parts import NEVER_FAILS, Part
 from holdfast.qos.two_terminal import two_terminal
-from holdfast.qos.waiting import hop
+from holdfast.qos.waiting import Wait, hop, one_after_the_other, wait_for
 
 EXACT_BROKERS_MAX = 30  # of a graph in which ways are counted exactly; in larger ones, Eq. 12's bound is taken
 
-
-class Publisher(msgspec.Struct, frozen=True):
-    """At home at a broker. `rate` is its share among those of a topic; events per second, or anything proportional."""
-
-    home: str
-    topic: str = ""
-    rate: float = 1.0
-
-
-class Subscriber(msgspec.Struct, frozen=True):
-    """One, or several with the same home and topic. `name` is for people."""
-
-    home: str
-    topic: str = ""
-    name: str = ""
-    count: int = 1
+_Transforms = NDArray[np.complex128]
 
 
 class Predicted(msgspec.Struct, frozen=True):
@@ -52,121 +44,180 @@ class Model:
     """A network, and questions about it. What was computed once is kept."""
 
     def __init__(self, graph: PartGraph, lifetime: float) -> None:
-        if not lifetime >= 0:
-            raise PredictionError(f"the lifetime is {lifetime:g} s, and has to be 0 or more")
+        if not (lifetime >= 0 and isfinite(lifetime)):
+            raise PredictionError(f"the lifetime is {lifetime:g} s, and has to be 0 or more, and finite")
         self.graph = graph
         self.lifetime = lifetime
         self.tree = graph.overlay.spanning_tree()
         self._disjoint = DisjointPaths(graph)
-        self._ways: dict[frozenset[str], float] = {}
-        self._hops: dict[tuple[str, str], NDArray[np.complex128]] = {}
-        self._in_time: dict[str, dict[str, float]] = {}  # first broker → last → P[delay ≤ lifetime]
+        self._places = {name: place for place, name in enumerate(graph.brokers)}
+        self._ways: dict[tuple[str, str], float] = {}
+        self._hops: dict[tuple[float, str, str, frozenset[str]], tuple[_Transforms, frozenset[str]]] = {}
+        # First broker, lifetime and local link → last broker → P[delay ≤ lifetime].
+        self._in_time: dict[tuple[str, float, Part], dict[str, float]] = {}
 
     # ------------------------------------------------------------------------------------------------------ of a pair
-    def pair(self, level: Reliability, source: str, target: str) -> float:
-        """r'_ps: of an event published at one broker, for a subscriber at another (D1-B7)."""
+    def pair(
+        self,
+        level: Reliability,
+        source: str,
+        target: str,
+        *,
+        lifetime: float | None = None,
+        local: Part = NEVER_FAILS,
+    ) -> float:
+        """r'_ps: of an event published at one broker, for a subscriber at another, with its local link (D1-B7)."""
         self.graph.check(source)
         self.graph.check(target)
+        lifetime = self.lifetime if lifetime is None else lifetime
         match level:
             case Reliability.NONE:
                 return 0.0  # in the long run every broker has forgotten every subscription (D1-C1)
             case Reliability.PERIODIC:
-                return self.graph.path_availability(self.tree.path(source, target))
+                return self.graph.path_availability(self.tree.path(source, target)) * local.availability
             case Reliability.BUFFERED:
-                return self.graph.brokers[source].availability * self._delays_from(source)[target]
+                return self.graph.broker_is_on(source) * self._delays_from(source, lifetime, local)[target]
             case Reliability.BYPASS:
-                return self.connected(source, target)
+                return self.connected(source, target) * local.availability
             case Reliability.BYPASS_BUFFERED:
-                first = self.graph.brokers[source].availability
-                at_once = self._at_once(source, target)
+                first = self.graph.broker_is_on(source)
+                at_once = self._at_once(source, target) * local.availability
                 if at_once >= 1:
                     return first
-                late = (self._delays_from(source)[target] - at_once) / (1 - at_once)
-                connected = self.connected(source, target)
-                return connected + (first - connected) * late
+                late = (self._delays_from(source, lifetime, local)[target] - at_once) / (1 - at_once)
+                return eq13_corrected(self.connected(source, target) * local.availability, first, late)
+
+    def delay(self, source: str, target: str, local: Part = NEVER_FAILS) -> Wait:
+        """How long an event is under way that waits wherever it has to (D1-D11), as one distribution."""
+        path = path_delay(self.graph, self.tree.path(source, target))
+        return path if local.never_fails else one_after_the_other([path, self._last_hop(target, local)])
 
     def connected(self, source: str, target: str) -> float:
         """There is a way: exactly, or where that would take too long, by the bound of Eq. 12."""
-        key = frozenset((source, target))
-        if key not in self._ways:
+        ends = self._in_order(source, target)
+        if ends not in self._ways:
             is_small = len(self.graph.brokers) <= EXACT_BROKERS_MAX
-            way = two_terminal(self.graph, source, target) if is_small else self.bound(source, target)
-            self._ways[key] = way
-        return self._ways[key]
+            self._ways[ends] = two_terminal(self.graph, *ends) if is_small else self._disjoint.best_bound(*ends)
+        return self._ways[ends]
 
     def bound(self, source: str, target: str) -> float:
         """Eq. 12."""
-        return self._disjoint.best_bound(source, target)
+        return self._disjoint.best_bound(*self._in_order(source, target))
 
-    def block_form(self, level: Reliability, source: str, target: str) -> float:
+    def _in_order(self, source: str, target: str) -> tuple[str, str]:
+        """Both ends as the graph lists them. Of paths that are as likely as each other, others may be found from the
+        other end: the answer must not depend on who asked first."""
+        self.graph.check(source)
+        self.graph.check(target)
+        return (source, target) if self._places[source] <= self._places[target] else (target, source)
+
+    def block_form(
+        self,
+        level: Reliability,
+        source: str,
+        target: str,
+        *,
+        lifetime: float | None = None,
+        local: Part = NEVER_FAILS,
+    ) -> float:
         """The same as `pair` at the levels that buffer, from the block matrix of the pair's path: what the faster way
         is held against."""
-        delay = path_delay(self.graph, self.tree.path(source, target))
-        first = self.graph.brokers[source].availability
+        delay = self.delay(source, target, local)
+        lifetime = self.lifetime if lifetime is None else lifetime
+        first = self.graph.broker_is_on(source)
         if level is Reliability.BUFFERED:
-            return first * delay.within(self.lifetime)
-        return eq13_corrected(self.connected(source, target), first, delay, self.lifetime)
+            return first * delay.within(lifetime)
+        late = delay.within_if_positive(lifetime)
+        return eq13_corrected(self.connected(source, target) * local.availability, first, late)
 
     def _at_once(self, source: str, target: str) -> float:
-        return self.graph.path_availability(self.tree.path(source, target)) / self.graph.brokers[source].availability
+        return self.graph.path_availability(self.tree.path(source, target)) / self.graph.broker_is_on(source)
 
-    def _delays_from(self, source: str) -> Mapping[str, float]:
+    def _last_hop(self, target: str, local: Part) -> Wait:
+        """From the last broker to its client, which never fails."""
+        shared = [self.graph.together[name].part for name in sorted(self.graph.shares(target))]
+        if shared:
+            return wait_for((local,), now_on=(*shared, self.graph.brokers[target]))
+        return hop(self.graph.brokers[target], local, NEVER_FAILS)
+
+    def _delays_from(self, source: str, lifetime: float, local: Part) -> Mapping[str, float]:
         """P[delay ≤ lifetime] from a broker to every other: hops in common are looked at once."""
-        found = self._in_time.get(source)
+        found = self._in_time.get((source, lifetime, local))
         if found is not None:
             return found
-        if self.lifetime == 0:
-            found = {target: self._at_once(source, target) for target in self.graph.brokers}
+        if lifetime == 0:
+            found = {target: self._at_once(source, target) * local.availability for target in self.graph.brokers}
         else:
-            at = points(self.lifetime)
-            transforms: dict[str, NDArray[np.complex128]] = {source: np.ones(len(at), dtype=complex)}
-            for here in (queue := [source]):
-                for near in self.tree.neighbours(here):
-                    if near not in transforms:
-                        transforms[near] = transforms[here] * self._hop(here, near)
-                        queue.append(near)
-            late = later_than(self.lifetime, np.stack(list(transforms.values())))
+            transforms = self._transforms_from(source, lifetime)
+            if not local.never_fails:
+                at = points(lifetime)
+                transforms = {
+                    target: known * self._last_hop(target, local).transform(at) for target, known in transforms.items()
+                }
+            late = later_than(lifetime, np.stack(list(transforms.values())))
             found = {target: 1 - float(late[place]) for place, target in enumerate(transforms)}
-        self._in_time[source] = found
+        self._in_time[source, lifetime, local] = found
         return found
 
-    def _hop(self, here: str, following: str) -> NDArray[np.complex128]:
-        if (here, following) not in self._hops:
-            graph = self.graph
-            wait = hop(graph.brokers[here], graph.link(here, following), graph.brokers[following])
-            self._hops[here, following] = wait.transform(points(self.lifetime))
-        return self._hops[here, following]
+    def _transforms_from(self, source: str, lifetime: float) -> dict[str, _Transforms]:
+        transforms: dict[str, _Transforms] = {source: np.ones(len(points(lifetime)), dtype=complex)}
+        known_on = {source: self.graph.shares(source)}
+        for here in (queue := [source]):
+            for near in self.tree.neighbours(here):
+                if near not in transforms:
+                    its, known_on[near] = self._hop(here, near, lifetime, known_on[here])
+                    transforms[near] = transforms[here] * its
+                    queue.append(near)
+        return transforms
+
+    def _hop(
+        self, here: str, following: str, lifetime: float, known_on: frozenset[str]
+    ) -> tuple[_Transforms, frozenset[str]]:
+        key = (lifetime, here, following, known_on)
+        if key not in self._hops:
+            wait, shared = hop_wait(self.graph, here, following, known_on)
+            self._hops[key] = wait.transform(points(lifetime)), shared
+        return self._hops[key]
 
     # ------------------------------------------------------------------------------------------------- of subscribers
+    def check(self, publisher: Publisher) -> None:
+        """PredictionError if it is at home nowhere, or says what can't be."""
+        self.graph.check(publisher.home)
+        publisher.check()
+
     def predict(
-        self, publishers: Sequence[Publisher], subscribers: Iterable[Subscriber], levels: Sequence[Reliability]
+        self,
+        publishers: Sequence[Publisher],
+        subscribers: Iterable[Subscriber],
+        levels: Sequence[Reliability],
+        interests: Interests | None = None,
     ) -> list[Predicted]:
-        """Of each subscriber, at each level."""
+        """Of each subscriber, at each level. `interests` are those of the same clients, if they are known already."""
         for one in publishers:
-            self.graph.check(one.home)
-            if not one.rate >= 0:
-                raise PredictionError(f"a publisher at {one.home!r} has the rate {one.rate:g}, and it is 0 or more")
-        flows: dict[str, list[tuple[str, float]]] = {}  # topic → homes of its publishers, and their rates (Eq. 1)
-        for one in publishers:
-            if one.rate > 0:
-                flows.setdefault(one.topic, []).append((one.home, one.rate))
-        known: dict[tuple[str, str], dict[Reliability, float | None]] = {}
+            self.check(one)
+        subscribers = list(subscribers)
+        interests = interests or Interests(publishers, subscribers)
+        known: dict[tuple[str, tuple[str, str], Part], dict[Reliability, float | None]] = {}
         predicted = []
         for subscriber in subscribers:
             self.graph.check(subscriber.home)
-            key = (subscriber.home, subscriber.topic)
+            key = (subscriber.home, subscriber.interest, subscriber.local)
             if key not in known:
-                its = flows.get(subscriber.topic, [])
-                known[key] = {level: self._weighted(level, its, subscriber.home) for level in levels}
+                flows = interests.flows(subscriber)
+                known[key] = {level: self._weighted(level, flows, subscriber) for level in levels}
             predicted.append(Predicted(subscriber, known[key]))
         return predicted
 
-    def _weighted(self, level: Reliability, flows: Sequence[tuple[str, float]], home: str) -> float | None:
+    def _weighted(self, level: Reliability, flows: Sequence[Flow], subscriber: Subscriber) -> float | None:
         """Eq. 2."""
-        total = sum(rate for _, rate in flows)
+        total = sum(flow.rate for flow in flows)
         if not total:
             return None
-        return sum(rate * self.pair(level, source, home) for source, rate in flows) / total
+        on_time = 0.0
+        for flow in flows:
+            pair = self.pair(level, flow.home, subscriber.home, lifetime=flow.lifetime, local=subscriber.local)
+            on_time += flow.rate * flow.enters * pair
+        return on_time / total
 
 
 def mean_reliability(predicted: Iterable[Predicted], level: Reliability) -> float | None:

@@ -10,7 +10,7 @@ each other: one probability for each such pattern (a frontier method).
 from __future__ import annotations
 
 from holdfast.errors import PredictionError
-from holdfast.qos.graph import PartGraph
+from holdfast.qos.graph import Case, PartGraph
 
 PATTERNS_MAX = 2_000_000  # that are remembered at once; more take minutes and gigabytes
 
@@ -18,13 +18,14 @@ PATTERNS_MAX = 2_000_000  # that are remembered at once; more take minutes and g
 class _Graph:
     """Brokers and links with availabilities, of which each end is certain to be on."""
 
-    def __init__(self, graph: PartGraph, source: str, target: str) -> None:
+    def __init__(self, graph: PartGraph, source: str, target: str, case: Case) -> None:
         self.ends = (source, target)
-        self.brokers = {name: part.availability for name, part in graph.brokers.items()}
+        self.brokers = {name: part.availability for name, part in graph.brokers.items() if name not in case.brokers}
         self.brokers[source] = self.brokers[target] = 1.0
-        self.near: dict[str, dict[str, float]] = {name: {} for name in graph.brokers}
+        self.near: dict[str, dict[str, float]] = {name: {} for name in self.brokers}
         for (one, other), part in graph.links.items():
-            self.join(one, other, part.availability)
+            if case.brokers.isdisjoint((one, other)) and frozenset((one, other)) not in case.links:
+                self.join(one, other, part.availability)
 
     def join(self, one: str, other: str, availability: float) -> None:
         both = 1 - (1 - self.near[one].get(other, 0.0)) * (1 - availability)
@@ -77,13 +78,16 @@ def two_terminal(graph: PartGraph, source: str, target: str) -> float:
     """P[both brokers are on, and a way of brokers and links that are on joins them]."""
     graph.check(source)
     graph.check(target)
-    ends = graph.brokers[source].availability
     if source == target:
-        return ends
-    ends *= graph.brokers[target].availability
-    smaller = _Graph(graph, source, target)
-    smaller.reduce()
-    return ends * _joined(smaller)
+        return graph.broker_is_on(source)
+    ends = graph.brokers[source].availability * graph.brokers[target].availability
+    joined = 0.0
+    for case in graph.cases():
+        if case.brokers.isdisjoint((source, target)):
+            smaller = _Graph(graph, source, target, case)
+            smaller.reduce()
+            joined += case.probability * _joined(smaller)
+    return ends * joined
 
 
 # For each broker of the frontier, in order: the number of its block, counted as they appear; 0 is off. Which block the

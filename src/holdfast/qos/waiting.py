@@ -104,11 +104,11 @@ def wait_for(parts: Sequence[Part], now_on: Sequence[Part] = (), enough: Enough 
         before *= size
     on = np.stack(np.meshgrid(*[chain.is_on for chain in chains], indexing="ij"), axis=-1).reshape(-1, len(chains))
     done = enough(on)
-    at_once = float(first[done].sum())
-    if done.all() or at_once >= 1:
-        return NO_WAIT
     waiting = ~done
-    return Wait(at_once, first[waiting] / first[waiting].sum(), rates[np.ix_(waiting, waiting)])
+    late = float(first[waiting].sum())
+    if late <= 0:  # exactly, where the sum of the others may be rounded to less than 1
+        return NO_WAIT
+    return Wait(float(first[done].sum()), first[waiting] / late, rates[np.ix_(waiting, waiting)])
 
 
 def hop(here: Part, link: Part, following: Part) -> Wait:
