@@ -154,7 +154,7 @@ def test_a_broken_site_or_scenario_is_explained(capsys: pytest.CaptureFixture[st
     assert (
         capsys.readouterr().err
         == f"holdfast: {site}:3: 'port' is not known in [broker]; known are id, address, peer_address, data, "
-        "spare, mtbf, mttr, availability, period, class\n"
+        "spare, mtbf, mttr, availability, period, observed, class\n"
     )
     scenario.write_text(documented_scenario().replace('"price > 10"', '"price > 10", "colour": 1'))
     assert run("sim", "--replay", str(scenario)) == 2

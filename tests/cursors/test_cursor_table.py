@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from holdfast.errors import FilterError
 from holdfast.kernel.node import InvariantBroken
 from holdfast.model import Filter
-from holdfast.protocols.cursors.cursor import ATTEMPTS_KEPT, FILTERS_MAX, Cursor
+from holdfast.protocols.cursors.cursor import ATTEMPTS_KEPT, FILTERS_MAX, Cursor, attempt
 from holdfast.protocols.cursors.messages import CursorOpened, CursorRefused
 from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.core import BrokerCore
@@ -231,3 +231,14 @@ def test_cursors_and_positions_are_those_of_the_model(taken: list[tuple[Any, ...
         assert core.log is not None
         assert (core.log.tail, core.log.head, core.events) == (model.tail, len(positions), len(positions))
     assert positions == list(range(1, len(positions) + 1))
+
+
+def test_a_cursors_state_has_everything() -> None:
+    """Without its takeovers, an event would come again after a restart as if it came for the first time."""
+    cursor = Cursor("name", Filter("price > 1"), 3)
+    cursor.generation, cursor.owner, cursor.takeovers, cursor.born = 4, ("client:s", 7, 1), [9, 5], 2
+    cursor.filters.append((6, Filter("price > 2")))
+    again = Cursor.from_state(cursor.get_state())
+    for field in Cursor.__slots__:
+        assert getattr(again, field) == getattr(cursor, field), field
+    assert [attempt(again.takeovers, position) for position in (4, 6, 10)] == [3, 2, 1]

@@ -499,3 +499,44 @@ def test_what_is_acknowledged_counts_as_received_when_we_go_back() -> None:
     bench.say("c", Acknowledge(1, 2))
     assert positions(bench.say("c", CursorProgress(1, 0, 0, missing=True)), "c") == []
     assert positions(bench.publish("p", 3, 4), "c") == [3], "1 and 2 are not consumed yet"
+
+
+def test_how_far_a_driver_that_still_reads_will_come_is_not_known() -> None:
+    """It reads for who has left the name, and who takes it now gets the same events: not as a first attempt."""
+    bench = opened("s")
+    cursor = Cursor("name", Filter(""), 0)
+    deliveries = bench.log._deliveries
+    deliveries._sent_in_life["name"] = 7
+    assert deliveries.sent_to_anyone(cursor) == 7
+    cursor.owner = ("client:t", 2, 1)
+    deliveries._reading[1] = (("client:s", 1, 1), cursor)
+    assert deliveries.sent_to_anyone(cursor) == -1
+
+
+def test_a_group_has_to_agree_where_its_log_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader that was deposed and does not know it would tell of an older end."""
+    bench = opened("s")
+    monkeypatch.setattr(bench.log, "_replicated", True)
+    submitted: list[object] = []
+    monkeypatch.setattr(bench.log._sequencer, "submit", lambda command, out: submitted.append(command))
+    assert bench.say("s", AskLog(1)) == []
+    assert [type(command).__name__ for command in submitted] == ["LookAtLog"]
+
+
+def test_a_clock_that_jumps_ahead_makes_nothing_old_at_once() -> None:
+    """A year ahead by mistake, and back: nothing is lost but what is really old by then."""
+    bench = opened(retention=RetentionSettings(age=3_600 * SECOND, look_every=10 * SECOND))
+    for number in range(1, 6):
+        bench.publish("p", number)
+        bench.advance(61 * SECOND)
+    log = bench.core.log
+    assert log is not None
+    bench.advance(60 * SECOND)
+    bench.out.wall += 365 * 86_400 * SECOND
+    bench.advance(600 * SECOND)
+    assert log.tail == 1
+    bench.out.wall -= 365 * 86_400 * SECOND
+    bench.advance(1_800 * SECOND)
+    assert log.tail == 1
+    bench.advance(3_600 * SECOND)
+    assert log.tail > 1, "an hour has passed"

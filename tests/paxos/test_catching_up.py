@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.kernel.inputs import Drained
+from holdfast.kernel.inputs import Drained, Started
 from holdfast.kernel.node import InvariantBroken
+from holdfast.protocols.paxos.ballots import place_of
 from holdfast.protocols.paxos.messages import (
     Accept,
     AcceptorState,
@@ -272,3 +273,71 @@ def test_a_trimmed_acceptor_keeps_its_promise() -> None:
     assert [type(record) for record in bench.streams["acceptor"]] == [AcceptorState]
     again = Bench(streams={"acceptor": [*bench.streams["acceptor"], Promised(129)]})
     assert again.replica.acceptor.promised == 129
+
+
+def test_a_snapshot_knows_whose_entries_were_executed() -> None:
+    """One that was restored from it skips the same old leader's entry as all others, and does not come apart."""
+    bench = Bench()
+    bench.meet()
+    ballot = bench.lead()
+    bench.replica.submit(("a", 1), bench.out)
+    [accept, *_] = messages(bench.fire("beat"), Accept)
+    bench.say("r1", Learn(ballot, [accept.first]))
+    bench.replica._snapshot(bench.out)
+    state = bench.replica.snapshots.latest
+    assert state is not None
+    assert state.origins == [(place_of(ballot), ballot)]
+    restored = Bench()
+    restored.meet()
+    restored.replica._restore(state)
+    for origin, is_stale in ((ballot - 1, True), (ballot, False), (ballot + 1, False)):
+        assert restored.replica._is_stale(origin) == bench.replica._is_stale(origin) == is_stale
+
+
+def test_votes_are_forgotten_only_for_what_a_majority_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that holds it may be gone tomorrow, with what came of it, which is no part of a snapshot."""
+    bench = Bench(5, trim_every=1)
+    bench.meet()
+    bench.lead()
+    monkeypatch.setattr(bench.replica.snapshots, "is_due", lambda executed: True)
+    monkeypatch.setattr(bench.replica, "held", lambda: 90)
+    bench.replica.liveness.held |= {"r1": 70, "r2": 40, "r3": 10}
+    assert bench.replica._trim_due() == 41
+    bench.replica.liveness.held |= {"r2": 0}
+    assert bench.replica._trim_due() == 11
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_replica_that_lacks_events_gives_no_state_that_speaks_of_them(
+    monkeypatch: pytest.MonkeyPatch, is_whole: bool
+) -> None:
+    """Who took it over would have the same hole, and nobody could lead in the end."""
+    bench = Bench()
+    bench.meet()
+    bench.replica.snapshots.keep(make_state(7, 0, bench.ledger.get_state()), bench.out)
+    bench.replica.decided.skip_to(7)
+    monkeypatch.setattr(bench.replica, "is_whole", lambda: is_whole)
+    for ask in (AskDecided(3), AskSnapshot(7, 0)):
+        assert bool(messages(bench.say("r1", ask), SnapshotPart)) == is_whole
+
+
+def test_what_a_snapshot_speaks_of_is_written_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a power cut of all replicas, snapshots that speak of events which no disk has leave nobody to lead."""
+    bench = Bench()
+    bench.meet()
+    order: list[str] = []
+    bench.replica.settle = lambda out: order.append("events")
+    monkeypatch.setattr(bench.replica.snapshots, "keep", lambda state, out: order.append("snapshot"))
+    bench.replica._snapshot(bench.out)
+    assert order == ["events", "snapshot"]
+
+
+def test_a_disk_of_which_something_was_given_up_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may lack votes: one that voted again where it had voted before would decide a slot twice."""
+    bench = Bench()
+    named: list[str] = []
+    monkeypatch.setattr(bench.replica.peers.formation, "start", named.append)
+    for repairs in (0, 1, 2):
+        bench.replica.peers.on_started(Started(2, "disk", repairs=repairs), bench.out)
+    assert len(set(named)) == 3
+    assert named[0] == "disk"

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from holdfast.kernel.outbox import Send
-from holdfast.protocols.paxos.membership import ChangeProtocol
+from holdfast.protocols.paxos.membership import ChangeProtocol, Leave
 from holdfast.protocols.paxos.messages import (
     Accept,
     Entry,
@@ -110,6 +110,30 @@ def test_a_leader_that_too_few_answer_takes_a_new_ballot_and_stays_classic_until
     assert bench.takes_direct()
     assert {beat.fast_from for beat in messages(bench.fire("beat"), Heartbeat)} == {3}, "in the same ballot"
     assert bench.replica.proposer.ballot == prepare.ballot
+
+
+def test_fast_rounds_are_not_opened_behind_a_change_of_members_that_is_not_executed() -> None:
+    """Those who would vote in them are perhaps not those who vote there: of five voters four choose something, and of
+    the four that are left two of three who are asked know of it. Here too few answer for fast rounds, so that the
+    change is not the first of its ballot, which is alone anyway; and then they do."""
+    bench = FastBench(5)
+    away = [bench.replica.peers.heard.pop(peer) for peer in ("r3", "r4")]
+    ballot = bench.lead()
+    bench.replica.submit(("a", 1), bench.out)
+    bench.fire("beat")
+    pass_gate(bench, ballot, 1)
+    assert not bench.takes_direct()
+    assert bench.replica.change(Leave("r4"), bench.out) == ""
+    changing = [accept for accept in messages(bench.fire("beat"), Accept) if _read_entry(accept.values[0]).change]
+    assert {accept.first for accept in changing} == {2}
+    bench.replica.peers.heard |= dict(zip(("r3", "r4"), away, strict=True))
+    for number in range(40):
+        for peer in bench.peers:
+            bench.say(peer, HeartbeatSeen(ballot, 1, number, 1))
+        bench.fire("beat", 50)
+        assert not bench.takes_direct(), "the change is proposed, and nobody has voted for it"
+    pass_gate(bench, ballot, 2)
+    assert bench.replica.roster.membership.under_way
 
 
 def test_a_group_that_changes_its_protocol_goes_to_fast_rounds_and_back() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import LATEST, Send
+from holdfast.protocols.paxos.ballots import EPOCH
 from holdfast.protocols.paxos.messages import (
     Accept,
     AcceptedVotes,
@@ -222,3 +223,25 @@ def test_what_no_leader_says_ends_the_link_and_nothing_else(absurd: Message) -> 
     assert bench.say("r1", absurd) == []
     assert bench.fast_votes == {}
     assert bench.say("r1", Suggest(BALLOT, 1, A)) == []  # not listened to any more
+
+
+def test_votes_of_an_earlier_ballot_are_no_votes_in_the_present_one() -> None:
+    """A leader that took them for answers would recover a slot from votes that nobody has cast there."""
+    bench = FastBench(5)
+    tally = bench.replica.fast.tally
+    tally.vote(65, 1, "r1", tally.know(A))
+    tally.vote(129, 1, "r2", tally.know(B))
+    assert set(tally.votes(65, 1)) == {"r1"}
+    assert set(tally.votes(129, 1)) == {"r2"}
+    assert tally.votes(193, 1) == {}
+
+
+def test_votes_of_other_voters_are_not_counted() -> None:
+    """Of an epoch that this replica has not heard of: three of four would decide there, and of five they do not."""
+    bench = FastBench(4)
+    assert bench.replica.counts("r1", BALLOT)
+    assert not bench.replica.counts("r1", EPOCH + BALLOT)
+    for peer in bench.peers:
+        bench.say(peer, learn(EPOCH + BALLOT, 1, A))
+    assert bench.replica.decided.executed == 0
+    assert not bench.replica.decided.knows(1)

@@ -21,3 +21,11 @@ def test_looking_often_at_a_disk_that_stands_still_costs_nothing() -> None:
     holding = Holding()
     assert {holding.look(5, 9, 3) for _ in range(1_000)} == {0}
     assert len(holding._marks) == 1
+
+
+def test_what_came_of_slots_is_counted_in_its_own_numbers() -> None:
+    """Five slots made a hundred events, of which the disk has seven: nothing of the five is held for sure."""
+    holding = Holding()
+    assert holding.look(5, 100, 7) == 0
+    assert holding.look(5, 100, 7) == 0
+    assert holding.look(6, 101, 100) == 5

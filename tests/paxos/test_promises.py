@@ -43,6 +43,18 @@ def test_parts_of_two_promises_are_not_put_together() -> None:
     assert [collected.add("r1", part) for part in second[:5]][-1] == Promise(128, 1, VOTES, 0)
 
 
+def test_parts_of_two_answers_to_one_ballot_are_not_put_together() -> None:
+    """Who is asked twice may have voted, or forgotten votes, in between: the votes of one answer belong together."""
+    collected = PromiseParts()
+    fewer = Promise(64, 1, VOTES[3:], 3)
+    first, second = split(WHOLE, 1), split(fewer, 1)
+    assert len(first) > len(second)
+    assert [collected.add("r1", part) for part in [*second[:4], *first[4:]]] == [None] * 10
+    assert [collected.add("r1", part) for part in first[:4]][-1] == WHOLE
+    again = [collected.add("r1", part) for part in [*first[:2], *second]]
+    assert again[-1] == fewer
+
+
 def test_a_leader_is_not_elected_by_a_part() -> None:
     """The votes that are missing may be the ones that were chosen."""
     bench = Bench()

@@ -7,6 +7,9 @@ from typing import Any, Protocol
 
 from tests.paxos import change_mutants, fast_mutants
 from tests.paxos import mutants as replica_mutants
+from tests.planted.fresh import FRESH
+from tests.planted.swarms import SeenBySwarm
+from tests.planted.verdicts import VERDICTS
 from tests.sim import (
     group_mutants,
     hosted_mutants,
@@ -47,6 +50,7 @@ _MISTAKES: Iterable[Any] = (
     *replica_mutants.MUTANTS,
     *fast_mutants.FAST_MUTANTS,
     *change_mutants.MUTANTS,
+    *(SeenBySwarm(fresh, swarm) for fresh in FRESH if (swarm := VERDICTS[fresh.mistake].swarm)),
 )
 
 MISTAKES: dict[str, Mistake] = {}

@@ -7,11 +7,12 @@ from random import Random
 import msgspec
 
 from holdfast.broker.assembly import BrokerSettings, make_broker
-from holdfast.kernel.inputs import Input, LinkUp, Received, Started, TimerFired
+from holdfast.kernel.inputs import Input, LinkDown, LinkUp, Received, Started, TimerFired
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Send
 from holdfast.protocols.routing.messages import Introduction, Routes, Settled
+from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.protocols.routing.settling import Settling
 from holdfast.topology.overlay import Overlay
@@ -70,3 +71,26 @@ def test_a_neighbour_that_is_gone_is_not_waited_for() -> None:
     assert settling.answered("b1", ticket) == []
     assert settling.lost("b2") == [("", own)]
     assert len(settling) == 0
+
+
+def test_who_asked_over_a_link_that_is_gone_is_answered_nothing() -> None:
+    """It counts its tickets anew after a restart: an answer to one of its earlier life would be taken for one of the
+    present, and what it holds would go out too early."""
+    settling = Settling()
+    settling.ask("b1", 7)
+    ticket = settling.tell("b2")
+    assert settling.finish() == []
+    assert settling.lost("b1") == []
+    assert len(settling) == 0
+    assert settling.answered("b2", ticket) == []
+
+
+def test_a_telling_that_broke_off_is_no_part_of_the_next_one() -> None:
+    """What was taken back meanwhile would be wanted for ever."""
+    node = Middle()
+    node.hear("b1", Routes(wishes=[("b1.1.1", "price > 1")], full=True, last=False))
+    node.handle(LinkDown(1, "b1", "reset"))
+    node.handle(LinkUp(1, "b1", 1, Role.BROKER, False))
+    node.hear("b1", Introduction(NETWORK.network_id), Routes(wishes=[("b1.1.2", "price > 2")], full=True))
+    [router] = {part.router for part in node.node.parts if isinstance(part, Neighbours)}
+    assert list(router.subscriptions.by_source["b1"]) == ["b1.1.2"]

@@ -54,3 +54,26 @@ def test_tables_are_those_of_the_snapshot_and_what_was_told_behind_it(monkeypatc
     assert again.subscriptions.by_source == router.subscriptions.by_source
     assert len(again.subscriptions) == 3
     assert list(recovered.complete) == ["left"]
+
+
+def test_a_snapshot_holds_everything_that_was_written_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D1-B4.1: tables, whose word is complete, which topics are offered for whom, and what was answered. One that
+    forgot the topics would make neighbours forget who wants them."""
+    monkeypatch.setattr(table_store, "SNAPSHOT_BYTES", 200)
+    router = Router(["left"])
+    store, out = TableStore(router), RecordingOutbox()
+    store.offered("b1.1.1", "client:p", "stock", out)
+    snapshots = []
+    for n in range(40):
+        wishes = {f"left.1.{n}": Filter(f"price > {n}")}
+        routes = Routes([], [], full=n == 0)
+        apply_routes(router, "left", routes, {}, wishes)
+        store.told("left", routes, {}, wishes, out)
+        snapshots += [effect.record for effect in out.take_effects() if isinstance(effect, Snapshot)]
+    assert snapshots
+    recovered = TableStore(Router(["left"]))
+    recovered.recover({STREAM: [snapshots[-1]]})
+    assert list(recovered.topics) == list(store.topics) == ["b1.1.1"]
+    assert recovered.topics == store.topics
+    assert recovered.complete == store.complete
+    assert recovered.answered == store.answered

@@ -137,6 +137,33 @@ def test_an_advertisement_that_comes_later_pulls_the_subscriptions_that_are_ther
     assert len(tree.routers["b"].advertisements) == len(tree.routers["c"].advertisements) == 0
 
 
+def test_an_advertisement_that_comes_later_pulls_what_is_expected_too() -> None:
+    """D1-B4: a neighbour that has not answered counts as wanting it, also towards who offers it later: events that
+    nobody there has asked for yet are kept for it."""
+    router = Router(["left", "right"])
+    router.expect("right", "b2.1.1", Filter("topic = 't'"))
+    assert "b2.1.1" not in router.wishes["left"].wanted
+    router.advertise("left", "left.1.1", Filter("topic = 't'"))
+    assert "b2.1.1" in router.wishes["left"].wanted
+
+
+@pytest.mark.parametrize("source", ["", "left"])
+def test_an_offer_is_taken_back_when_what_was_published_under_it_has_passed(source: str) -> None:
+    """D1-B4: also one that a neighbour takes back. Those who want it take their wishes back with it, and an event that
+    comes behind would find nobody."""
+    router = Router(["left", "right"])
+    passed: list[str] = []
+    router.under_way = lambda asked: {"right": 3} if asked == source else {}
+    router.has_passed = lambda neighbour, number: (neighbour, number) == ("right", 3) and bool(passed)
+    router.advertise(source, "entry", Filter("topic = 't'"))
+    router.unadvertise(source, "entry")
+    router.release()
+    assert (list(router.advertisements.by_source[source]), router.postponed) == (["entry"], 1)
+    passed.append("it")
+    router.release()
+    assert (list(router.advertisements.by_source[source]), router.postponed) == ([], 0)
+
+
 def test_a_subscription_stays_while_another_advertisement_leads_to_the_same_neighbour() -> None:
     """D0-B1"""
     tree = Tree(CHAIN)

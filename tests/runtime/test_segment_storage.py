@@ -101,6 +101,43 @@ def test_a_stream_that_its_node_truncates_by_number_is_left_alone_and_told_of(
     play(scene)
 
 
+def test_a_life_is_later_than_all_before_also_when_the_clock_was_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids of entries and events would be used again, and what is new taken for a repetition."""
+    lives = []
+
+    async def scene() -> None:
+        for now in (10**18, 10**18 - 10**12, 10**18 - 10**12, 2 * 10**18):
+            monkeypatch.setattr("holdfast.runtime.segment_storage.time.time_ns", lambda now=now: now)
+            opened = Storage(tmp_path)
+            lives.append(opened.storage.next_incarnation())
+            opened.storage.close()
+
+    play(scene)
+    assert lives == [10**18, 10**18 + 1, 10**18 + 2, 2 * 10**18]
+
+
+def test_a_stream_of_which_something_is_under_way_is_not_written_anew() -> None:
+    """What is not on the disk yet would be lost, and acknowledged later."""
+
+    class Opened:
+        def __init__(self, end: int) -> None:
+            self._end = end
+
+        def end(self, stream: str) -> int:
+            return self._end
+
+        def next(self, stream: str) -> int:
+            return 5
+
+        def bytes(self, stream: str) -> int:
+            return 100
+
+    assert SegmentStorage._is_renewable(Opened(5), "acceptor")  # type: ignore[arg-type]
+    assert not SegmentStorage._is_renewable(Opened(4), "acceptor")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("first", "then", "refused"), [("b1", "b3", True), ("b1", "b1", False), ("", "b3", False)])
 def test_a_folder_is_one_brokers_and_is_handed_to_no_other(
     tmp_path: Path, first: str, then: str, refused: bool

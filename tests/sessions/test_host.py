@@ -347,6 +347,21 @@ def test_a_client_that_comes_back_in_time_keeps_everything() -> None:
     assert sent(bench.say("p", Publish(1, batch(1))), S) == [("Deliver", [(1, 1, 1)])]
 
 
+def test_a_client_that_stays_away_from_a_new_leader_loses_its_subscriptions_too() -> None:
+    """What is kept for those who never come back would be kept for ever."""
+    bench = with_subscriber(away_after=60 * SECOND, silent_after=10**6 * SECOND)
+    bench.handle(bench.down("s"))
+    bench.host.on_deposed(bench.out)
+    bench.advance(100 * SECOND)
+    assert bench.host._core.sessions[S].subscriptions
+    bench.host.on_elected(bench.out)
+    bench.handle()
+    bench.advance(59 * SECOND)
+    assert bench.host._core.sessions[S].subscriptions
+    bench.advance(2 * SECOND)
+    assert not bench.host._core.sessions[S].subscriptions
+
+
 def test_a_broker_alone_sets_no_timer() -> None:
     bench = BrokerBench()
     assert bench.timers == {}

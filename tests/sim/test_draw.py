@@ -32,7 +32,7 @@ def test_a_seed_gives_the_same_valid_scenario_again(seed: int) -> None:
 def test_what_is_drawn_keeps_to_its_shape(seed: int) -> None:
     shape = Shape(
         clients_max=3, publishes_max=4, events_per_publish_max=2, subscriptions_max=2, faults_max=2, safety_ms=500,
-        adversary=False, name="narrow",
+        adversary=False, name="narrow", more=False,
     )  # fmt: skip
     scenario = draw_scenario(seed, shape)
     assert (scenario.name, scenario.seed, scenario.safety_ms) == ("narrow", seed, 500)
@@ -54,7 +54,7 @@ def test_what_is_drawn_keeps_to_its_shape(seed: int) -> None:
 
 def test_brokers_that_are_fixed_stay_as_they_are_but_for_their_pace() -> None:
     broker = Broker(id="x", durable=True, backlog_events=7)
-    shape = Shape(brokers=(broker,), fixed_brokers=True)
+    shape = Shape(brokers=(broker,), fixed_brokers=True, more=False)
     for seed in range(50):
         drawn = draw_scenario(seed, shape).brokers[0]
         pace = {"service_us_per_turn": 0, "service_us_per_message": 0, "gather_us": 0}
@@ -70,7 +70,7 @@ def test_every_kind_of_fault_is_drawn_and_none_is_in_every_scenario() -> None:
     seen: Counter[str] = Counter()
     for seed in range(seeds):
         seen.update({type(fault).__name__ for fault in draw_scenario(seed).faults} or {"none"})
-    kinds = {"Kill", "PowerCut", "Pause", "Cut", "DiskFull", "DiskSlow", "ClockJump", "none"}
+    kinds = {"Kill", "PowerCut", "Pause", "Cut", "Reset", "DiskFull", "DiskSlow", "ClockJump", "none"}
     assert set(seen) == kinds
     assert all(seeds // 40 < count < seeds * 3 // 4 for count in seen.values()), seen
 

@@ -19,6 +19,7 @@ from holdfast.sim.scenario import (
     Network,
     Pause,
     PowerCut,
+    Reset,
     Scenario,
     check_scenario,
 )
@@ -73,8 +74,10 @@ def test_what_is_drawn_covers_what_can_befall_a_group() -> None:
     assert {group.pipeline for group in groups} == {1, 3, 10}
     assert any("no-forgetting" in scenario.checkers for scenario in scenarios)
     faults = [fault for scenario in scenarios for fault in scenario.faults]
-    assert {type(fault) for fault in faults} == {Kill, PowerCut, Pause, Cut, ClockJump, DiskSlow, DiskFull}
+    assert {type(fault) for fault in faults} == {Kill, PowerCut, Pause, Cut, Reset, ClockJump, DiskSlow, DiskFull}
     assert {fault.wipe for fault in faults if isinstance(fault, PowerCut)} == {True, False}
+    resets = {(f.source[0], f.target[0]) for f in faults if isinstance(f, Reset)}
+    assert resets == {("b", "b"), ("c", "b")}
     cuts = {(f.source[0], f.target[0], f.both) for f in faults if isinstance(f, Cut)}
     assert cuts >= {(*ends, both) for ends in ("bb", "bc", "cb") for both in (True, False)}
     assert {scenario.network.adversary is None for scenario in scenarios} == {True, False}

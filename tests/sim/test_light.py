@@ -39,8 +39,9 @@ def _run(scenario: Scenario) -> tuple[Outcome, Rows]:
 
 
 def _drawn(seed: int, shape: Shape | None = None) -> Scenario:
-    """A drawn scenario in which only the first client publishes, and all consume at once."""
-    scenario = draw_scenario(seed, shape)
+    """A drawn scenario in which only the first client publishes, and all consume at once. Light clients do no more than
+    subscribe, so that nothing else is drawn for them."""
+    scenario = draw_scenario(seed, msgspec.structs.replace(shape or Shape(), more=False))
     return msgspec.structs.replace(
         scenario,
         clients=[msgspec.structs.replace(client, consume_after_us=0, gather_us=0) for client in scenario.clients],

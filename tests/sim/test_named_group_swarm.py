@@ -7,7 +7,7 @@ import pytest
 from tests.sim.named_group_world import problem, run_group_seed
 from tests.tiers import blocks, scarce
 
-SEEDS = 250
+SEEDS = 300
 LONG_SEEDS = 5_000
 PROGRESS_EVERY = 250
 
@@ -29,7 +29,7 @@ HAPPENS = {
 }
 
 
-@pytest.mark.parametrize("seeds", blocks(SEEDS, 25))
+@pytest.mark.parametrize("seeds", blocks(SEEDS, 50))
 def test_groups_keep_what_is_promised_of_names_and_positions(seeds: range) -> None:
     happened: Counter[str] = Counter()
     found = [problem(seed, see=lambda world: happened.update(world.summary())) for seed in seeds]

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.protocols.sessions import requests
 from holdfast.sim.host import Application, Host
-from holdfast.sim.scenario import Action, Ask, Publish, ScenarioEvent, Subscribe, Unsubscribe
+from holdfast.sim.scenario import (
+    Action,
+    Advertise,
+    Ask,
+    Close,
+    Publish,
+    ScenarioEvent,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+)
 
 if TYPE_CHECKING:
     from holdfast.sim.simulation import Simulation
@@ -17,19 +27,26 @@ def payload_of(event: ScenarioEvent) -> bytes:
 
 
 class ScenarioClient(Application):
-    """What stands beside a client's node. A restart takes everything from it but the wish for its subscriptions."""
+    """What stands beside a client's node. A restart takes everything from it but the wish for its subscriptions
+    and its advertisements; one that has said goodbye wishes for nothing."""
 
     def __init__(self, simulation: Simulation, consume_after_us: int) -> None:
         self._simulation = simulation
         self._consume_after = consume_after_us * 1_000
         self._wanted: dict[str, Subscribe] = {}
+        self._offered: dict[str, Advertise] = {}
         self._last_request = 0
         # Of this life:
         self._making: dict[int, str] = {}
         self._numbers: dict[str, int] = {}
+        self._offering: dict[int, str] = {}
+        self._offers: dict[str, int] = {}
 
     def on_started(self, host: Host) -> None:
         self._making, self._numbers = {}, {}
+        self._offering, self._offers = {}, {}
+        for offered in self._offered.values():
+            self._offer(host, offered)
         for wanted in self._wanted.values():
             self._make(host, wanted)
 
@@ -52,6 +69,17 @@ class ScenarioClient(Application):
                     for event in action.events
                 ]
                 self._request(host, requests.PublishEvents(events, action.retry))
+            case Advertise():
+                self._offered[action.name] = action
+                self._offer(host, action)
+            case Unadvertise():
+                self._offered.pop(action.name, None)
+                number = self._offers.pop(action.name, None)
+                if number is not None:
+                    self._request(host, requests.EndAdvertisement(number))
+            case Close():
+                self._wanted, self._offered = {}, {}
+                self._request(host, requests.Close())
             case Ask():
                 self._request(host, requests.AskApplication(action.request.encode()))
 
@@ -60,6 +88,11 @@ class ScenarioClient(Application):
         self._making[self._last_request] = wanted.name
         command = requests.MakeSubscription(wanted.filter, wanted.overflow, wanted.window)
         host.request(self._last_request, command)
+
+    def _offer(self, host: Host, offered: Advertise) -> None:
+        self._last_request += 1
+        self._offering[self._last_request] = offered.name
+        host.request(self._last_request, requests.MakeAdvertisement(offered.filter))
 
     def _request(self, host: Host, command: Any) -> None:
         self._last_request += 1
@@ -73,16 +106,24 @@ class ScenarioClient(Application):
                     self._numbers[name] = result.subscription
                 else:
                     # Ended by the scenario before it was made.
-                    self._simulation.after(0, self._end, (host, host.life, result.subscription))
+                    end = requests.EndSubscription(result.subscription)
+                    self._simulation.after(0, self._do_later, (host, host.life, end))
+            case requests.AdvertisementMade():
+                name = self._offering.pop(request)
+                if name in self._offered:
+                    self._offers[name] = result.advertisement
+                else:
+                    over = requests.EndAdvertisement(result.advertisement)
+                    self._simulation.after(0, self._do_later, (host, host.life, over))
             case requests.SubscriptionLost():
                 for name, number in list(self._numbers.items()):
                     if number == result.subscription:
                         del self._numbers[name]
 
-    def _end(self, arguments: tuple[Host, int, int]) -> None:
-        host, life, number = arguments
+    def _do_later(self, arguments: tuple[Host, int, Any]) -> None:
+        host, life, command = arguments
         if host.life == life:
-            self._request(host, requests.EndSubscription(number))
+            self._request(host, command)
 
     def on_deliver(self, host: Host, subscription: int, events: list[Any]) -> None:
         self._simulation.after(self._consume_after, self._consume, (host, host.life, subscription, len(events)))

@@ -8,6 +8,7 @@ for one question.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from random import Random
 from typing import Literal
 
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 from holdfast.protocols.paxos.ballots import tolerated
 from holdfast.protocols.paxos.settings import CLASSIC, Protocol
 from holdfast.protocols.sessions.messages import Overflow
+from holdfast.sim.draw_more import with_more
 from holdfast.sim.hosted import with_application
 from holdfast.sim.latency import Constant, Exponential, Latency, Uniform
 from holdfast.sim.mortal import with_lifetimes
@@ -81,6 +83,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     system: Literal["tree", "paxos"] = "tree"
     application: Application | None = None  # that the brokers host
     lifetimes: bool = False  # whether events have some
+    more: bool = True  # whether rare meetings are drawn besides (`draw_more`)
     group: Group | None = None  # its protocol and its pipeline stand; else they are drawn, as the rest of it always is
 
 
@@ -115,6 +118,14 @@ def draw_scenario(seed: int, shape: Shape | None = None) -> Scenario:
     if shape.application is not None:
         # The same run as without one, and what concerns the application besides.
         return with_application(draw_scenario(seed, replace(shape, application=None)), shape.application)
+    drawn = _draw_plain(seed, shape)
+    members = [broker.id for broker in drawn.brokers] if shape.system == "paxos" else []
+    # Who wants no faults wants none of these.
+    more = shape.more and shape.faults_max > 0
+    return with_more(drawn, list(combinations(members, 2))) if more else drawn
+
+
+def _draw_plain(seed: int, shape: Shape) -> Scenario:
     rng = Random(f"{shape.name}/{seed}")
     if shape.system == "paxos":
         return _draw_group_scenario(rng, seed, shape)

@@ -14,6 +14,7 @@ import msgspec
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.protocols.sessions.messages import Overflow
 from holdfast.sim.draw import draw_event, draw_filter, storm_of
+from holdfast.sim.draw_more import with_more
 from holdfast.sim.latency import Constant, Exponential, Latency, Uniform
 from holdfast.sim.scenario import (
     Action,
@@ -80,8 +81,7 @@ def draw_network_scenario(seed: int, shape: NetworkShape | None = None) -> Scena
         for number in range(1, rng.randint(2, shape.clients_max) + 1)
     ]
     faults = _draw_faults(rng, shape, brokers, clients, routing)
-    detoured = routing.reliability.detours and bool(faults)
-    return Scenario(
+    drawn = Scenario(
         name=shape.name,
         seed=seed,
         brokers=brokers,
@@ -94,8 +94,15 @@ def draw_network_scenario(seed: int, shape: NetworkShape | None = None) -> Scena
         liveness_ms=shape.quiet_ms + shape.end_ms,
         down=_draw_down(seed, shape, routing, names),
         storm=storm_of(len(brokers)),
-        checkers=list(shape.checkers or (ALWAYS if detoured else (*ALWAYS, ORDER))),
+        checkers=list(shape.checkers or (*ALWAYS, ORDER)),
     )
+    if shape.faults_max:
+        drawn = with_more(drawn, routing.links)
+    # Around a failure, detours may overtake.
+    unordered = routing.reliability.detours and bool(drawn.faults)
+    if unordered and shape.checkers is None:
+        drawn = msgspec.structs.replace(drawn, checkers=list(ALWAYS))
+    return drawn
 
 
 def _draw_down(seed: int, shape: NetworkShape, routing: Routing, names: list[str]) -> list[str]:

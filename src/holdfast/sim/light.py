@@ -21,7 +21,7 @@ from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.incoming import SubscriptionPhase
 from holdfast.protocols.sessions.lifetimes import missing_of
 from holdfast.sim.network import End, Frame, Packet
-from holdfast.sim.scenario import Action, Ask, Client, Publish, Subscribe, Unsubscribe
+from holdfast.sim.scenario import Action, Client, Subscribe, Unsubscribe
 from holdfast.trace import schema
 
 if TYPE_CHECKING:
@@ -243,8 +243,8 @@ class LightClient:
                     if subscription.wanted is wanted and subscription.phase is not _ENDING:
                         self._over(subscription, "")
                         self._ask(subscription)
-            case Publish() | Ask():
-                require(False, "a light client does not publish", client=self.name)
+            case _:
+                require(False, "a light client only subscribes", client=self.name)
 
     def _make(self, wanted: Subscribe) -> None:
         self._last_number += 1

@@ -315,6 +315,15 @@ class Network:
         self.send(end, Packet([], close="closed by the other side"))
         end.host.link_down(end, reason)
 
+    def reset(self, one: Machine, other: Machine) -> None:
+        """The link between two hosts breaks, if there is one: what is on its way is lost, and both ends hear of it."""
+        for host, peer in ((one, other.peer), (other, one.peer)):
+            end = host.end_to(peer)
+            if end is not None and end.up:
+                end.up = False
+                end.stalled.clear()
+                host.link_down(end, "reset by the network")
+
     def abandon(self, end: End, silently: bool) -> None:
         """The process at this end is gone. Its operating system says so, unless that is gone too."""
         if end.up:

@@ -28,7 +28,19 @@ from holdfast.sim.digest import Digest
 from holdfast.sim.disk import Disk
 from holdfast.sim.host import Host
 from holdfast.sim.light import SILENT_PINGS, LightClient
-from holdfast.sim.scenario import Action, ClockJump, Cut, DiskFull, DiskSlow, Fault, Kill, Pause, PowerCut, Scenario
+from holdfast.sim.scenario import (
+    Action,
+    ClockJump,
+    Cut,
+    DiskFull,
+    DiskSlow,
+    Fault,
+    Kill,
+    Pause,
+    PowerCut,
+    Reset,
+    Scenario,
+)
 from holdfast.sim.simulation import NO_STORM, RowSink, Simulation
 from holdfast.trace import schema
 from holdfast.trace.checkers import Violation, Watch, make_checker
@@ -148,6 +160,9 @@ def _settings(wanted: Scenario) -> dict[str, Any]:
     """What a checker has to know of a run to say what is promised."""
     said = {} if wanted.routing is None else _network_settings(wanted, wanted.routing)
     said |= {"backlog_events": min(broker.backlog_events for broker in wanted.brokers)}
+    goodbyes = [action.client for action in wanted.actions if isinstance(action, scenario.Close)]
+    if goodbyes:
+        said |= {"goodbyes": goodbyes}
     if wanted.down:
         # Whoever has no other broker waits for these, and rightly.
         homeless = [client.id for client in wanted.clients if set(client.brokers) <= set(wanted.down)]
@@ -277,8 +292,13 @@ class _Run:
     # -------------------------------------------------------------------------------------------------------- phases
     def play(self, stop: Callable[[], bool] | None) -> None:
         simulation, wanted = self.simulation, self._wanted
-        for host in self._hosts.values():
-            host.start()
+        late = {broker.id: broker.starts_ms for broker in wanted.brokers if broker.starts_ms}
+        for name, host in self._hosts.items():
+            if name in late:
+                simulation.fault(name, "absent")
+                simulation.at(late[name] * MILLISECOND, self._start, host)
+            else:
+                host.start()
         simulation.run(wanted.safety_ms * MILLISECOND, stop)
         if stop is not None and stop():
             return
@@ -336,6 +356,13 @@ class _Run:
             for source, target in _ways(fault):
                 note(f"{source}>{target}", "cut")
                 simulation.network.cut(source, target)
+        elif isinstance(fault, Reset):
+            self.faults += 1
+            way = f"{fault.source}>{fault.target}"
+            note(way, "reset")
+            simulation.network.reset(self._hosts[fault.source], self._hosts[fault.target])
+            note(way, "healed")
+            return
         else:
             host = self._hosts[fault.host]
             if isinstance(fault, Kill | PowerCut | Pause) and not host.running:
@@ -368,6 +395,8 @@ class _Run:
     def _end(self, fault: Fault) -> None:
         simulation = self.simulation
         note = simulation.fault
+        if isinstance(fault, Reset):
+            return  # it was over at once
         if isinstance(fault, Cut):
             for source, target in _ways(fault):
                 simulation.network.heal(source, target)

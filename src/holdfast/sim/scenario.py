@@ -73,6 +73,7 @@ class Broker(_Data, frozen=True, kw_only=True):
     service_us_per_turn: Whole = 0
     service_us_per_message: Whole = 0
     gather_us: Whole = 0
+    starts_ms: Time = 0  # until then it was never there
 
 
 class Group(_Data, frozen=True, kw_only=True):
@@ -173,6 +174,21 @@ class Unsubscribe(_Action, frozen=True, kw_only=True, tag="unsubscribe"):
     name: str
 
 
+class Advertise(_Action, frozen=True, kw_only=True, tag="advertise"):
+    """Says what the client will publish: from then on, nothing else."""
+
+    name: str
+    filter: str
+
+
+class Unadvertise(_Action, frozen=True, kw_only=True, tag="unadvertise"):
+    name: str
+
+
+class Close(_Action, frozen=True, kw_only=True, tag="close"):
+    """The client says goodbye, and does nothing more in this life."""
+
+
 class ScenarioEvent(_Data, frozen=True, kw_only=True):
     attributes: dict[str, int | float | str | bool] = {}
     topic: str = ""
@@ -192,7 +208,7 @@ class Ask(_Action, frozen=True, kw_only=True, tag="ask"):
     request: str
 
 
-Action: TypeAlias = Subscribe | Unsubscribe | Publish | Ask
+Action: TypeAlias = Subscribe | Unsubscribe | Advertise | Unadvertise | Publish | Ask | Close
 
 
 # ----------------------------------------------------------------------------------------------------------- faults
@@ -228,6 +244,14 @@ class Cut(_Fault, frozen=True, kw_only=True, tag="cut"):
     both: bool = True
 
 
+class Reset(_Fault, frozen=True, kw_only=True, tag="reset"):
+    """The link between two hosts breaks, with all that is on its way; both ends live, and may make another."""
+
+    for_ms: Time = 0
+    source: str
+    target: str
+
+
 class DiskFull(_Fault, frozen=True, kw_only=True, tag="disk-full"):
     """The disk takes nothing more; a node that finds out stops, and is started again when there is room."""
 
@@ -246,7 +270,12 @@ class ClockJump(_Fault, frozen=True, kw_only=True, tag="clock-jump"):
     by_ms: Annotated[int, Meta(ge=-(10**11), le=10**11)]
 
 
-Fault: TypeAlias = Kill | PowerCut | Pause | Cut | DiskFull | DiskSlow | ClockJump
+Fault: TypeAlias = Kill | PowerCut | Pause | Cut | Reset | DiskFull | DiskSlow | ClockJump
+
+
+def hosts_of(fault: Fault) -> tuple[str, ...]:
+    """Whom it concerns."""
+    return (fault.source, fault.target) if isinstance(fault, Cut | Reset) else (fault.host,)
 
 
 class Storm(_Data, frozen=True, kw_only=True):
@@ -336,6 +365,8 @@ def check_scenario(scenario: Scenario, where: str) -> None:
     for broker in scenario.brokers:
         if broker.sync_us[0] > broker.sync_us[1]:
             refuse(f"sync_us of broker {broker.id!r} is {broker.sync_us}", "give the shortest time first")
+        if broker.starts_ms >= max(scenario.safety_ms, 1):
+            refuse(f"broker {broker.id!r} starts at {broker.starts_ms} ms", f"start before {scenario.safety_ms} ms")
     for client in scenario.clients:
         for broker_id in client.brokers:
             if broker_id not in brokers:
@@ -348,20 +379,20 @@ def check_scenario(scenario: Scenario, where: str) -> None:
         actor = clients.get(action.client)
         if actor is None:
             refuse(f"an action is by {action.client!r}", f"name one of {_listed(clients)}")
-        elif actor.light and isinstance(action, Publish | Ask):
-            does = "publishes" if isinstance(action, Publish) else "asks"
-            refuse(f"client {actor.id!r} {does}, and is light", "let a client do that which is not light")
+        elif actor.light and not isinstance(action, Subscribe | Unsubscribe):
+            problem = f"client {actor.id!r} does more than subscribe, and is light"
+            refuse(problem, "let a client do that which is not light")
     _check_actions(scenario, refuse)
     _check_group(scenario, refuse)
     _check_routing(scenario, refuse)
     for fault in scenario.faults:
         if fault.at_ms >= scenario.safety_ms:
             refuse(f"a fault begins at {fault.at_ms} ms, when all is healed", f"begin before {scenario.safety_ms} ms")
-        for host in (fault.source, fault.target) if isinstance(fault, Cut) else (fault.host,):
+        for host in hosts_of(fault):
             if host not in names:
                 refuse(f"a fault concerns {host!r}", f"name one of {_listed(names)}")
-        if isinstance(fault, Cut) and fault.source == fault.target:
-            refuse(f"a cut lies between {fault.source!r} and itself", "name two hosts")
+        if isinstance(fault, Cut | Reset) and fault.source == fault.target:
+            refuse(f"a fault lies between {fault.source!r} and itself", "name two hosts")
         if isinstance(fault, DiskFull | DiskSlow) and not (fault.host in brokers and brokers[fault.host].durable):
             refuse(f"a fault concerns the disk of {fault.host!r}, which has none", "name a durable broker")
     if not scenario.checkers:
@@ -379,17 +410,21 @@ def check_scenario(scenario: Scenario, where: str) -> None:
 def _check_actions(scenario: Scenario, refuse: Callable[[str, str], None]) -> None:
     """Refuses what would silently do nothing."""
     end = scenario.safety_ms + scenario.liveness_ms
-    wanted: set[tuple[str, str]] = set()
+    made: set[tuple[type[Action], str, str]] = set()
     for action in scenario.actions:
         if action.at_ms > end:
             refuse(f"an action of {action.client!r} is at {action.at_ms} ms", f"the run ends at {end} ms")
-        if isinstance(action, Subscribe):
-            if (action.client, action.name) in wanted:
-                refuse(f"{action.client!r} subscribes twice under the name {action.name!r}", "use another name")
-            wanted.add((action.client, action.name))
+        if isinstance(action, Subscribe | Advertise):
+            key = (type(action), action.client, action.name)
+            if key in made:
+                does = "subscribes" if isinstance(action, Subscribe) else "advertises"
+                refuse(f"{action.client!r} {does} twice under the name {action.name!r}", "use another name")
+            made.add(key)
     for action in scenario.actions:
-        if isinstance(action, Unsubscribe) and (action.client, action.name) not in wanted:
+        if isinstance(action, Unsubscribe) and (Subscribe, action.client, action.name) not in made:
             refuse(f"{action.client!r} ends {action.name!r}, which it never subscribes to", "name a subscription of it")
+        if isinstance(action, Unadvertise) and (Advertise, action.client, action.name) not in made:
+            refuse(f"{action.client!r} ends {action.name!r}, which it never advertises", "name one that it makes")
 
 
 def _check_group(scenario: Scenario, refuse: Callable[[str, str], None]) -> None:

@@ -15,7 +15,16 @@ from pathlib import Path
 import msgspec
 
 from holdfast.errors import ScenarioError
-from holdfast.sim.scenario import Action, Cut, Publish, Scenario, Subscribe, Unsubscribe
+from holdfast.sim.scenario import (
+    Action,
+    Advertise,
+    Publish,
+    Scenario,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+    hosts_of,
+)
 
 # Each piece is drawn from 0 to this, and 0 leaves it out: most are kept at first, and Hypothesis shrinks towards 0.
 _KEEP_MAX = 15
@@ -110,9 +119,11 @@ def keep(scenario: Scenario, kept: list[int], pieces_of: Callable[[Action], int]
     faults = [
         fault
         for fault, number in zip(scenario.faults, kept[place:], strict=True)
-        if number and not (gone & ({fault.source, fault.target} if isinstance(fault, Cut) else {fault.host}))
+        if number and not (gone & set(hosts_of(fault)))
     ]
-    made = {(action.client, action.name) for action in actions if isinstance(action, Subscribe)}
-    actions = [a for a in actions if not isinstance(a, Unsubscribe) or (a.client, a.name) in made]
+    subscribed = {(action.client, action.name) for action in actions if isinstance(action, Subscribe)}
+    advertised = {(action.client, action.name) for action in actions if isinstance(action, Advertise)}
+    actions = [a for a in actions if not isinstance(a, Unsubscribe) or (a.client, a.name) in subscribed]
+    actions = [a for a in actions if not isinstance(a, Unadvertise) or (a.client, a.name) in advertised]
     clients = [client for client in scenario.clients if client.id not in gone]
     return msgspec.structs.replace(scenario, actions=actions, clients=clients, faults=faults)

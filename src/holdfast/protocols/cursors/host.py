@@ -111,6 +111,7 @@ class LogHost:
         self._deliveries = CursorDeliveries(lambda: 0 if core.log is None else core.log.head, self._settings)
         self._links: dict[str, int] = {}
         self._replicated = replicated
+        self._aged: tuple[int, int] | None = None  # when we last looked for what is old, and the wall clock then
         self._waiting: list[_Waiting] = []
         self._looked_for: dict[tuple[str, int], AskLog] = {}  # questions that the group has not agreed on yet
         self._looking: dict[int, tuple[str, AskLog]] = {}  # for the event at a time
@@ -420,13 +421,21 @@ class LogHost:
         if log is None:
             return
         never = 1 << 62
-        oldest = out.wall - settings.age if settings.age else -1
+        wall = self._trusted_wall(out)
+        oldest = wall - settings.age if settings.age else -1
         soft, hard = log.expendable(settings.bytes or never, oldest), log.expendable(settings.bytes_hard or never, -1)
         if max(hard, min(soft, self._core.cursors.floor())) > log.tail:
             self._sequencer.submit(commands.KeepLog("", hard, soft), out)
         staged = self._core.staging.oldest()
-        if staged is not None and staged < out.wall - settings.stage_age:
-            self._sequencer.submit(commands.ExpireStages("", out.wall - settings.stage_age), out)
+        if staged is not None and staged < wall - settings.stage_age:
+            self._sequencer.submit(commands.ExpireStages("", wall - settings.stage_age), out)
+
+    def _trusted_wall(self, out: Outbox) -> int:
+        """The wall clock, as far as something may be given up for it. One that jumps ahead would make everything old at
+        once: it counts as going at most twice as fast as time does here, which is no loss to a clock that is right."""
+        now, wall = self._aged or (out.now, out.wall)
+        self._aged = (out.now, min(out.wall, wall + 2 * (out.now - now)))
+        return self._aged[1]
 
     def measure(self) -> dict[str, int]:
         log, cursors = self._core.log, self._core.cursors.cursors.values()

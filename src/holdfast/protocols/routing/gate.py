@@ -102,6 +102,8 @@ class Gate:
         return False
 
     def _must_wait(self, client: str) -> bool:
+        # What the client has just offered, perhaps in this turn, is told and waited for before anything of it goes out.
+        self._local.update(self._neighbours.router, self._neighbours.settling)
         self._take_tickets()
         return not self._neighbours.is_ready or client in self._tickets.values() or self.is_congested()
 

@@ -6,8 +6,9 @@ What is owed follows from publications, subscriptions and failures:
   nothing ever failed (D1-C1);
 - at the levels that buffer (D1-C3, D1-C5), an event is owed to a subscription that was confirmed so long before that it
   has got there: each two brokers on the way were well together for a while, one pair after the other. With
-  advertisements it is owed, too, to one that was confirmed before anyone published on the event's topic, whoever was
-  down then or had never been up. (A topic that is too long for a filter offers all topics.)
+  advertisements it is owed, too, to one that was confirmed before anyone published on the event's topic or offered it,
+  whoever was down then or had never been up. (A topic that is too long for a filter offers all topics; and so, here,
+  does an advertisement of more than a topic.)
 
 Beside that, an event is owed where the brokers say so themselves: to a subscription that wants it and whose path was
 complete when the event was accepted. Every broker on the way from the publisher's broker to the subscriber's had an
@@ -18,13 +19,15 @@ entry, from the next one's side, that covers the subscription (`routed`). Of wha
 - levels that buffer: nothing (D1-C3, D1-C5); with detours, a path may be complete but for brokers that are down and
   have not heard of the subscription: then it is as with `bypass`.
 
-What waits at the end of the run for a broker or a link that is still down is not lost. Nothing is owed that was not
-acknowledged, that has a lifetime, or to a subscription that ended, or was told that it
-missed something (`missed` without a count: until it is confirmed again; with one: so many events).
+What waits at the end of the run for a broker or a link that is still down is not lost, and a subscriber whose broker is
+down then has yet to hear what it missed. What was accepted before a disk of its path was wiped may be lost: nobody else
+had it. Nothing is owed that was not acknowledged, that has a lifetime, or to a subscription that ended, or was told
+that it missed something (`missed` without a count: until it is confirmed again; with one: so many events).
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -52,6 +55,7 @@ BUFFERING = ("buffered", "bypass+buffered")
 DETOURING = ("bypass", "bypass+buffered")
 TOPIC_LONG = 2_000  # characters: perhaps too long for a filter
 ANY_TOPIC = None
+_TOPIC = re.compile(r"topic = '([^']*)'")
 
 
 class _Owed(NamedTuple):
@@ -115,6 +119,8 @@ class Network(Checker):
     # ------------------------------------------------------------------------------------------------------- tables
     def _on_routed(self, row: Routed) -> None:
         if row.table != "subscriptions":
+            if row.source == LOCAL and row.present:
+                self._first_use.setdefault(_offered(row.filter), row.t)
             return
         table = self._tables.setdefault(row.node, {}).setdefault(row.source, {})
         if not row.present:
@@ -232,6 +238,10 @@ class Network(Checker):
                 self.violate(each.t, f"{message} at {each.last}", (each.event,), (subscription,))
 
     def _may_lose(self, owed: _Owed) -> bool:
+        if self._outages.is_off(owed.last):
+            return True  # to the end: it waits there, or its subscriber has yet to hear that it missed something
+        if self._outages.wiped_since(owed.home, owed.last, owed.t):
+            return True
         blocked = self._outages.is_blocked(owed.home, owed.last)  # to the end: it is stored, and waits
         if blocked and self._level not in DETOURING:
             return True
@@ -250,6 +260,12 @@ class Network(Checker):
             return True
         first = min(self._first_use.get(topic, published.t) for topic in (published.topic, ANY_TOPIC))
         return self._advertised and owed.since <= first
+
+
+def _offered(text: str) -> str | None:
+    """The topic that an advertisement offers, if it offers that and nothing else."""
+    found = _TOPIC.fullmatch(text)
+    return "" if text == "topic IS NULL" else found[1] if found else ANY_TOPIC
 
 
 def _owner(subscription: str) -> str:

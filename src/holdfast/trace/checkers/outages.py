@@ -41,6 +41,7 @@ class Outages:
         self._past: list[_Outage] = []
         self._slow_since: dict[str, int] = {}
         self._slow: list[_Outage] = []
+        self._wiped: dict[str, int] = {}  # broker → when its disk was last wiped
         self._last = -FOR_EVER  # when something of the network was last not well
 
     @property
@@ -49,6 +50,8 @@ class Outages:
         return bool(self._since or self._past)
 
     def see(self, row: Fault) -> None:
+        if row.state == "wiped":
+            self._wiped[row.component] = row.t
         if row.component == "everything":
             for component in [*self._since, *self._slow_since]:
                 self._end(component, row.t)
@@ -75,7 +78,9 @@ class Outages:
 
     def reaches(self, source: str, target: str, t: int) -> int:
         """When a word that is said at `source`, and kept until it is told, has certainly got to `target`: each two
-        brokers on the way have been well together, with their link, for long enough, one pair after the other."""
+        brokers on the way have been well together, with their link, for long enough, one pair after the other. A disk
+        that was wiped has forgotten it, and is told again by whoever knows."""
+        t = max(t, *(self._wiped.get(broker, t) for broker in self.path(source, target)))
         slow = [_Outage(component, start, FOR_EVER) for component, start in self._slow_since.items()]
         outages = sorted(self._all() + self._slow + slow, key=lambda outage: outage.start)
         for here, following in pairwise(self.path(source, target)):
@@ -85,6 +90,10 @@ class Outages:
                     t = end
             t += self.grace
         return t
+
+    def wiped_since(self, source: str, target: str, t: int) -> bool:
+        """Whether a disk of the path was wiped from then on, with what was stored there."""
+        return any(self._wiped.get(broker, -FOR_EVER) >= t for broker in self.path(source, target))
 
     def path(self, source: str, target: str) -> list[str]:
         return [source] if self._tree is None or source == target else self._tree.path(source, target)
@@ -98,6 +107,10 @@ class Outages:
         path = self.path(source, target)
         links = {frozenset(pair) for pair in pairwise(path)}
         return any(component in path or self._links.get(component) in links for component in self._since)
+
+    def is_off(self, broker: str) -> bool:
+        """Whether a broker is not well now."""
+        return broker in self._since
 
     def is_down(self, broker: str, t: int) -> bool:
         """Whether a broker is not well now, or was not a short while ago."""

@@ -1,0 +1,75 @@
+"""The swarms of all systems under one name each: what one says of the run of a seed, empty if nothing is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from holdfast.protocols.paxos.settings import Protocol
+from holdfast.sim.draw import Shape, draw_scenario, group_shape
+from holdfast.sim.draw_network import draw_network_scenario
+from holdfast.sim.run import run_scenario
+from tests.paxos import change_swarm, fast_swarm
+from tests.paxos import swarm as replica_swarm
+from tests.planted.fresh import Fresh
+from tests.sim import named_group_world, named_world
+from tests.sim.claims import claims_watched
+
+Swarm = Callable[[int], str]
+
+
+def _of_shape(shape: Shape, seed: int) -> str:
+    return run_scenario(draw_scenario(seed, shape)).problem
+
+
+def _network(seed: int) -> str:
+    return run_scenario(draw_network_scenario(seed), claims_watched()).problem
+
+
+def _fast_group(seed: int) -> str:
+    size = (3, 4, 5, 7)[seed % 4]
+    names = [f"b{number}" for number in range(1, size + 1)]
+    return _of_shape(group_shape(names, Protocol.FAST, name=f"fast-{size}"), seed)
+
+
+SWARMS: Final[dict[str, Swarm]] = {
+    "one broker": partial(_of_shape, Shape()),
+    "one broker, lifetimes": partial(_of_shape, Shape(lifetimes=True, name="mortal")),
+    "names": named_world.problem,
+    "networks": _network,
+    "groups": partial(_of_shape, group_shape()),
+    "groups, fast rounds": _fast_group,
+    "names in groups": named_group_world.problem,
+    "replicas": replica_swarm.problem,
+    "fast rounds": fast_swarm.problem,
+    "changing groups": change_swarm.problem,
+}
+
+
+def said(swarm: str, seed: int) -> str:
+    """What the swarm says; whatever stops a run is said, too."""
+    try:
+        return SWARMS[swarm](seed)
+    except Exception as error:
+        return f"seed {seed}: {type(error).__name__}: {error}"
+
+
+class SeenBySwarm(msgspec.Struct, frozen=True):
+    """A mistake of `fresh.py`, planted in the runs of a swarm."""
+
+    fresh: Fresh
+    swarm: str
+
+    @property
+    def mistake(self) -> str:
+        return self.fresh.mistake
+
+    def seen(self, seed: int) -> str:
+        with self.fresh.planted():
+            return said(self.swarm, seed)
+
+    def sound(self, seed: int) -> str:
+        return said(self.swarm, seed)
