@@ -101,7 +101,7 @@ MESSAGE_EXAMPLES: list[Message] = [
     log.CursorClosed(1),
     log.CursorEnded(1, Refusal.SUPERSEDED, "another", 9),
     log.CursorEvents(1, 2, 9, [3, 4], [encode_event(EVENT), encode_event(EVENT)], [1, 2], [5]),
-    log.CursorProgress(1, 9, 8, True, 2),
+    log.CursorProgress(1, 9, 8, True, 2, 3),
     log.Acknowledge(1, 9),
     log.Acknowledged(1, 9),
     log.ForgetName(1, "risk"),

@@ -88,7 +88,7 @@ def test_what_leaves_a_gap_is_not_taken_and_asked_for_again() -> None:
 
 def test_progress_is_what_was_consumed_and_is_said_soon_or_at_a_quarter_of_the_window() -> None:
     bench = live()
-    assert sent(bench.say(came(10, 11, 11)), "b1") == [CursorProgress(1, 11, 10)]
+    assert sent(bench.say(came(10, 11, 11)), "b1") == [CursorProgress(1, 11, 10, unconsumed=1)]
     assert sent(bench.ask(ConsumeCursor(1, 1)), "b1") == [CursorProgress(1, 11, 11)]
     assert sent(bench.say(came(11, 11)), "b1") == [CursorProgress(1, 11, 11)], "a question is answered"
 

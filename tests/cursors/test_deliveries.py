@@ -65,7 +65,7 @@ class Client:
 
     def progress(self, missing: bool) -> CursorProgress:
         gap, self.gap = self.gap or missing, False
-        return CursorProgress(1, self.received, self.consumed, gap)
+        return CursorProgress(1, self.received, self.consumed, gap, unconsumed=len(self.waiting))
 
 
 @given(

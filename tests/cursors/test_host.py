@@ -204,9 +204,9 @@ def test_a_window_is_not_exceeded_and_consuming_makes_room() -> None:
     bench = opened("c")
     bench.say("c", OpenCursor(1, "risk", "", window=2))
     assert positions(bench.publish("p", 1, 2, 3, 4, 5), "c") == [1, 2]
-    assert positions(bench.say("c", CursorProgress(1, 2, 0)), "c") == []
-    assert positions(bench.say("c", CursorProgress(1, 2, 1)), "c") == []
-    assert positions(bench.say("c", CursorProgress(1, 2, 2)), "c") == [3, 4]
+    assert positions(bench.say("c", CursorProgress(1, 2, 0, unconsumed=2)), "c") == []
+    assert positions(bench.say("c", CursorProgress(1, 2, 1, unconsumed=1)), "c") == [3]
+    assert positions(bench.say("c", CursorProgress(1, 3, 3)), "c") == [4, 5]
 
 
 def test_what_a_client_has_not_consumed_counts_also_on_its_next_link() -> None:
@@ -223,7 +223,7 @@ def test_a_client_without_room_is_asked_whether_that_is_still_so() -> None:
     bench = opened("c")
     bench.say("c", OpenCursor(1, "risk", "", window=1))
     bench.publish("p", 1, 2)
-    bench.say("c", CursorProgress(1, 1, 0))
+    bench.say("c", CursorProgress(1, 1, 0, unconsumed=1))
     assert CursorEvents(1, 1, 1, [], []) in told(shown(bench.advance(2 * SECOND)), "c")
 
 

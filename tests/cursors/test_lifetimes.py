@@ -159,8 +159,8 @@ def test_what_comes_too_late_is_not_handed_over_and_counted_with_what_the_broker
     bench.out.wall = WALL + SECOND
     rows = bench.say(come(10, 16, {11: mortal(1), 12: event(2), 14: mortal(4), 16: mortal(6, 2 * SECOND)}, 13, 15))
     assert rows[:2] == [expired(4), ("deliver", -1, [2, 6])]
-    assert sent(rows, "b1") == [CursorProgress(1, 16, 10, expired=4)]
-    assert sent(bench.ask(ConsumeCursor(1, 1)), "b1") == [CursorProgress(1, 16, 12, expired=4)]
+    assert sent(rows, "b1") == [CursorProgress(1, 16, 10, expired=4, unconsumed=2)]
+    assert sent(bench.ask(ConsumeCursor(1, 1)), "b1") == [CursorProgress(1, 16, 12, expired=4, unconsumed=1)]
     assert sent(bench.ask(ConsumeCursor(1, 1)), "b1") == [CursorProgress(1, 16, 16, expired=4)]
 
 
@@ -187,5 +187,5 @@ def test_over_a_lost_link_a_client_goes_on_counting() -> None:
     bench.handle(bench.up())
     bench.say(SessionOpened(5, 0, 100, 9))
     bench.say(CursorOpened(1, 3, 10, 12))
-    assert sent(bench.say(come(12, 13, {}, 13)), "b1") == [CursorProgress(1, 13, 10, expired=2)]
+    assert sent(bench.say(come(12, 13, {}, 13)), "b1") == [CursorProgress(1, 13, 10, expired=2, unconsumed=1)]
     assert not shown(bench.advance(SECOND // 2))

@@ -18,7 +18,7 @@ from holdfast.protocols.cursors.cursor import Cursor
 from holdfast.protocols.cursors.deliveries import CursorDeliveries, Delivery
 from holdfast.protocols.cursors.event_log import EventLog
 from holdfast.protocols.cursors.host import LogHost
-from holdfast.protocols.cursors.messages import Acknowledged, CursorEvents
+from holdfast.protocols.cursors.messages import Acknowledged, CursorEvents, CursorProgress
 from holdfast.protocols.cursors.table import CursorTable
 from holdfast.protocols.sessions.host import SessionHost
 from tests.sim.named_world import Parts, problem
@@ -153,13 +153,26 @@ def gives_no_heed_to_credit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_credit_when_it_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Delivery.skip
+    real = Delivery.rewind
 
-    def skip(self: Delivery) -> None:
-        self.returned = []
+    def rewind(self: Delivery) -> None:
         real(self)
+        self.unconsumed = 0
 
-    monkeypatch.setattr(Delivery, "skip", skip)
+    monkeypatch.setattr(Delivery, "rewind", rewind)
+
+
+def counts_only_what_it_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was once: what a driver had read, or what was sent before it went back, was counted by guesses."""
+    real = Delivery.land
+
+    def land(self: Delivery, said: CursorProgress) -> None:
+        known, before = self.unconsumed + self.under_way_count, self.sent
+        real(self, said)
+        if said.received > before:
+            self.unconsumed = min(known, said.unconsumed)
+
+    monkeypatch.setattr(Delivery, "land", land)
 
 
 def forgets_credit_with_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,6 +217,7 @@ MUTANTS = [
     NamedMutant("the log is read with the newest filter", reads_with_the_newest_filter),
     NamedMutant("sends more than the window", gives_no_heed_to_credit),
     NamedMutant("forgets what is unconsumed when it goes back", forgets_credit_when_it_goes_back),
+    NamedMutant("counts only what it sent again when it went back", counts_only_what_it_sent_again),
     NamedMutant("forgets what is unconsumed with a link", forgets_credit_with_a_link),
     NamedMutant("takes a second attempt for the first", forgets_what_it_sent),
     NamedMutant("forgets what is being read at a takeover", forgets_what_is_being_read),

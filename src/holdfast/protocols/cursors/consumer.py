@@ -23,7 +23,6 @@ from holdfast.protocols.cursors.messages import (
     CursorEnded,
     CursorEvents,
     CursorOpened,
-    CursorProgress,
     CursorRefused,
 )
 from holdfast.protocols.sessions.conversation import Conversation, Phase
@@ -287,8 +286,7 @@ class Consumer:
         cursors, self._unreported = self._unreported, {}
         for cursor in cursors:
             if cursor.phase is CursorPhase.LIVE:
-                message = CursorProgress(cursor.number, cursor.received, cursor.consumed, cursor.gap, cursor.expired)
-                self._conversation.send(message, out)
+                self._conversation.send(cursor.progress(), out)
                 cursor.reported, cursor.unreported = cursor.received, 0
                 cursor.gap = cursor.asked = False
 

@@ -42,30 +42,33 @@ class DeliverySettings(msgspec.Struct, frozen=True, gc=False):
 
 
 class Delivery:
-    """One cursor's events on their way over this link."""
+    """One cursor's events on their way over this link.
+
+    The client says how many events it holds that its application has not taken: the window bounds those, and what was
+    sent behind the last position that it has told of. What was sent before we went back may arrive all the same. It
+    kept within the window when it was sent, so it does so still; with its next word the client counts it.
+    """
 
     __slots__ = (
-        "consumed", "cursor", "deadlines", "gone", "in_flight", "in_flight_count", "live", "number", "opened", "peer",
-        "progress_at", "queue", "queue_bytes", "reading", "received", "repeat_after", "returned", "sent", "window",
+        "consumed", "cursor", "deadlines", "gone", "live", "number", "opened", "peer", "progress_at", "queue",
+        "queue_bytes", "reading", "received", "repeat_after", "sent", "unconsumed", "under_way", "under_way_count",
+        "window",
     )  # fmt: skip
 
     def __init__(self, owner: Owner, taken: CursorTaken, now: int, repeat_after: int) -> None:
         self.peer, _, self.number = owner
         self.cursor = taken.cursor
         self.window = taken.window
-        self.sent = self.received = self.consumed = taken.after
+        self.sent = self.received = taken.after
+        self.consumed = -1  # a position; nothing was said of it on this link
+        self.unconsumed = taken.unconsumed  # events, of those up to what was received
+        self.under_way: deque[tuple[int, int]] = deque()  # (up to which position, how many), behind what was received
+        self.under_way_count = 0
         self.live = False
         self.queue: deque[tuple[int, EventBytes]] = deque()
         self.queue_bytes = 0
         self.deadlines: dict[int, int] = {}  # of events in the queue that have one, by position
         self.reading = 0  # the request that reads the log for it, if one does
-        self.in_flight: deque[tuple[int, int]] = deque()  # (up to which position, how many), not consumed
-        self.in_flight_count = 0
-        self.returned: list[tuple[int, int]] = []  # what was in flight, and may have arrived, when we went back
-        if taken.unconsumed:
-            self.in_flight.append((taken.after, taken.unconsumed))
-            self.in_flight_count = taken.unconsumed
-            self.consumed = taken.after - 1  # not all of it, at least
         self.opened = -1  # the token with which its owner is told that it has the cursor; -1: not known yet
         self.gone = False  # what comes next is not in the log any more, of which its owner was told
         self.progress_at = now
@@ -73,20 +76,28 @@ class Delivery:
 
     @property
     def room(self) -> int:
-        return self.window - self.in_flight_count
+        return self.window - self.unconsumed - self.under_way_count
 
     def fly(self, through: int, count: int) -> None:
         self.sent = max(self.sent, through)
         if count:
-            self.in_flight.append((through, count))
-            self.in_flight_count += count
-            self.land(self.consumed)  # what comes again may have been consumed before
-        self.returned = [flown for flown in self.returned if flown[0] > self.sent]
+            self.under_way.append((through, count))
+            self.under_way_count += count
 
-    def land(self, consumed: int) -> None:
-        self.consumed = max(self.consumed, consumed)
-        while self.in_flight and self.in_flight[0][0] <= consumed:
-            self.in_flight_count -= self.in_flight.popleft()[1]
+    def is_news(self, said: CursorProgress) -> bool:
+        """Both positions only grow at a client: what is behind in one of them was said earlier, and comes late."""
+        return said.received > self.received or said.consumed > self.consumed
+
+    def land(self, said: CursorProgress) -> None:
+        self.received, self.consumed = max(self.received, said.received), max(self.consumed, said.consumed)
+        self.unconsumed = min(said.unconsumed, self.window)
+        while self.under_way and self.under_way[0][0] <= self.received:
+            self.under_way_count -= self.under_way.popleft()[1]
+        if self.received > self.sent:
+            # We went back, and what was sent before has arrived all the same.
+            self.fall_behind()
+            self.reading = 0
+            self.sent = self.received
 
     def fall_behind(self) -> None:
         """Lets go of what is in memory; the log has it."""
@@ -100,26 +111,15 @@ class Delivery:
         self.fall_behind()
         self.reading = 0
         # What is acknowledged has arrived, though we may not have heard of that; the filter it fell under may be gone.
-        self.received = max(self.received, min(self.cursor.acknowledged, self.sent))
-        self.sent = self.received
-        while self.in_flight and self.in_flight[-1][0] > self.received:
-            flown = self.in_flight.pop()
-            self.in_flight_count -= flown[1]
-            self.returned.insert(0, flown)
-
-    def skip(self) -> None:
-        """We went back, and what was sent before has arrived all the same: it counts as sent again."""
-        self.fall_behind()
-        self.reading = 0
-        self.sent = self.received
-        reached = 0
-        while self.returned and reached < self.received:
-            reached, count = self.returned.pop(0)
-            # Some of it may have been sent again, and is counted already.
-            count = min(count, self.room)
-            if count > 0:
-                self.in_flight.append((reached, count))
-                self.in_flight_count += count
+        # It counts as under way until the client says how much of it was taken, also if more was sent together with it.
+        heard = self.received
+        self.received = self.sent = max(heard, min(self.cursor.acknowledged, self.sent))
+        first = 0
+        while self.under_way and self.under_way[-1][0] > self.sent:
+            first = self.under_way.pop()[1]
+            self.under_way_count -= first
+        if first and self.sent > max(heard, self.under_way[-1][0] if self.under_way else 0):
+            self.fly(self.sent, first)
 
 
 class CursorDeliveries:
@@ -198,15 +198,11 @@ class CursorDeliveries:
         delivery = self._deliveries.get(owner)
         if delivery is None:
             return
-        if said.received > self._head() or said.consumed > said.received:
-            raise ProtocolError(
-                f"CursorProgress says {said.received}/{said.consumed}, and the log ends at {self._head()}"
-            )
-        if said.received > delivery.received or said.consumed > delivery.consumed:
-            delivery.received = max(delivery.received, said.received)
-            if delivery.received > delivery.sent:
-                delivery.skip()
-            delivery.land(said.consumed)
+        if said.received > self._head() or said.consumed > said.received or said.unconsumed < 0:
+            problem = f"{said.received}/{said.consumed} with {said.unconsumed} to take"
+            raise ProtocolError(f"CursorProgress says {problem}, and the log ends at {self._head()}")
+        if delivery.is_news(said):
+            delivery.land(said)
             delivery.progress_at, delivery.repeat_after = out.now, self._settings.repeat_after
         self._count_expired(delivery.cursor, said.expired)
         if said.missing and delivery.sent > delivery.received:
@@ -345,6 +341,6 @@ class CursorDeliveries:
             require(delivery.cursor.owner == owner, "events go to who has the cursor", **fields)
             require(delivery.consumed <= delivery.received <= delivery.sent, "what is consumed was sent", **fields)
             require(delivery.sent <= self._head(), "what is sent exists", **fields)
-            counted = sum(count for _, count in delivery.in_flight)
-            require(counted == delivery.in_flight_count <= delivery.window, "credit bounds what is sent", **fields)
+            counted = sum(count for _, count in delivery.under_way)
+            require(counted == delivery.under_way_count <= delivery.window, "credit bounds what is sent", **fields)
             require(not (delivery.live and delivery.reading), "who is live reads no log", **fields)

@@ -8,7 +8,7 @@ from collections import deque
 from holdfast.kernel.node import require
 from holdfast.model.received import ReceivedEvent
 from holdfast.protocols.cursors import requests
-from holdfast.protocols.cursors.messages import CursorOpened, OpenCursor
+from holdfast.protocols.cursors.messages import CursorOpened, CursorProgress, OpenCursor
 
 
 class CursorPhase(enum.Enum):
@@ -60,6 +60,10 @@ class FollowedCursor:
             self.received,
             len(self._positions),
         )
+
+    def progress(self) -> CursorProgress:
+        unconsumed = len(self._positions)
+        return CursorProgress(self.number, self.received, self.consumed, self.gap, self.expired, unconsumed)
 
     def opened(self, message: CursorOpened, log_id: str) -> None:
         if not self.generation:

@@ -101,13 +101,15 @@ class CursorEvents(Message, frozen=True):
 
 class CursorProgress(Message, frozen=True):
     """How far the client is. `missing`: say again what comes after `received`. `expired`: how many events its
-    application did not get in this life of the cursor, since they have expired."""
+    application did not get in this life of the cursor, since they have expired. `unconsumed`: how many of those up to
+    `received` its application has still to take."""
 
     cursor: int
     received: int
     consumed: int
     missing: bool = False
     expired: int = 0
+    unconsumed: int = 0
 
 
 class Acknowledge(Message, frozen=True):
