@@ -133,7 +133,7 @@ MESSAGE_EXAMPLES: list[Message] = [
     paxos.Heartbeat(65, 4, 5),
     paxos.HeartbeatSeen(65, 3, 5),
     paxos.AskDecided(4),
-    paxos.Decided(4, [VALUE]),
+    paxos.Decided(4, [VALUE], 7),
     paxos.AskSnapshot(4, 100),
     paxos.SnapshotPart(4, 200, b"\x01" * 32, 100, b"\x02\x03"),
     routing.Introduction("network", "disk-1", "disk-2", 17),

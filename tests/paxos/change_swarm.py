@@ -72,8 +72,11 @@ def change(group: Group, rng: Random) -> None:
 
 def lose_a_disk(group: Group, rng: Random) -> None:
     """For good; never so many that no majority of the voters is left, now or after a change that an operator has asked
-    for and that the leader may propose before it misses the one that is lost."""
+    for and that the leader may propose before it misses the one that is lost. Nor the disk of a founder that was alone:
+    it needs nobody's word to found another group (docs/groups.md)."""
     membership = group.watch.membership
+    if group.members == 1:
+        return
     formed = all(group.watch.disks[name].formed for name in membership.voters)
     if formed and not group.watch.wiped and len(membership.voters) > 3 and not membership.under_way:
         name = rng.choice(membership.voters)

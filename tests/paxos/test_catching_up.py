@@ -139,6 +139,25 @@ def test_the_rest_of_a_snapshot_is_asked_of_the_one_who_began_it_and_of_no_other
     assert [(send.to, send.message) for send in sent] == [("r2", AskDecided(1))]
 
 
+def test_a_leader_that_is_silent_is_not_asked_for_what_others_have_too() -> None:
+    """Seed 33455 of the changing groups: it had been removed, answered nobody, and was asked for ever."""
+    bench = follower()
+    bench.fire("patience", 5_000)
+    sent = bench.fire("behind", 100)
+    assert {send.to for send in sent if isinstance(send.message, AskDecided)} == {"r1"}, "it says that it is ahead"
+    bench.say("r2", Decided(1, [value(1)], 9))
+    sent = bench.fire("behind", 100)
+    assert {send.to for send in sent if isinstance(send.message, AskDecided)} == {"r1", "r2"}
+
+
+def test_one_that_answers_tells_how_much_there_is_so_that_the_rest_is_asked_for_without_a_leader() -> None:
+    """Seed 31591 of the changing groups: with each attempt to be elected it came one part further."""
+    bench = Bench()
+    bench.meet()
+    assert messages(bench.say("r2", Decided(1, [value(1)], 3)), AskDecided) == [AskDecided(2)]
+    assert messages(bench.say("r2", Decided(2, [value(2), value(3)], 3)), AskDecided) == []
+
+
 def test_a_snapshot_that_was_overtaken_is_not_asked_for_any_more() -> None:
     """Seed 2419 of the swarm: its parts are of no use, so that asking for them would go on for ever."""
     bench = follower()

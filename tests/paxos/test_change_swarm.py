@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from tests.paxos.change_swarm import problems
+from tests.paxos.change_swarm import problem, problems
 from tests.paxos.group import Group
 from tests.tiers import blocks, scarce
 
-SEEDS = 200  # test_campaign.py has more, for long runs
+SEEDS = 300  # test_campaign.py has more, for long runs
 
 
 @pytest.mark.parametrize("seeds", blocks(SEEDS, 25, first=0))
@@ -24,3 +24,8 @@ def test_a_group_keeps_its_promises_while_its_members_change(seeds: range) -> No
 
     assert "\n".join(problems(seeds, see)) == ""
     assert scarce(seen, {"epochs": 0.8, "former members": 2}, len(seeds)) == {}
+
+
+@pytest.mark.parametrize("seed", [31591, 33455, 34120, 34169])
+def test_who_is_behind_catches_up_when_the_leader_that_it_knew_has_been_removed(seed: int) -> None:
+    assert problem(seed) == ""

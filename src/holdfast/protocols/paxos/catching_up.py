@@ -111,7 +111,7 @@ class CatchingUp:
         known = self._decided.executed - ask.first + 1
         latest = self._learner.snapshots.latest
         if values:
-            out.send(peer, Decided(ask.first, values[:known]), after=NOW)
+            out.send(peer, Decided(ask.first, values[:known], self._decided.executed), after=NOW)
             self._outgoing.pop(peer, None)
         elif latest is not None and latest.slot >= ask.first and self._learner.is_whole():
             self._send_part(peer, latest, 0, out)
@@ -122,6 +122,8 @@ class CatchingUp:
         for slot, value in enumerate(decided.values, decided.first):
             self._decided.decide(slot, value)
         before = self._decided.executed
+        # Where nobody leads, this is all that tells how much there is to ask for.
+        self._liveness.executed[peer] = max(self._liveness.executed.get(peer, 0), decided.executed)
         self._learner.execute(out)
         if self._decided.executed > before and self._liveness.executed.get(peer, 0) > self._decided.executed:
             out.send(peer, AskDecided(self._decided.executed + 1), after=NOW)

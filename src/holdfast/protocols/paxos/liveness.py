@@ -104,6 +104,8 @@ class Liveness:
         return now >= self._deadline
 
     def attempt(self, now: int) -> None:
+        """Patience is lost. A leader that is silent is none: it may be gone for good, and is not asked any more."""
+        self.leader = ""
         self._attempts += 1
         self._deadline = now + self._wait(self._settings.patience)
 

@@ -215,10 +215,11 @@ class AskDecided(Message, frozen=True):
 
 
 class Decided(Message, frozen=True):
-    """Decided values from slot `first` on."""
+    """Decided values from slot `first` on, of `executed` that there are. 0: it is not said how many."""
 
     first: Slot
     values: list[Value]
+    executed: Slot = 0
 
     def weight(self) -> int:
         return NOMINAL_WEIGHT + sum(map(len, self.values))
