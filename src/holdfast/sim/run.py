@@ -102,7 +102,7 @@ def run_scenario(
     """Runs a scenario to its end, or to the first violation."""
     watch = Watch(header_of(wanted), [make_checker(name) for name in wanted.checkers])
     digest = Digest()
-    run = _Run(wanted, factories or Factories(), [digest, watch, *sinks])
+    run = Run(wanted, factories or Factories(), [digest, watch, *sinks])
     broken = ""
 
     def violated() -> bool:
@@ -135,7 +135,7 @@ def run_scenario(
 def measure_scenario(wanted: Scenario, sinks: Sequence[RowSink], clients_only: bool = True) -> Simulation:
     """Runs a scenario for what can be counted in it: no promise and no invariant is checked, and whatever a node raises
     is raised. `clients_only`: the sinks see what clients note, and faults; what brokers note costs most of a run."""
-    run = _Run(wanted, Factories(), sinks, checking=False, clients_only=clients_only)
+    run = Run(wanted, Factories(), sinks, checking=False, clients_only=clients_only)
     run.play(None)
     return run.simulation
 
@@ -176,7 +176,7 @@ def _network_settings(wanted: Scenario, routing: scenario.Routing) -> dict[str, 
     return {"brokers": [broker.id for broker in wanted.brokers], **said, "reliability": routing.reliability.value}
 
 
-class _Run:
+class Run:
     """A scenario in the making."""
 
     def __init__(
