@@ -12,7 +12,8 @@ from holdfast.broker.site import BrokerEntry, Site, site_from_toml
 from holdfast.cli.init_network import default_of
 from holdfast.errors import SiteError
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.protocols.routing.settings import DetectorSettings, Reliability, RoutingSettings
+from holdfast.protocols.failure.settings import DetectorSettings
+from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.topology.generators import Kind, links_of
 from holdfast.topology.overlay import Overlay
 from tests.repository import ROOT

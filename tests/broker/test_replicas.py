@@ -191,20 +191,20 @@ def test_a_state_whose_events_nobody_gives_is_not_taken_over(monkeypatch: pytest
     world.run(5_000)
     assert world.replica(away).decided.executed == executed
     assert world.measures(away)["replica_events_missing"] == 200
-    assert world.replica(away).is_whole()
+    assert world.replica(away).holdings.is_whole()
     given.append(True)
     world.run(1_000)
     assert world.held(away) == 220
     assert world.replica(away).decided.executed == world.replica(world.leader).decided.executed
 
 
-def test_votes_are_forgotten_only_when_a_majority_holds_what_came_of_them() -> None:
+def test_votes_are_forgotten_only_when_a_majority_holds_what_came_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(trim_every=5, trim_keep=1)
     world.publish(20)
     leader = world.replica(world.leader)
     assert leader.decided.executed - min(leader.acceptor.votes, default=0) < 30
     for name in world.followers():
-        world.replica(name).is_whole = lambda: False
+        monkeypatch.setattr(world.replica(name).holdings, "is_whole", lambda: False)
     world.run(500)  # until they have said so
     first = min(leader.acceptor.votes, default=leader.decided.executed + 1)
     world.publish(60)

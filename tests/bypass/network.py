@@ -15,8 +15,9 @@ from holdfast.codec import Registry
 from holdfast.kernel.inputs import Input, LinkDown, LinkUp, Received, Started, TimerFired, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
+from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Disconnect, Outbox
-from holdfast.kernel.parts import Assembly
+from holdfast.kernel.parts import Assembly, Part
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.protocols.bypass.database import Database
@@ -26,7 +27,8 @@ from holdfast.protocols.bypass.messages import BYPASS_MESSAGES
 from holdfast.protocols.bypass.view import View
 from holdfast.protocols.failure.detector import FailureDetector
 from holdfast.protocols.failure.messages import FAILURE_MESSAGES
-from holdfast.protocols.routing.settings import DetectorSettings
+from holdfast.protocols.failure.settings import DetectorSettings
+from holdfast.protocols.routing.notices import BecameReady, Detoured
 from holdfast.topology.overlay import Overlay, SpanningTree
 
 DELAY = 10 * MILLISECOND
@@ -41,16 +43,19 @@ CARRIED = Registry[Message]({1: Parcel})
 MESSAGES = Registry[Message]({1: Parcel, **FAILURE_MESSAGES, **BYPASS_MESSAGES})
 
 
-class Postman:
+class Postman(Part):
     """Gives every parcel to all neighbours in the tree but the one that it came from, and keeps what came."""
 
     name: ClassVar[str] = "postman"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Parcel: frozenset({Role.BROKER})}
+    notices: ClassVar[tuple[type[Notice], ...]] = (Detoured,)
 
     def __init__(self, detours: Detours) -> None:
         self.detours = detours
         self.got: list[int] = []
-        detours.arrived = lambda source, sender, message, out: self.on_parcel(source, message, out)
+
+    def on_detoured(self, detoured: Detoured, out: Outbox) -> None:
+        self.on_parcel(detoured.source, detoured.message, out)
 
     def on_parcel(self, source: str, message: Message, out: Outbox) -> None:
         assert isinstance(message, Parcel)
@@ -74,10 +79,9 @@ class Machine:
         self.database = Database(overlay, name)
         self.view = View(self.database, tree)
         self.detector = FailureDetector(settings, overlay.neighbours(name))
-        self.news = LinkStateNews(self.database)
-        self.detours = Detours(self.database, self.view, CARRIED, self.detector.trusts)
+        self.news = LinkStateNews(self.database, self.detector, overlay.brokers)
+        self.detours = Detours(self.database, self.view, CARRIED, self.detector, overlay.brokers)
         self.postman = Postman(self.detours)
-        self.detector.suspected, self.detector.trusted = self.news.suspected, self.news.trusted
         # News come before the detector: a neighbour that was met anew is known to be, before it is said to be up.
         self.node = Assembly([self.news, self.detector, self.detours, self.postman])
         self.out = Outbox()
@@ -111,7 +115,8 @@ class Network:
     def start(self, broker: str, incarnation: int, ready: bool = True) -> None:
         machine = self.machines[broker] = Machine(broker, self.overlay, self.tree, incarnation, self.settings)
         self.give(broker, [Started(incarnation)])
-        machine.news.set_ready(ready, machine.out)
+        if ready:
+            machine.news.on_became_ready(BecameReady(), machine.out)
 
     def join(self, one: str, other: str) -> None:
         self._link += 1

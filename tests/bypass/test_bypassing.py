@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.kernel.time import SECOND
+from holdfast.protocols.routing.notices import BecameReady
 from holdfast.topology.overlay import Overlay
 from tests.bypass.graphs import random_graph
 from tests.bypass.network import Network
@@ -137,7 +138,7 @@ def test_a_broker_that_is_back_and_not_ready_is_passed_by_but_passes_on() -> Non
     network.run(SECOND)
     assert (network.got(1), parcels(network)) == (["b3"], {"Detour": 2})
     machine = network.machines["b2"]
-    machine.news.set_ready(True, machine.out)
+    machine.news.on_became_ready(BecameReady(), machine.out)
     network.give("b2", [])
     network.run(SECOND)
     network.publish("b1", 2)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import pytest
 
 from holdfast.codec import Registry
 from holdfast.errors import ProtocolError
 from holdfast.kernel.messages import Message
-from holdfast.kernel.outbox import LATEST, NOW, Effect, Outbox, RecordingOutbox, Send
+from holdfast.kernel.outbox import LATEST, NOW, After, Effect, Outbox, RecordingOutbox, Send
 from holdfast.kernel.queues import Lane
 from holdfast.protocols.bypass.database import Database
 from holdfast.protocols.bypass.detours import Detours
 from holdfast.protocols.bypass.messages import Detour, LinkState
 from holdfast.protocols.bypass.view import View
+from holdfast.protocols.routing.notices import Detoured
 from holdfast.topology.overlay import Overlay
 from tests.bypass.network import CARRIED, Parcel
 
@@ -23,11 +26,21 @@ GRAPH = Overlay(BROKERS, [*TREE, ("a", "c"), ("c", "d")])
 KIND, BODY = CARRIED.encode(Parcel(5))
 
 
+class Trusting:
+    """A detector that trusts these."""
+
+    def __init__(self, up: Container[str]) -> None:
+        self._up = up
+
+    def trusts(self, peer: str) -> bool:
+        return peer in self._up
+
+
 class Bench:
     """The detours of one broker. All links are up and all brokers ready, but for `without`: links that are down and
     brokers that are not ready."""
 
-    def __init__(self, own: str, *without: str) -> None:
+    def __init__(self, own: str, *without: str, after: After = LATEST) -> None:
         self.database = Database(GRAPH, own)
         self.database.start(1)
         for broker in BROKERS:
@@ -40,10 +53,12 @@ class Bench:
         view = View(self.database, Overlay(BROKERS, TREE).spanning_tree())
         trusted = self.database.state(own)
         assert trusted is not None
-        self.detours = Detours(self.database, view, CARRIED, trusted.up.__contains__, passed_bytes_max=200)
-        self.detours.arrived = lambda source, sender, message, out: self.arrived.append((source, message))
-        self.arrived: list[tuple[str, Message]] = []
+        self.detours = Detours(self.database, view, CARRIED, Trusting(trusted.up), BROKERS, after, 200)
         self.out = RecordingOutbox()
+
+    @property
+    def arrived(self) -> list[tuple[str, Message]]:
+        return [(notice.source, notice.message) for notice in self.out.notices if isinstance(notice, Detoured)]
 
     def receive(self, peer: str, detour: Detour) -> list[Effect]:
         self.detours.on_detour(peer, detour, self.out)
@@ -68,14 +83,14 @@ def test_around_a_link_that_is_down_it_goes_to_the_neighbour_itself() -> None:
 
 
 def test_past_a_broker_that_is_not_ready_it_goes_to_each_child_and_what_makes_it_ready_to_itself() -> None:
-    bench = Bench("a", "b")
-    assert bench.detours.send("b", Parcel(5), Lane.CONTROL, bench.out, NOW) == ("c", "d")
+    bench = Bench("a", "b", after=NOW)
+    assert bench.detours.send("b", Parcel(5), Lane.CONTROL, bench.out) == ("c", "d")
     assert bench.out.take_effects() == [
         Send("c", Detour("c", "a", 3, KIND, BODY), Lane.CONTROL, NOW),
         Send("b", Detour("d", "a", 3, KIND, BODY), Lane.CONTROL, NOW),  # two ways are as short; b is the first
     ]
     assert bench.detours.send("b", Parcel(5), Lane.CONTROL, bench.out, unready=True) == ("b",)
-    assert bench.out.take_effects() == [Send("b", Parcel(5), Lane.CONTROL, LATEST)]
+    assert bench.out.take_effects() == [Send("b", Parcel(5), Lane.CONTROL, NOW)]
     assert bench.counts() == (2, 0, 0, 0)
 
 
@@ -168,7 +183,7 @@ def test_a_network_of_one_has_no_ways() -> None:
     database = Database(Overlay(["a"], []), "a")
     database.start(1)
     view = View(database, database.overlay.spanning_tree())
-    detours = Detours(database, view, CARRIED, lambda peer: False)
+    detours = Detours(database, view, CARRIED, Trusting(()), ["a"])
     assert detours.measure()["brokers_unreachable"] == 0
     with pytest.raises(ProtocolError):
         detours.on_detour("a", Detour("a", "a", 1, KIND, BODY), Outbox())

@@ -10,22 +10,39 @@ from holdfast.kernel.queues import Lane
 from holdfast.protocols.bypass.database import Database
 from holdfast.protocols.bypass.link_state import LinkStateNews
 from holdfast.protocols.bypass.messages import LinkState, LinkStates
+from holdfast.protocols.failure.notices import NeighbourSuspected, NeighbourTrusted
+from holdfast.protocols.routing.notices import BecameReady, ViewChanged
 from holdfast.topology.overlay import Overlay
 
 GRAPH = Overlay(["a", "b", "c", "d"], [("a", "b"), ("a", "c"), ("c", "d")])
 
 
+class Trusting:
+    """A detector that trusts everyone; the bench says when it tells so."""
+
+    def trusts(self, peer: str) -> bool:
+        return True
+
+
 class Bench:
     def __init__(self) -> None:
-        self.news = LinkStateNews(Database(GRAPH, "a"))
+        self.news = LinkStateNews(Database(GRAPH, "a"), Trusting(), GRAPH.brokers)
         self.out = RecordingOutbox()
-        self.changed = 0
-        self.news.changed = self._changed
         self._node = Assembly([self.news])
         self.give(Started(4))
 
-    def _changed(self, out: object) -> None:
-        self.changed += 1
+    @property
+    def changed(self) -> int:
+        return self.out.notices.count(ViewChanged())
+
+    def trust(self, peer: str) -> None:
+        self.news.on_neighbour_trusted(NeighbourTrusted(peer), self.out)
+
+    def suspect(self, peer: str, reason: str) -> None:
+        self.news.on_neighbour_suspected(NeighbourSuspected(peer, reason), self.out)
+
+    def be_ready(self) -> None:
+        self.news.on_became_ready(BecameReady(), self.out)
 
     def give(self, *inputs: Input) -> list[Effect]:
         self._node.handle(list(inputs), self.out)
@@ -55,14 +72,14 @@ def test_a_neighbour_is_told_everything_when_its_link_comes_up() -> None:
 def test_the_news_of_a_turn_go_out_together_at_its_end() -> None:
     bench = Bench()
     bench.give(up("b", 1), up("c", 2))
-    bench.news.trusted("b", bench.out)
-    bench.news.trusted("c", bench.out)
-    bench.news.set_ready(True, bench.out)
+    bench.trust("b")
+    bench.trust("c")
+    bench.be_ready()
     assert bench.out.take_effects() == []
     news = LinkState("d", 9, 3, ("c",), True)
     own = LinkState("a", 4, 4, ("b", "c"), True)
     assert bench.give(Received(2, "c", [LinkStates((news,))])) == [told("b", own, news), told("c", own)]
-    bench.news.suspected("c", "silent", bench.out)
+    bench.suspect("c", "silent")
     later = LinkState("a", 4, 5, ("b",), True)
     assert bench.give() == [told("b", later), told("c", later)]  # who is suspected may be there
     assert bench.news.measure() == {"link_states_sent_total": 6, "link_states_received_total": 1}
@@ -71,12 +88,11 @@ def test_the_news_of_a_turn_go_out_together_at_its_end() -> None:
 def test_what_is_no_news_calls_nobody_and_is_told_to_nobody() -> None:
     bench = Bench()
     bench.give(up("b", 1), up("c", 2))
-    bench.news.trusted("b", bench.out)
+    bench.trust("b")
     bench.give()
     changed = bench.changed
-    bench.news.trusted("b", bench.out)
-    bench.news.suspected("c", "never there", bench.out)
-    bench.news.set_ready(False, bench.out)
+    bench.trust("b")
+    bench.suspect("c", "never there")
     old = LinkStates((LinkState("a", 4, 1), LinkState("c", 1, 0)))
     assert bench.give(Received(2, "c", [old])) == []
     assert bench.changed == changed
@@ -87,8 +103,8 @@ def test_a_link_that_went_down_is_told_nothing_and_an_older_one_does_not_count()
     bench.give(up("b", 1))
     assert bench.give(up("b", 2), LinkDown(1, "b", "superseded")) == [told("b", LinkState("a", 4, 1))]
     assert bench.give(LinkDown(2, "b", "reset")) == []
-    bench.news.suspected("b", "reset", bench.out)
-    bench.news.set_ready(True, bench.out)
+    bench.suspect("b", "reset")
+    bench.be_ready()
     assert bench.give() == []
 
 

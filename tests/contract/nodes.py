@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -11,8 +11,9 @@ from holdfast.kernel.inputs import ConnectFailed, Input, LinkDown, LinkUp, LogSe
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.outbox import Outbox
-from holdfast.kernel.parts import Assembly
+from holdfast.kernel.parts import Assembly, Part
 from holdfast.kernel.queues import Lane
+from holdfast.kernel.sequencing import CommandsApplied
 from holdfast.kernel.storage import EVENTS, StoredStreams
 from holdfast.kernel.time import MILLISECOND
 from holdfast.protocols.sessions.commands import Applied, Command, CoreState, EventBatch
@@ -238,7 +239,7 @@ _encode_commands = msgspec.msgpack.Encoder().encode
 _decode_commands = msgspec.msgpack.Decoder(list[Command]).decode
 
 
-class RemoteSequencer:
+class RemoteSequencer(Part):
     """A part that has another node decide the order of commands: each goes there and comes back."""
 
     name: ClassVar[str] = "remote"
@@ -254,7 +255,6 @@ class RemoteSequencer:
         self._sequencer = sequencer
         self._address = address
         self._turn: list[Command] = []
-        self.applied: Any = None
 
     def on_started(self, started: Started, out: Outbox) -> None:
         out.connect(self._sequencer, self._address)
@@ -266,7 +266,7 @@ class RemoteSequencer:
 
     def on_publish(self, peer: str, message: Publish, out: Outbox) -> None:
         for place, command in enumerate(_decode_commands(message.events)):
-            self.applied(self._core.apply(message.first + place, message.confirmed, command), out)
+            out.tell(CommandsApplied(self._core.apply(message.first + place, message.confirmed, command)))
 
     def finish(self, out: Outbox) -> None:
         if self._turn:
@@ -299,5 +299,4 @@ def broker_behind(sequencer: str, address: str, core: BrokerCore, settings: Brok
     """The usual broker, except that another node decides the order of its commands."""
     remote = RemoteSequencer(core, sequencer, address)
     host = SessionHost(settings.name, core, remote, settings.host)
-    remote.applied = host.on_applied
     return Assembly([remote, host])

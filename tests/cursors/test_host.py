@@ -41,6 +41,7 @@ from holdfast.protocols.cursors.messages import (
     StagesCommitted,
 )
 from holdfast.protocols.cursors.table import CursorTable
+from holdfast.protocols.sessions.interests import Untold
 from holdfast.protocols.sessions.messages import OpenSession, Publish, Refusal, Subscribe
 from holdfast.sim.disk import Disk
 from tests.cursors.bench import LogBench, handed, told
@@ -459,7 +460,7 @@ def test_a_hard_limit_drops_it_and_the_owner_is_told(monkeypatch: pytest.MonkeyP
 
 def test_a_cursor_that_lost_something_keeps_nothing_from_being_given_up() -> None:
     log = LogState(head=10, tail=5)
-    table = CursorTable(log, 10)
+    table = CursorTable(log, 10, Untold())
     table.cursors["lost"] = Cursor("lost", Filter(""), 1)
     assert table.floor() == 11
     table.cursors["lost"].owner = ("client:c", 1, 1)

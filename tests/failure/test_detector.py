@@ -16,7 +16,7 @@ from holdfast.kernel.queues import Lane
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.protocols.failure.detector import FailureDetector, Trust
 from holdfast.protocols.failure.messages import Alive
-from holdfast.protocols.routing.settings import DetectorSettings
+from holdfast.protocols.failure.settings import DetectorSettings
 from tests.failure.watching import Watching
 
 SETTINGS = DetectorSettings(heartbeat=500 * MILLISECOND, suspect_after_min=2 * SECOND, suspect_after_max=20 * SECOND)

@@ -5,27 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.kernel.inputs import Input, TimerFired
-from holdfast.kernel.outbox import Effect, Outbox, RecordingOutbox, SetTimer
+from holdfast.kernel.notices import Notice
+from holdfast.kernel.outbox import Effect, RecordingOutbox, SetTimer
 from holdfast.kernel.parts import Assembly
 from holdfast.protocols.failure.detector import FailureDetector
-from holdfast.protocols.routing.settings import DetectorSettings
+from holdfast.protocols.failure.notices import NeighbourSuspected, NeighbourTrusted
+from holdfast.protocols.failure.settings import DetectorSettings
 
 
 class Watching:
-    """`calls` are those that the detector made, in order."""
+    """`calls` is what the detector told, in order."""
 
     def __init__(self, settings: DetectorSettings, neighbours: Sequence[str]) -> None:
         self.detector = FailureDetector(settings, neighbours)
-        self.detector.suspected = self._suspected
-        self.detector.trusted = lambda peer, out: self.calls.append(("trusted", peer))
         self.out = RecordingOutbox()
-        self.calls: list[tuple[str, str]] = []
         self._node = Assembly([self.detector])
         self._due = 0
 
-    def _suspected(self, peer: str, reason: str, out: Outbox) -> None:
-        assert reason
-        self.calls.append(("suspected", peer))
+    @property
+    def calls(self) -> list[tuple[str, str]]:
+        return [_shown(notice) for notice in self.out.notices]
 
     def give(self, *inputs: Input) -> list[Effect]:
         """What comes of them."""
@@ -57,3 +56,13 @@ class Watching:
     def pass_time(self, time: int) -> None:
         """Time in which the timer does not fire."""
         self.out.now += time
+
+
+def _shown(notice: Notice) -> tuple[str, str]:
+    match notice:
+        case NeighbourSuspected():
+            assert notice.reason
+            return ("suspected", notice.peer)
+        case NeighbourTrusted():
+            return ("trusted", notice.peer)
+    raise AssertionError(notice)

@@ -1,6 +1,6 @@
 """How a node is put together: who gets what, in which order, and what a peer's mistake ends."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -22,8 +22,9 @@ from holdfast.kernel.inputs import (
 from holdfast.kernel.links import Role, peer_name
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import InvariantBroken, require
+from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Disconnect, Note, Outbox, RecordingOutbox
-from holdfast.kernel.parts import Assembly, handler_name
+from holdfast.kernel.parts import Assembly, Part, handler_name
 
 
 class Hello(Message, frozen=True):
@@ -45,13 +46,22 @@ class Quiet(Message, frozen=True):
 BOTH = frozenset({Role.BROKER, Role.CLIENT})
 
 
-class Part:
+class Rung(Notice, frozen=True):
+    bell: str
+
+
+class Scribe(Part):
     """Writes down everything that it gets."""
 
-    messages = {Hello: BOTH, LongName: frozenset({Role.BROKER}), Bad: BOTH}  # noqa: RUF012 - a part's declaration
+    messages: ClassVar[dict[type[Message], frozenset[Role]]] = {
+        Hello: BOTH,
+        LongName: frozenset({Role.BROKER}),
+        Bad: BOTH,
+    }
+    notices: ClassVar[tuple[type[Notice], ...]] = (Rung,)
 
     def __init__(self, name: str, log: list[Any]) -> None:
-        self.name = name
+        self.name = name  # type: ignore[misc]  # so that there can be two
         self._log = log
 
     def _write(self, what: str, *of: Any) -> None:
@@ -59,6 +69,9 @@ class Part:
 
     def on_hello(self, peer: str, message: Hello, out: Outbox) -> None:
         self._write("hello", peer)
+
+    def on_rung(self, rung: Rung, out: Outbox) -> None:
+        self._write("rung", rung.bell)
 
     def on_long_name(self, peer: str, message: LongName, out: Outbox) -> None:
         self._write("long name", peer)
@@ -78,23 +91,27 @@ class Part:
     def check_invariants(self) -> None:
         self._write("check")
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("on_"):
-            return lambda event, out: self._write(name, event)
-        raise AttributeError(name)
+
+def _writes(name: str) -> Any:
+    return lambda self, event, out: self._write(name, event)
 
 
-class Bare:
+for _hook in vars(Part):
+    if _hook.startswith("on_") and _hook not in vars(Scribe):
+        setattr(Scribe, _hook, _writes(_hook))
+
+
+class Bare(Part):
     """A part may have nothing but a name."""
 
-    name = "bare"
+    name: ClassVar[str] = "bare"
 
 
 TURN_ENDS = [("a", "finish"), ("b", "finish")]
 
 
 def make(log: list[Any]) -> tuple[Assembly, RecordingOutbox]:
-    return Assembly([Part("a", log), Bare(), Part("b", log)]), RecordingOutbox()
+    return Assembly([Scribe("a", log), Bare(), Scribe("b", log)]), RecordingOutbox()
 
 
 def link_up(link: int, peer: str, role: Role) -> LinkUp:
@@ -229,7 +246,7 @@ def test_a_turn_without_inputs_finishes_too(log: list[Any]) -> None:
 
 def test_parts_of_one_name_are_refused(log: list[Any]) -> None:
     with pytest.raises(InvariantBroken, match="different names"):
-        Assembly([Part("a", log), Part("a", log)])
+        Assembly([Scribe("a", log), Scribe("a", log)])
 
 
 def test_all_parts_check_their_invariants(log: list[Any]) -> None:
@@ -238,12 +255,36 @@ def test_all_parts_check_their_invariants(log: list[Any]) -> None:
 
 
 def test_a_part_without_a_handler_for_what_it_declares_is_found_when_the_node_is_made() -> None:
-    class Forgetful:
-        name = "forgetful"
-        messages = {Hello: BOTH}  # noqa: RUF012
+    class Forgetful(Part):
+        name: ClassVar[str] = "forgetful"
+        messages: ClassVar[dict[type[Message], frozenset[Role]]] = {Hello: BOTH}
 
     with pytest.raises(AttributeError, match="on_hello"):
         Assembly([Forgetful()])
+
+
+def test_a_part_with_a_misspelt_hook_is_refused_when_the_node_is_made() -> None:
+    class Misspelt(Part):
+        name: ClassVar[str] = "misspelt"
+
+        def on_link_dwn(self, down: LinkDown, out: Outbox) -> None: ...
+
+    with pytest.raises(InvariantBroken, match="on_link_dwn"):
+        Assembly([Misspelt()])
+
+
+def test_a_notice_goes_at_once_to_the_parts_that_hear_it_in_their_order(log: list[Any]) -> None:
+    class Ringer(Part):
+        name: ClassVar[str] = "ringer"
+
+        def on_started(self, started: Started, out: Outbox) -> None:
+            out.tell(Rung("ding"))
+            log.append("told")
+
+    out = RecordingOutbox()
+    Assembly([Ringer(), Bare(), Scribe("a", log), Scribe("b", log)]).handle([Started(1)], out)
+    assert log[:3] == [("a", "rung", "ding"), ("b", "rung", "ding"), "told"]
+    assert out.take_notices() == [Rung("ding")]
 
 
 def test_handlers_are_named_after_messages() -> None:

@@ -38,7 +38,7 @@ def _same_ballot(monkeypatch: pytest.MonkeyPatch) -> None:
     """The leader goes on with its ballot when the voters are others."""
 
     def follow(self: Replica, before: Membership, out: Outbox) -> None:
-        self.peers.on_changed(out)
+        self.peers.membership_changed(out)
         self.decided.forget_votes()
 
     monkeypatch.setattr(Replica, "_follow_change", follow)

@@ -22,6 +22,7 @@ from holdfast.protocols.paxos.fallback import Fallback
 from holdfast.protocols.paxos.fast import FastRounds
 from holdfast.protocols.paxos.membership import Membership
 from holdfast.protocols.paxos.messages import AcceptedVotes, FastLearn, ReplicaState, Value, Vote
+from holdfast.protocols.paxos.notices import FastVotesCounted
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.transfer import make_state
 from tests.paxos.fast_swarm import Play, play_fast, play_in_peace, problem
@@ -107,7 +108,7 @@ class _CountsEarly(FastRounds):
         digest = self._unsafe.get((ballot, slot))
         if digest is not None:
             self._count(ballot, slot, self._host.settings.name, digest, out)
-            self.counted(ballot, [slot], out)
+            out.tell(FastVotesCounted(ballot, [slot]))
 
 
 class CountsItsOwnFastVoteAtOnce(Replica):

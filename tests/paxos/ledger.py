@@ -9,7 +9,10 @@ from typing import ClassVar
 import msgspec
 
 from holdfast.kernel.inputs import Requested
+from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Part
+from holdfast.kernel.sequencing import CommandsApplied
 from holdfast.protocols.paxos.membership import Change
 from holdfast.protocols.paxos.replica import Replica
 
@@ -71,16 +74,16 @@ def decode(raw: msgspec.Raw) -> Command:
     return who, what
 
 
-class Door:
+class Door(Part):
     """Lets commands in, and writes down what came of them at the leader."""
 
     name: ClassVar[str] = "door"
+    notices: ClassVar[tuple[type[Notice], ...]] = (CommandsApplied,)
 
     def __init__(self, replica: Replica, answered: Callable[[Command], None]) -> None:
         self._replica = replica
         self._answered = answered
         self.objections: list[str] = []  # to changes that were asked for
-        replica.applied = self._on_applied
 
     def on_requested(self, requested: Requested, out: Outbox) -> None:
         if requested.command == "renew":
@@ -92,7 +95,7 @@ class Door:
         else:
             self._replica.submit(requested.command, out)
 
-    def _on_applied(self, outputs: list[Command], out: Outbox) -> None:
+    def on_commands_applied(self, applied: CommandsApplied, out: Outbox) -> None:
         if self._replica.is_leading:
-            for output in outputs:
+            for output in applied.outputs:
                 self._answered(output)

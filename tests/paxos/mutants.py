@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.sequencing import CommandsApplied
 from holdfast.protocols.paxos import proposer as proposer_module
 from holdfast.protocols.paxos.catching_up import CatchingUp
 from holdfast.protocols.paxos.decided import DecidedLog
@@ -218,7 +219,7 @@ class AnswersBeforeItIsDecided(Replica):
     def submit(self, command: Command, out: Outbox) -> None:
         super().submit(command, out)
         if self.is_leading:
-            self.applied([command], out)
+            out.tell(CommandsApplied([command]))
 
 
 def _rule(choose: Callable[[list[Vote]], Vote]) -> Patch:

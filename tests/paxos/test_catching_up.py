@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.kernel.inputs import Drained, Started
 from holdfast.kernel.node import InvariantBroken
+from holdfast.kernel.sequencing import CommandsApplied
 from holdfast.protocols.paxos.ballots import place_of
 from holdfast.protocols.paxos.messages import (
     Accept,
@@ -51,6 +52,11 @@ def parts(state: ReplicaState, size: int) -> list[SnapshotPart]:
 
 
 STATE = make_state(9, 4, ledger_after(1, 2, 3, 4).get_state())
+
+
+def applied(bench: Bench) -> list[Any]:
+    """What came of commands."""
+    return [output for notice in bench.out.notices if isinstance(notice, CommandsApplied) for output in notice.outputs]
 
 
 def follower(**settings: Any) -> Bench:
@@ -227,17 +233,15 @@ def test_a_leader_that_is_learning_goes_on_leading() -> None:
 def test_a_leader_that_is_behind_answers_nothing_before_it_has_executed_what_was_decided_before_it() -> None:
     """What it takes in stands behind all that: the answer comes from the state that the others have."""
     bench = Bench()
-    answers: list[Any] = []
-    bench.replica.applied = lambda outputs, out: answers.extend(outputs)
     bench.meet()
     ballot = bench.lead(executed=3)
     bench.replica.submit(("a", 3), bench.out)  # which was done before it led
     assert messages(bench.handle(Drained("r1", 0, 0)), Accept) == []
-    assert answers == []
+    assert applied(bench) == []
     sent = bench.say("r1", Decided(1, [value(1), value(2), value(3)]))
     assert {(message.ballot, message.first) for message in messages(sent, Accept)} == {(ballot, 4)}
     bench.say("r1", Learn(ballot, [4]))
-    assert answers == [("a", 1), ("a", 2), ("a", 3), ("a", 3)]
+    assert applied(bench) == [("a", 1), ("a", 2), ("a", 3), ("a", 3)]
     assert bench.replica.decided.executed == 4
 
 
@@ -335,7 +339,7 @@ def test_a_replica_that_lacks_events_gives_no_state_that_speaks_of_them(
     bench.meet()
     bench.replica.snapshots.keep(make_state(7, 0, bench.ledger.get_state()), bench.out)
     bench.replica.decided.skip_to(7)
-    monkeypatch.setattr(bench.replica, "is_whole", lambda: is_whole)
+    monkeypatch.setattr(bench.replica.holdings, "is_whole", lambda: is_whole)
     for ask in (AskDecided(3), AskSnapshot(7, 0)):
         assert bool(messages(bench.say("r1", ask), SnapshotPart)) == is_whole
 
@@ -345,7 +349,7 @@ def test_what_a_snapshot_speaks_of_is_written_before_it(monkeypatch: pytest.Monk
     bench = Bench()
     bench.meet()
     order: list[str] = []
-    bench.replica.settle = lambda out: order.append("events")
+    monkeypatch.setattr(bench.replica.holdings, "settle", lambda out: order.append("events"))
     monkeypatch.setattr(bench.replica.snapshots, "keep", lambda state, out: order.append("snapshot"))
     bench.replica._snapshot(bench.out)
     assert order == ["events", "snapshot"]

@@ -38,6 +38,7 @@ from holdfast.protocols.paxos.messages import (
 )
 from holdfast.protocols.paxos.settings import Protocol
 from holdfast.protocols.paxos.transfer import make_state, pack
+from holdfast.protocols.sessions.core import BrokerCore
 from tests.paxos.bench import Bench, messages
 from tests.paxos.fast_bench import BALLOT, A, B, FastBench, learn
 
@@ -99,7 +100,8 @@ def test_whoever_is_not_listened_to_is_told_no_events_and_leaves_nothing_behind(
     """Each stranger left a queue with a megabyte of events, which nobody would ever read."""
     out = RecordingOutbox()
     log = SimpleNamespace(durable_head=5)
-    refill = Refill(cast(EventLog, log), lambda: ["r1"], lambda: LogState(5), lambda whole, out: None)
+    sources = SimpleNamespace(others=lambda: ["r1"])
+    refill = Refill(cast(EventLog, log), sources, cast(BrokerCore, SimpleNamespace(log=LogState(5))))
     refill.on_ask_events("mallory", AskEvents(1), out)
     assert out.take_effects() == []
     assert dict(out.queues) == {}

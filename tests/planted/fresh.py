@@ -417,7 +417,7 @@ FRESH: list[Fresh] = [
         area="membership",
         mistake="snapshot-written-before-the-events-that-it-speaks-of",
         breaks="after a power cut of all replicas snapshots speak of events that no log has: nobody may lead for ever",
-        edits=(Edit(f"{_PAXOS}.replica:Replica._snapshot", "    self.settle(out)\n", ""),),
+        edits=(Edit(f"{_PAXOS}.replica:Replica._snapshot", "    self.holdings.settle(out)\n", ""),),
     ),
     Fresh(
         area="membership",
@@ -527,12 +527,12 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_PAXOS}.catching_up:CatchingUp.on_ask_decided",
-                "elif latest is not None and latest.slot >= ask.first and self._learner.is_whole():",
+                "elif latest is not None and latest.slot >= ask.first and self._learner.holdings.is_whole():",
                 "elif latest is not None and latest.slot >= ask.first:",
             ),
             Edit(
                 f"{_PAXOS}.catching_up:CatchingUp.on_ask_snapshot",
-                "if self._peers.hears(peer) and state is not None and self._learner.is_whole():",
+                "if self._peers.hears(peer) and state is not None and self._learner.holdings.is_whole():",
                 "if self._peers.hears(peer) and state is not None:",
             ),
         ),
@@ -545,12 +545,12 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_PAXOS}.elections:Elections._lose_patience",
-                "able = self._replica.is_whole() and self._replica.roster.is_voter",
+                "able = self._replica.holdings.is_whole() and self._replica.roster.is_voter",
                 "able = self._replica.roster.is_voter",
             ),
             Edit(
                 f"{_PAXOS}.elections:Elections._count_support",
-                "if self._replica.is_whole():",
+                "if self._replica.holdings.is_whole():",
                 "if self._replica.roster.is_voter:",
             ),
         ),
@@ -650,7 +650,7 @@ FRESH: list[Fresh] = [
         breaks="a subscriber whose broker forgot it misses events and is not told",
         edits=(
             Edit(
-                f"{_SESSIONS}.subscriber:Subscriber.on_opened",
+                f"{_SESSIONS}.subscriber:Subscriber.opened",
                 'self._missed(subscription, "forgotten", "the broker forgot the subscription", None, out)',
                 "if not again:\n"
                 '                    self._missed(subscription, "forgotten", "the broker forgot it", None, out)',
@@ -688,7 +688,7 @@ FRESH: list[Fresh] = [
         breaks="events in flight come twice to subscribers when the broker forgot their publisher's session",
         edits=(
             Edit(
-                f"{_SESSIONS}.publisher:Publisher.on_opened",
+                f"{_SESSIONS}.publisher:Publisher.opened",
                 "self._fail(self._outgoing.give_up_sent(), None, problem, out)",
                 'out.note("control", what="forgotten", detail={"problem": problem})',
             ),
@@ -700,7 +700,7 @@ FRESH: list[Fresh] = [
         breaks="a request to the hosted application is executed twice",
         edits=(
             Edit(
-                f"{_SESSIONS}.application_asker:ApplicationAsker.on_opened",
+                f"{_SESSIONS}.application_asker:ApplicationAsker.opened",
                 "if self._conversation.resumed:",
                 "if self._conversation.is_open:",
             ),
@@ -843,7 +843,7 @@ FRESH: list[Fresh] = [
         "settled was journalled before",
         edits=(
             Edit(
-                f"{_ROUTING}.gate:Gate.release_soon",
+                f"{_ROUTING}.gate:Gate._release_soon",
                 '        out.set_timer((self.name, "release"), 0)',
                 "        for client in list(self._held):\n            self._release(client, out)",
             ),
@@ -899,8 +899,8 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_ROUTING}.router:Router.unadvertise",
-                "and (waits := self.under_way(source)):",
-                "and source == LOCAL and (waits := self.under_way(source)):",
+                "if entry in self.advertisements.by_source[source] and waits:",
+                "if entry in self.advertisements.by_source[source] and waits and source == LOCAL:",
             ),
         ),
     ),
@@ -1025,7 +1025,7 @@ FRESH: list[Fresh] = [
         "the first events are dropped as acknowledged, or the link is refused for ever",
         edits=(
             Edit(
-                f"{_ROUTING}.forwarding:Forwarding.on_linked",
+                f"{_ROUTING}.forwarding:Forwarding.on_neighbour_linked",
                 "if introduction.stored_feed == self._feed_id:",
                 "if introduction.stored:",
             ),
@@ -1037,7 +1037,7 @@ FRESH: list[Fresh] = [
         breaks="events of a neighbour whose disk was replaced are acknowledged as repetitions, and lost",
         edits=(
             Edit(
-                f"{_ROUTING}.forwarding:Forwarding.on_linked",
+                f"{_ROUTING}.forwarding:Forwarding.on_neighbour_linked",
                 "self._received[peer] = (introduction.feed, 0)",
                 'self._received[peer] = (introduction.feed, self._received.get(peer, ("", 0))[1])',
             ),
@@ -1128,8 +1128,8 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_ROUTING}.neighbours:Neighbours.on_detoured",
-                "if source != sender:",
-                "if source != sender and not routes.full:",
+                "if source != detoured.sender:",
+                "if source != detoured.sender and not routes.full:",
             ),
         ),
     ),

@@ -151,10 +151,16 @@ def test_an_advertisement_that_comes_later_pulls_what_is_expected_too() -> None:
 def test_an_offer_is_taken_back_when_what_was_published_under_it_has_passed(source: str) -> None:
     """D1-B4: also one that a neighbour takes back. Those who want it take their wishes back with it, and an event that
     comes behind would find nobody."""
-    router = Router(["left", "right"])
     passed: list[str] = []
-    router.under_way = lambda asked: {"right": 3} if asked == source else {}
-    router.has_passed = lambda neighbour, number: (neighbour, number) == ("right", 3) and bool(passed)
+
+    class UnderWay:
+        def under_way_beside(self, asked: str) -> dict[str, int]:
+            return {"right": 3} if asked == source else {}
+
+        def has_passed(self, neighbour: str, number: int) -> bool:
+            return (neighbour, number) == ("right", 3) and bool(passed)
+
+    router = Router(["left", "right"], under_way=UnderWay())
     router.advertise(source, "entry", Filter("topic = 't'"))
     router.unadvertise(source, "entry")
     router.release()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.broker.assembly import BrokerSettings, make_replica
+from holdfast.broker.kit import BrokerKit
 from holdfast.client import connect
 from holdfast.kernel.inputs import ConnectFailed, Input, Requested
 from holdfast.kernel.links import Role
@@ -49,7 +50,9 @@ class ReplicasHere:
             group = PaxosSettings(member.name, self.members)
 
             def make(rng: Random, streams: StoredStreams, group: PaxosSettings = group) -> Node:
-                return make_replica(BrokerSettings(group.name, durable=True), group, rng, streams, Seeing)
+                return make_replica(
+                    BrokerSettings(group.name, durable=True), group, rng, streams, kit=BrokerKit(replica=Seeing)
+                )
 
             storage = SegmentStorage(str(self._folder / member.name))
             runner = self.runners[member.name] = NodeRunner(member.name, Role.BROKER, make, storage=storage)

@@ -8,6 +8,7 @@ from holdfast.kernel.inputs import Started
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Assembly
+from holdfast.kernel.sequencing import CommandsApplied
 from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.commands import Command
 from holdfast.protocols.sessions.core import BrokerCore
@@ -32,7 +33,6 @@ class FakeSequencer:
         self.direct_addresses: tuple[str, ...] = OTHERS
         self.submitted: list[Command] = []
         self.direct: list[Command] = []
-        self.applied: Any = None
         self.is_slow = False  # nothing is applied by itself
         self._core = core
 
@@ -45,7 +45,7 @@ class FakeSequencer:
         self.direct.append(command)
 
     def decide(self, command: Command, out: Outbox) -> None:
-        self.applied(self._core.apply(self._core.number + 1, out.wall, command), out)
+        out.tell(CommandsApplied(self._core.apply(self._core.number + 1, out.wall, command)))
 
     def take_direct(self) -> list[bytes]:
         taken, self.direct = self.direct, []
@@ -64,7 +64,6 @@ class ReplicaBench(BrokerBench):
         self.core = BrokerCore(limits or CoreLimits(), log=True)
         self.sequencer = FakeSequencer(self.core, leads)
         host = SessionHost("b1", self.core, self.sequencer, hosting)
-        self.sequencer.applied = host.on_applied
         self.direct = DirectHost(self.core, self.sequencer, host, hosting)
         Bench.__init__(self, Assembly([host, self.direct]))
         self.links = {}

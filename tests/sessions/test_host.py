@@ -10,6 +10,7 @@ from holdfast.kernel.messages import Record
 from holdfast.kernel.node import InvariantBroken
 from holdfast.kernel.outbox import NOW, Append, Disconnect, Send, SetTimer, Snapshot
 from holdfast.kernel.queues import Lane
+from holdfast.kernel.sequencing import Deposed, Elected
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.protocols.cursors.messages import CommitStages, StageEvents
 from holdfast.protocols.sessions.commands import Applied, CoreState
@@ -351,10 +352,10 @@ def test_a_client_that_stays_away_from_a_new_leader_loses_its_subscriptions_too(
     """What is kept for those who never come back would be kept for ever."""
     bench = with_subscriber(away_after=60 * SECOND, silent_after=10**6 * SECOND)
     bench.handle(bench.down("s"))
-    bench.host.on_deposed(bench.out)
+    bench.host.on_deposed(Deposed(), bench.out)
     bench.advance(100 * SECOND)
     assert bench.host._core.sessions[S].subscriptions
-    bench.host.on_elected(bench.out)
+    bench.host.on_elected(Elected(), bench.out)
     bench.handle()
     bench.advance(59 * SECOND)
     assert bench.host._core.sessions[S].subscriptions

@@ -1,19 +1,18 @@
 """Brokers of a group with one mistake each."""
 
 from dataclasses import dataclass
-from random import Random
+from functools import partial
 from typing import Any, ClassVar
 
 import msgspec
 
-from holdfast.broker.assembly import BrokerSettings, make_replica
+from holdfast.broker.assembly import make_replica
+from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.outbox import Outbox
-from holdfast.kernel.parts import Assembly
-from holdfast.kernel.storage import StoredStreams
+from holdfast.kernel.sequencing import CommandsApplied, Deposed, Elected
 from holdfast.protocols.paxos.catching_up import CatchingUp
 from holdfast.protocols.paxos.replica import Replica
-from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.protocols.sessions import core as core_module
 from holdfast.protocols.sessions.commands import OpenSession, Publish
 from holdfast.protocols.sessions.core import BrokerCore
@@ -58,7 +57,7 @@ class AppliesItsOwnProposals(Replica):
             super().submit(command, out)
             self._early = getattr(self, "_early", 0) + 1
             outputs = self._application.apply(self._application.number + 1, out.wall, command)  # type: ignore[attr-defined]
-            self.applied(outputs, out)
+            out.tell(CommandsApplied(outputs))
 
     def execute(self, out: Outbox) -> None:
         commands, apply = self.commands, self._application.apply
@@ -136,7 +135,7 @@ class AcknowledgesWhatItProposes(SessionHost):
 class KeepsItsClients(SessionHost):
     """Keeps its clients when it leads no more, and answers what they say as if it were accepted."""
 
-    def on_deposed(self, out: Outbox) -> None:
+    def on_deposed(self, deposed: Deposed, out: Outbox) -> None:
         pass
 
     def on_publish(self, peer: str, message: Any, out: Outbox) -> None:
@@ -183,8 +182,8 @@ class _Serving:
 class ForgetsWhoIsAway(SessionHost):
     """Drops the subscriptions of everyone who is not there when it begins to lead."""
 
-    def on_elected(self, out: Outbox) -> None:
-        super().on_elected(out)
+    def on_elected(self, elected: Elected, out: Outbox) -> None:
+        super().on_elected(elected, out)
         self._away = dict.fromkeys(self._away, out.now - 10**12)
         self._drop_those_away(out)
 
@@ -246,10 +245,7 @@ def _group(
     host: type[SessionHost] = SessionHost,
     core: type[BrokerCore] = BrokerCore,
 ) -> Factories:
-    def make(settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams) -> Assembly:
-        return make_replica(settings, group, rng, streams, replica, host, core)
-
-    return Factories(replica=make)
+    return Factories(replica=partial(make_replica, kit=BrokerKit(core=core, host=host, replica=replica)))
 
 
 MUTANTS = [

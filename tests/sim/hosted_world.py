@@ -8,6 +8,7 @@ from random import Random
 from msgspec.structs import replace
 
 from holdfast.broker.assembly import BrokerSettings, make_broker, make_replica
+from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.application import Hosted
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
@@ -90,4 +91,4 @@ class World:
                 world.compared += 1
                 return outputs
 
-        return make_replica(settings, group, rng, streams, core_type=Compared, application=application)
+        return make_replica(settings, group, rng, streams, application, BrokerKit(core=Compared))

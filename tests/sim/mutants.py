@@ -1,12 +1,14 @@
 """Brokers and clients with one mistake each, and the checker that must see it."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any, ClassVar
 
 import msgspec
 
-from holdfast.broker.assembly import BrokerSettings, make_broker, make_client
+from holdfast.broker.assembly import make_broker, make_client
+from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import LATEST, NOW, After, Outbox
@@ -15,7 +17,6 @@ from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model.event import Event, EventBytes
 from holdfast.model.received import ReceivedEvent
-from holdfast.protocols.cursors.host import LogHost
 from holdfast.protocols.sessions.admission import Admission
 from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.client import ClientSession
@@ -29,7 +30,7 @@ from holdfast.protocols.sessions.judgement import Refused
 from holdfast.protocols.sessions.messages import Accepted, Deliver
 from holdfast.protocols.sessions.outputs import Output
 from holdfast.protocols.sessions.publisher import Publisher
-from holdfast.protocols.sessions.sequencer import DirectSequencer, SnapshotTaker
+from holdfast.protocols.sessions.sequencer import DirectSequencer
 from holdfast.protocols.sessions.session import Session
 from holdfast.protocols.sessions.subscriber import Subscriber
 from holdfast.protocols.sessions.subscriptions import Subscription
@@ -277,17 +278,8 @@ def _brokers(
     host: type[SessionHost] = SessionHost,
     sequencer: type[DirectSequencer] = DirectSequencer,
 ) -> Factories:
-    def make(settings: BrokerSettings, rng: Random, streams: StoredStreams) -> Assembly:
-        state = core(settings.limits, settings.durable)
-        order = sequencer(state, settings.durable, settings.snapshot_every)
-        part = host(settings.name, state, order, settings.host)
-        order.recover(streams)
-        order.applied = part.on_applied
-        log = LogHost(state, order, part, order.recovered)
-        part.on_log_output = log.on_log_output
-        return Assembly([order, log, part, SnapshotTaker(order)])
-
-    return Factories(broker=make, client=make_client)
+    kit = BrokerKit(core=core, host=host, sequencer=sequencer)
+    return Factories(broker=partial(make_broker, kit=kit), client=make_client)
 
 
 def _clients(part: type[Subscriber]) -> Factories:

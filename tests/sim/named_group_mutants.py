@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.sequencing import CommandsApplied
 from holdfast.kernel.storage import EVENTS
 from holdfast.model.event import EventBytes, encode_batch
 from holdfast.protocols.cursors.event_log import EventLog
@@ -19,7 +20,7 @@ from holdfast.protocols.cursors.refill import Refill
 from holdfast.protocols.cursors.staging import Staging
 from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.commands import EventBatch
-from holdfast.protocols.sessions.outputs import CursorTaken, LogOutput
+from holdfast.protocols.sessions.outputs import CursorTaken, Output
 from tests.sim.group_mutants import Snapshots
 from tests.sim.named_group_world import GroupParts, problem
 
@@ -121,7 +122,7 @@ def acknowledges_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
             outputs: list[Any] = []
             command = commands.AcknowledgeCursor(peer, session.epoch, message.cursor, message.position)
             self._core.cursors.acknowledge(command, outputs)
-            self._sessions.on_applied(outputs, out)
+            self._sessions.on_commands_applied(CommandsApplied(outputs), out)
 
     monkeypatch.setattr(LogHost, "on_acknowledge", on_acknowledge)
 
@@ -139,16 +140,16 @@ def counts_what_was_sent_when_it_was_asked(monkeypatch: pytest.MonkeyPatch) -> N
 
 def delivers_without_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every replica begins to deliver to whoever has a cursor, and one that leads later takes it for delivered."""
-    real = LogHost.on_log_output
+    real = LogHost._take
 
-    def on_log_output(self: LogHost, output: LogOutput, out: Outbox) -> None:
+    def take(self: LogHost, output: Output, out: Outbox) -> None:
         if isinstance(output, CursorTaken):
             self._deliveries.take(output, out)
             self._tick(out)
         else:
             real(self, output, out)
 
-    monkeypatch.setattr(LogHost, "on_log_output", on_log_output)
+    monkeypatch.setattr(LogHost, "_take", take)
     counts_what_was_sent_when_it_was_asked(monkeypatch)
 
 

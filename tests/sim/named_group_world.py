@@ -16,8 +16,12 @@ from unittest import mock
 import msgspec
 
 from holdfast.broker.assembly import BrokerSettings, make_replica
+from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.links import Role
-from holdfast.kernel.parts import Assembly
+from holdfast.kernel.notices import Notice
+from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Assembly, Part
+from holdfast.kernel.sequencing import Elected, StateReplaced
 from holdfast.kernel.storage import EVENTS, StoredStreams
 from holdfast.kernel.time import MILLISECOND
 from holdfast.protocols.cursors import log_state, refill
@@ -60,6 +64,26 @@ class GroupTruth(Truth):
             self._note(number, command, outputs, known)
         elif first != seen:
             raise BrokenPromiseError(f"all replicas come to the same: {number}, {first}, {seen}")
+
+
+class Counting(Part):
+    """Counts what happens to a replica; the last of its parts."""
+
+    name: ClassVar[str] = "counting"
+    notices: ClassVar[tuple[type[Notice], ...]] = (Elected, StateReplaced)
+
+    def __init__(self, world: GroupWorld, node: Assembly) -> None:
+        self._world = world
+        self._node = node
+
+    def on_elected(self, elected: Elected, out: Outbox) -> None:
+        self._world.happened["elections"] += 1
+
+    def on_state_replaced(self, replaced: StateReplaced, out: Outbox) -> None:
+        self._world.happened["snapshots"] += 1
+        if self._node.measure()["replica_events_missing"]:
+            self._world.happened["holes"] += 1
+            self._world.on_hole()
 
 
 class GroupWorld(World):
@@ -120,30 +144,20 @@ class GroupWorld(World):
         core = traced(parts.core, self.truth)
 
         def make(rng: Random, streams: StoredStreams) -> Assembly:
-            node = make_replica(settings, group, rng, streams, parts.replica, parts.host, core)
-            self.nodes[group.name] = node
-            replica = _part(node, Replica)
-            restored, elected, fetches = replica.restored, replica.elected, replica.fetches
+            kit = BrokerKit(core=core, host=parts.host, replica=parts.replica)
+            made = make_replica(settings, group, rng, streams, kit=kit)
+            node = self.nodes[group.name] = Assembly([*made.parts, Counting(self, made)])
+            holdings = _part(node, Replica).holdings
+            fetch_first = holdings.fetch_first
 
-            def lead(out: Any) -> None:
-                self.happened["elections"] += 1
-                elected(out)
-
-            def count(out: Any) -> None:
-                restored(out)
-                self.happened["snapshots"] += 1
-                if node.measure()["replica_events_missing"]:
-                    self.happened["holes"] += 1
-                    self._on_hole()
-
-            def fetch(state: bytes, out: Any) -> bool:
-                first: bool = fetches(state, out)
+            def fetch(state: bytes, out: Outbox) -> bool:
+                first: bool = fetch_first(state, out)
                 if first:
                     self.happened["fetched first"] += 1
-                    self._on_hole()
+                    self.on_hole()
                 return first
 
-            replica.elected, replica.restored, replica.fetches = lead, count, fetch
+            holdings.fetch_first = fetch
             return node
 
         return make
@@ -243,7 +257,7 @@ class GroupWorld(World):
             for name in self.brokers:
                 self._bounce(self.replica_host(name), True)
 
-    def _on_hole(self) -> None:
+    def on_hole(self) -> None:
         """A replica lacks events: those who have them are not safe either."""
         if self._preying and not self.draining:
             self._preying = False

@@ -20,6 +20,7 @@ from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.event import decode_batch
 from holdfast.protocols.cursors import requests as log
 from holdfast.protocols.cursors.deliveries import DeliverySettings
+from holdfast.protocols.cursors.event_log import EventLog
 from holdfast.protocols.cursors.host import LogHost, RetentionSettings
 from holdfast.protocols.sessions.commands import EventBatch
 from holdfast.protocols.sessions.conversation import ClientSettings
@@ -58,9 +59,8 @@ def make_traced(settings: BrokerSettings, parts: Parts, truth: Truth, streams: S
     sequencer = parts.sequencer(core, True, settings.snapshot_every)
     host = parts.host(settings.name, core, sequencer, settings.host)
     sequencer.recover(streams)
-    sequencer.applied = host.on_applied
-    log_host = parts.log(core, sequencer, host, sequencer.recovered, settings.retention, settings.delivery)
-    host.on_log_output = log_host.on_log_output
+    events = EventLog(sequencer.recovered)
+    log_host = parts.log(core, sequencer, host, events, settings.retention, settings.delivery)
     first = [log_host, sequencer] if parts.log_first else [sequencer, log_host]
     return Assembly([*first, host, SnapshotTaker(sequencer)])
 

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import msgspec
 
 from holdfast.broker.assembly import make_broker
-from holdfast.broker.network_parts import NetworkParts
+from holdfast.broker.kit import BrokerKit
+from holdfast.broker.network_parts import NetworkKit
 from holdfast.kernel.inputs import LinkDown, Started
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.storage import StoredStreams
@@ -18,8 +19,9 @@ from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.covered import Outlet
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.gate import Gate
-from holdfast.protocols.routing.messages import AcknowledgeEvents, Forward, Introduction, Routes
+from holdfast.protocols.routing.messages import AcknowledgeEvents, Forward
 from holdfast.protocols.routing.neighbours import Neighbours
+from holdfast.protocols.routing.notices import Detoured, NeighbourConnected, NeighbourUnlinked
 from holdfast.protocols.routing.router import LOCAL, Router
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.protocols.routing.store import EventStore
@@ -41,8 +43,9 @@ class AcknowledgesBeforeStoring(Forwarding):
 class IntroducesBeforeStoring(Forwarding):
     """D1-A11: an introduction says that events are stored that are only in memory."""
 
-    def introduction(self, peer: str) -> Introduction:
-        return Introduction(self._settings.network_id, self._feed_id, *self._received.get(peer, ("", 0)))
+    def on_neighbour_connected(self, connected: NeighbourConnected, out: Outbox) -> None:
+        self._durable = self._received
+        super().on_neighbour_connected(connected, out)
 
 
 class SendsBeforeStoring(Forwarding):
@@ -59,9 +62,9 @@ class SendsBeforeStoring(Forwarding):
 class ForgetsWithTheLink(Forwarding):
     """D1-B4: what was not acknowledged is not sent again."""
 
-    def on_unlinked(self, peer: str, out: Outbox) -> None:
-        super().on_unlinked(peer, out)
-        feed = self.feeds.get(peer)
+    def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
+        super().on_neighbour_unlinked(unlinked, out)
+        feed = self.feeds.get(unlinked.peer)
         if feed is not None:
             feed.replace([])
 
@@ -77,25 +80,19 @@ class KeepsNothing(EventStore):
 
 
 class NoAnswerIsAnAnswer(Answers):
-    def _expect(self, peer: str, side: Any, entry: str, filter: Filter) -> None:
+    """D1-B4.1: what is offered to a neighbour that is not there is taken for unwanted."""
+
+    def _expect(self, router: Router, peer: str, side: Any, entry: str, filter: Filter) -> None:
         pass
 
 
 class TrustsAnEmptyTable(Neighbours):
     """D1-B4.1: a broker that has lost its table takes it for the whole truth, and acknowledges."""
 
-    answers_type = NoAnswerIsAnAnswer
-
     def on_started(self, started: Started, out: Outbox) -> None:
         for source in self.router.neighbours:
             self.router.replace(source, {}, {})
         super().on_started(started, out)
-
-
-class TakesSilenceForAnAnswer(Neighbours):
-    """D1-B4.1: what is offered to a neighbour that is not there is taken for unwanted."""
-
-    answers_type = NoAnswerIsAnAnswer
 
 
 class AnswersBeforeStoring(Neighbours):
@@ -176,7 +173,7 @@ class NeverRefreshes(Neighbours):
 class DropsWhatWasSaid(Neighbours):
     """D1-B5: what those beyond a failed broker say is not listened to."""
 
-    def on_detoured(self, source: str, sender: str, routes: Routes, out: Outbox) -> None:
+    def on_detoured(self, detoured: Detoured, out: Outbox) -> None:
         pass
 
 
@@ -224,13 +221,13 @@ class NetworkMutant(msgspec.Struct, frozen=True):
     """What is wrong, and at which level it can be seen."""
 
     mistake: str
-    parts: NetworkParts
+    kit: NetworkKit
     level: Reliability
     swarm: ClassVar[str] = "networks"
 
     @property
     def factories(self) -> Factories:
-        return Factories(broker=partial(make_broker, parts=self.parts))
+        return Factories(broker=partial(make_broker, kit=BrokerKit(network=self.kit)))
 
     def seen(self, seed: int) -> str:
         return run_scenario(self._drawn(seed), claims_watched(self.factories)).problem
@@ -243,7 +240,7 @@ class NetworkMutant(msgspec.Struct, frozen=True):
 
 
 def _mutant(mistake: str, level: str, **parts: type) -> NetworkMutant:
-    return NetworkMutant(mistake, NetworkParts(**parts), Reliability(level))
+    return NetworkMutant(mistake, NetworkKit(**parts), Reliability(level))
 
 
 MUTANTS = [
@@ -252,8 +249,8 @@ MUTANTS = [
     _mutant("answers-before-storing", "buffered", neighbours=AnswersBeforeStoring),
     _mutant("forgets-with-the-link", "buffered", forwarding=ForgetsWithTheLink),
     _mutant("keeps-nothing", "buffered", store=KeepsNothing),
-    _mutant("trusts-an-empty-table", "buffered", neighbours=TrustsAnEmptyTable),
-    _mutant("takes-silence-for-an-answer", "buffered", neighbours=TakesSilenceForAnAnswer),
+    _mutant("trusts-an-empty-table", "buffered", neighbours=TrustsAnEmptyTable, answers=NoAnswerIsAnAnswer),
+    _mutant("takes-silence-for-an-answer", "buffered", answers=NoAnswerIsAnAnswer),
     _mutant("forwards-back", "none", router=ForwardsBack),
     _mutant("does-not-pull", "none", router=DoesNotPull),
     _mutant("forgets-to-uncover", "none", router=ForgetsToUncover),

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from holdfast.broker.assembly import BrokerSettings, make_replica
+from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
@@ -59,7 +60,7 @@ class ChangesItsMind(LeaderTakesDirect):
 
 def group_of(replica: type[Replica]) -> Factories:
     def make(settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams) -> Assembly:
-        return make_replica(settings, group, rng, streams, replica)
+        return make_replica(settings, group, rng, streams, kit=BrokerKit(replica=replica))
 
     return Factories(replica=make)
 

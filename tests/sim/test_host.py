@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from random import Random
+from typing import ClassVar
 
 import pytest
 
 from holdfast.kernel.inputs import Durable, LinkDown, LinkUp, Requested, Started, StorageFailed, TimerFired
 from holdfast.kernel.node import InvariantBroken
 from holdfast.kernel.outbox import Outbox, RecordingOutbox, Stop
-from holdfast.kernel.parts import Assembly
+from holdfast.kernel.parts import Assembly, Part
 from holdfast.kernel.queues import Entry
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.sim.host import Application, Host
@@ -469,10 +470,10 @@ def test_a_host_that_stops_over_an_old_link_has_no_new_one() -> None:
     assert b.host.end_to("a") is None
 
 
-class _Heedless:
+class _Heedless(Part):
     """A part that does not listen to its disk."""
 
-    name = "heedless"
+    name: ClassVar[str] = "heedless"
 
     def __init__(self, log: list[str]) -> None:
         self._log = log
@@ -484,7 +485,7 @@ class _Heedless:
 @pytest.mark.parametrize("heedless", [False, True])
 def test_a_node_of_parts_stops_when_its_storage_fails(heedless: bool) -> None:
     log: list[str] = []
-    parts: Sequence[_Heedless] = [_Heedless(log)] if heedless else []
+    parts: Sequence[Part] = [_Heedless(log)] if heedless else []
     out = RecordingOutbox()
     Assembly(parts).handle([StorageFailed("no space")], out)
     assert out.take_effects() == [Stop("the storage failed: no space")]

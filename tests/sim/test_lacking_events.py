@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from holdfast.broker.assembly import BrokerSettings, make_replica
+from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.cursors import refill
@@ -37,7 +38,7 @@ def answered_meanwhile(replica: type[Replica]) -> list[int]:
     """
 
     def make(settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams) -> Assembly:
-        return make_replica(settings, group, rng, streams, replica)
+        return make_replica(settings, group, rng, streams, kit=BrokerKit(replica=replica))
 
     def publish(at_ms: int, number: int, size: int = 0) -> Publish:
         return Publish(

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from holdfast.broker.assembly import BrokerSettings, make_replica
+from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.paxos.replica import Replica
@@ -42,7 +43,7 @@ def test_a_stale_open_session_does_not_close_a_living_clients(replica: type[Repl
     """Client x opened a session at the old leader, which was cut off, and then another one at its successor."""
 
     def make(settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams) -> Assembly:
-        return make_replica(settings, group, rng, streams, replica)
+        return make_replica(settings, group, rng, streams, kit=BrokerKit(replica=replica))
 
     ended = Ended()
     run_scenario(scenario_from_json(SAVED.read_bytes(), SAVED.name), Factories(replica=make), [ended])

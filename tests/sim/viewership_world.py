@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from holdfast.apps.zapviewers.generator import ZapSettings, generate
 from holdfast.apps.zapviewers.viewership import TOP, ZAP, Viewership
 from holdfast.broker.assembly import BrokerSettings, make_replica
+from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.application import Derived, Hosted
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
@@ -141,7 +142,7 @@ class World:
                         world.feed(wall, output)
                 return outputs
 
-        return make_replica(settings, group, rng, streams, core_type=Logging, application=application)
+        return make_replica(settings, group, rng, streams, application, BrokerKit(core=Logging))
 
 
 def world_of(seed: int, viewership: type[Viewership] = Viewership, reference: type[Viewership] = Viewership) -> World:

@@ -19,6 +19,7 @@ import msgspec
 
 from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.messages import Message, Record
+from holdfast.kernel.notices import Hearers, Notice
 from holdfast.kernel.queues import Entry, Lane, OutputQueue
 from holdfast.kernel.storage import LogMessage
 
@@ -154,7 +155,9 @@ CONTROL: Final = "control"  # the kind of notes on what a node has come to: lead
 class Outbox:
     """Collects what a node asks for; the driver empties it after every turn."""
 
-    __slots__ = ("actions", "now", "queues", "stopping", "stored", "timers", "token", "touched", "tracing", "wall")
+    __slots__ = (
+        "_hearers", "actions", "now", "queues", "stopping", "stored", "timers", "token", "touched", "tracing", "wall",
+    )  # fmt: skip
 
     def __init__(self, tracing: bool = False) -> None:
         self.now = 0  # monotonic, nanoseconds
@@ -167,6 +170,17 @@ class Outbox:
         self.timers: list[tuple[TimerKey, int | None]] = []
         self.stored: list[Append | Snapshot | Truncate] = []
         self.actions: list[ReadLog | SendLog | Connect | Disconnect | Deliver | Complete | Note] = []
+        self._hearers: Hearers = {}
+
+    # -------------------------------------------------------------------------------------------------- notices
+    def begin_turn(self, hearers: Hearers) -> None:
+        """From now on notices are for these."""
+        self._hearers = hearers
+
+    def tell(self, notice: Notice) -> None:
+        """Hands a notice to the parts that hear it, at once and in their order."""
+        for hear in self._hearers.get(type(notice), ()):
+            hear(notice, self)
 
     # ------------------------------------------------------------------------------------------------- messages
     def send(self, to: str, message: Message, lane: Lane = Lane.CONTROL, after: After = LATEST) -> None:
@@ -263,11 +277,16 @@ class Outbox:
 class RecordingOutbox(Outbox):
     """An outbox that keeps every effect as a value, in the order in which it was asked for."""
 
-    __slots__ = ("effects",)
+    __slots__ = ("effects", "notices")
 
     def __init__(self, tracing: bool = True) -> None:
         super().__init__(tracing)
         self.effects: list[Effect] = []
+        self.notices: list[Notice] = []
+
+    def tell(self, notice: Notice) -> None:
+        self.notices.append(notice)
+        super().tell(notice)
 
     def send(self, to: str, message: Message, lane: Lane = Lane.CONTROL, after: After = LATEST) -> None:
         super().send(to, message, lane, after)
@@ -331,6 +350,11 @@ class RecordingOutbox(Outbox):
     def report(self, what: str, **detail: Any) -> None:
         super().report(what, **detail)
         self.effects.append(Note(CONTROL, {"what": what, "detail": detail}))
+
+    def take_notices(self) -> list[Notice]:
+        """The notices since the last call."""
+        notices, self.notices = self.notices, []
+        return notices
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call."""

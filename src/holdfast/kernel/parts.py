@@ -1,28 +1,15 @@
 """Parts: the pieces that a node is put together from, and the dispatch between them.
 
-A part is an object with a `name` and some of these methods; it gets what it declares, in the order in which the parts
-are listed:
-
-- `messages`: a mapping from message type to the roles that may send it; each goes to `on_<message_type>(peer, message,
-  out)`. A message that no part takes from a peer of that role is a breach of protocol, and ends the link.
-- `on_timer(key, out)`: timers whose key begins with the part's name.
-- `on_started`, `on_link_up`, `on_link_down`, `on_connect_failed`, `on_durable`, `on_log_read`, `on_log_sent`,
-  `on_storage_failed`, `on_drained`, `on_requested`, each `(input, out)`.
-- `on_heard(peer, out)`: something came from the peer, whatever it was; ends the link if it raises ProtocolError.
-- `finish(out)`: the turn's inputs are all handled; say now what concerns all of them: one message per destination, one
-  cumulative acknowledgement.
-- `check_invariants()`.
-- `measure()`: numbers by name, for operators; names differ between parts.
-
-When the storage fails, the node stops after that turn, whatever its parts do: what they decided since the last
-`Durable` is in their memory and will never be on the disk, so that nothing they could still say is sure to hold.
+A part gets what it declares, in the order in which the parts are listed. When the storage fails, the node stops after
+that turn, whatever its parts do: what they decided since the last `Durable` is in their memory and will never be on the
+disk, so that nothing they could still say is sure to hold.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast.errors import ProtocolError
 from holdfast.kernel.inputs import (
@@ -39,9 +26,12 @@ from holdfast.kernel.inputs import (
     Started,
     StorageFailed,
     TimerFired,
+    TimerKey,
 )
 from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken, require
+from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
 
 _Handler = Callable[[str, Any, Outbox], None]
@@ -49,47 +39,112 @@ _Table = Mapping[type, Sequence[_Handler]]
 
 BREACH = "protocol error: "  # begins the reason of a link that is closed for what its peer said
 
+
+class Part:
+    """A piece of a node. What it does not override, it is not called for.
+
+    Its collaborators come by its constructor; what it has to tell goes out as a notice (`Outbox.tell`). A method whose
+    name begins with `on_` takes an input, a message or a notice, and nothing else: a misspelt one is refused.
+    """
+
+    name: ClassVar[str]  # begins the keys of its timers
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {}  # `on_<message>`, from peers of these roles
+    notices: ClassVar[tuple[type[Notice], ...]] = ()  # that it hears, by `on_<notice>`
+
+    def on_started(self, started: Started, out: Outbox) -> None: ...
+
+    def on_link_up(self, up: LinkUp, out: Outbox) -> None: ...
+
+    def on_link_down(self, down: LinkDown, out: Outbox) -> None: ...
+
+    def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None: ...
+
+    def on_durable(self, durable: Durable, out: Outbox) -> None: ...
+
+    def on_log_read(self, read: LogRead, out: Outbox) -> None: ...
+
+    def on_log_sent(self, sent: LogSent, out: Outbox) -> None: ...
+
+    def on_storage_failed(self, failed: StorageFailed, out: Outbox) -> None: ...
+
+    def on_drained(self, drained: Drained, out: Outbox) -> None: ...
+
+    def on_requested(self, requested: Requested, out: Outbox) -> None: ...
+
+    def on_timer(self, key: TimerKey, out: Outbox) -> None:
+        """A timer whose key begins with the part's name."""
+
+    def on_heard(self, peer: str, out: Outbox) -> None:
+        """Something came from the peer, whatever it was; ends the link if it raises ProtocolError."""
+
+    def finish(self, out: Outbox) -> None:
+        """The turn's inputs are all handled: says what concerns all of them, one message per destination."""
+
+    def check_invariants(self) -> None: ...
+
+    def measure(self) -> dict[str, int]:
+        """Numbers by name, for operators; names differ between parts."""
+        return {}
+
+
+def handler_name(kind: type) -> str:
+    """`on_open_session` for `OpenSession`."""
+    return "on_" + re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
+
+
 _BROADCAST: dict[type, str] = {
-    input_type: "on_" + re.sub(r"(?<!^)(?=[A-Z])", "_", input_type.__name__).lower()
+    input_type: handler_name(input_type)
     for input_type in (
         Started, LinkUp, LinkDown, ConnectFailed, Durable, LogRead, LogSent, StorageFailed, Drained, Requested,
     )
 }  # fmt: skip
+_HOOKS = {name for name in vars(Part) if name.startswith("on_")}
 
 
-def handler_name(message_type: type) -> str:
-    """`on_open_session` for `OpenSession`."""
-    return "on_" + re.sub(r"(?<!^)(?=[A-Z])", "_", message_type.__name__).lower()
+def _hooks(parts: Sequence[Part], name: str) -> list[Any]:
+    """Those of the parts that have their own."""
+    return [getattr(part, name) for part in parts if getattr(type(part), name) is not getattr(Part, name)]
+
+
+def _check_hooks(part: Part) -> None:
+    known = _HOOKS | {handler_name(kind) for kind in (*part.messages, *part.notices)}
+    for name in dir(type(part)):
+        if name.startswith("on_") and name not in known:
+            broken("a method that begins with on_ takes an input, a message or a notice", part=part.name, method=name)
 
 
 class Assembly:
     """A node put together from parts."""
 
-    def __init__(self, parts: Sequence[Any]) -> None:
-        self.parts = tuple(parts)
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts: tuple[Any, ...] = tuple(parts)
         names = [part.name for part in parts]
         require(len(set(names)) == len(names), "parts have different names", names=names)
-        self._timers = {part.name: part.on_timer for part in parts if hasattr(part, "on_timer")}
-        self._broadcast = {
-            input_type: [getattr(part, name) for part in parts if hasattr(part, name)]
-            for input_type, name in _BROADCAST.items()
-        }
-        self._heard = [part.on_heard for part in parts if hasattr(part, "on_heard")]
-        self._finish = [part.finish for part in parts if hasattr(part, "finish")]
-        self._checks = [part.check_invariants for part in parts if hasattr(part, "check_invariants")]
-        self._measures = [part.measure for part in parts if hasattr(part, "measure")]
+        for part in parts:
+            _check_hooks(part)
+        self._timers = {hook.__self__.name: hook for hook in _hooks(parts, "on_timer")}
+        self._broadcast = {input_type: _hooks(parts, name) for input_type, name in _BROADCAST.items()}
+        self._heard = _hooks(parts, "on_heard")
+        self._finish = _hooks(parts, "finish")
+        self._checks = _hooks(parts, "check_invariants")
+        self._measures = _hooks(parts, "measure")
         self._tables = {role: self._table(role) for role in Role}
         self._table_of_link: dict[int, _Table] = {}
+        self._hearers: dict[type[Notice], list[Callable[[Any, Outbox], None]]] = {}
+        for part in parts:
+            for notice in part.notices:
+                self._hearers.setdefault(notice, []).append(getattr(part, handler_name(notice)))
 
     def _table(self, role: Role) -> _Table:
         table: dict[type, list[_Handler]] = {}
         for part in self.parts:
-            for message_type, roles in getattr(part, "messages", {}).items():
+            for message_type, roles in part.messages.items():
                 if role in roles:
                     table.setdefault(message_type, []).append(getattr(part, handler_name(message_type)))
         return table
 
     def handle(self, inputs: list[Input], out: Outbox) -> None:
+        out.begin_turn(self._hearers)
         for event in inputs:
             kind = type(event)
             if kind is Received:

@@ -209,8 +209,8 @@ class Run:
             checking,
             clients_only,
             NO_STORM if wanted.storm is None else (wanted.storm.steps, wanted.storm.sent_bytes),
+            self._plan_restart,
         )
-        self.simulation.when_stopped = self._plan_restart
         for broker in wanted.brokers:
             self._add_broker(broker, factories)
         for client in wanted.clients:

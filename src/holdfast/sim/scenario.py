@@ -22,9 +22,10 @@ from holdfast.broker.site_text import NAME
 from holdfast.errors import ScenarioError, TopologyError, UnknownChecker
 from holdfast.kernel.time import MILLISECOND
 from holdfast.model.event import PAYLOAD_BYTES_MAX
+from holdfast.protocols.failure.settings import DetectorSettings
 from holdfast.protocols.paxos.ballots import tolerated
 from holdfast.protocols.paxos.settings import Protocol
-from holdfast.protocols.routing.settings import DetectorSettings, Reliability, RoutingSettings
+from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.protocols.sessions.messages import Overflow
 from holdfast.sim.latency import Constant, Latency
 from holdfast.sim.network import Adversary

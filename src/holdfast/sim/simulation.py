@@ -44,7 +44,9 @@ class Simulation:
         checking: bool = False,
         clients_only: bool = False,
         storm: tuple[int, int] = NO_STORM,
+        when_stopped: Callable[[Host], None] = lambda host: None,
     ) -> None:
+        """`when_stopped` sees to hosts that stopped by themselves."""
         self.now = 0
         self.wall = WALL_AT_START
         self.order = 0  # of what is happening now
@@ -57,7 +59,7 @@ class Simulation:
         self.checking = checking
         self.hosts: dict[str, Host] = {}
         self.addresses: dict[str, Host] = {}
-        self.when_stopped: Callable[[Host], None] = lambda host: None  # who sees to hosts that stopped by themselves
+        self.when_stopped = when_stopped
         self._seed = seed
         self._sinks = tuple(sinks)
         self._heap: list[tuple[int, int, Callable[[Any], None], Any]] = []

@@ -9,7 +9,7 @@ Nothing is acknowledged or kept here. A detour that finds no way is dropped and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Container, Mapping
 from typing import ClassVar, Final
 
 from holdfast.codec import Registry
@@ -18,19 +18,21 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import LATEST, NOW, After, Outbox
+from holdfast.kernel.parts import Part
 from holdfast.kernel.queues import Lane
 from holdfast.protocols.bypass.database import SHOWN, Database
+from holdfast.protocols.bypass.link_state import Detector
 from holdfast.protocols.bypass.messages import Detour
 from holdfast.protocols.bypass.view import View
+from holdfast.protocols.routing.notices import Detoured
 
 BROKERS: Final = frozenset({Role.BROKER})
 PASSED_BYTES_MAX: Final = 64 * 1024 * 1024  # that wait for one neighbour; then what is passed on to it is dropped
 
 
-class Detours:
-    """A part of a broker's node. `trusts` says whether the link to a neighbour can be used, as the failure detector
-    has it; `arrived` gets what came by a detour, as from a neighbour in the tree, and who sent it. `carried` are the
-    types of messages that may travel so.
+class Detours(Part):
+    """The ways of a level that detours. Tells what came by a detour, as from a neighbour in the tree. `carried` are the
+    types of messages that may travel so; `after` is what they wait for where they set out.
     """
 
     name: ClassVar[str] = "detours"
@@ -41,40 +43,47 @@ class Detours:
         database: Database,
         view: View,
         carried: Registry[Message],
-        trusts: Callable[[str], bool],
+        detector: Detector,
+        acquaintances: Container[str],
+        after: After = LATEST,
         passed_bytes_max: int = PASSED_BYTES_MAX,
     ) -> None:
-        self.arrived: Callable[[str, str, Message, Outbox], None] = lambda source, sender, message, out: None
-        self.is_introduced: Callable[[str], bool] = lambda peer: True  # whether it is known to be of this network
         self.view = view
         self._database = database
         self._carried = carried
-        self._trusts = trusts
+        self._detector = detector
+        self._acquaintances = acquaintances
+        self._after = after
         self._passed_bytes_max = passed_bytes_max
         self._brokers = frozenset(database.overlay.brokers)
         self._hops_max = max(1, len(self._brokers) - 1)  # links of the longest way that meets nobody twice
         self._sent = self._passed = self._arrived = self._dropped = 0
 
     # ----------------------------------------------------------------------------------------------------- sending
-    def is_direct(self, neighbour: str) -> bool:
-        """Whether events for a neighbour need no detour."""
-        return self._trusts(neighbour) and self._database.is_ready(neighbour)
+    def is_good(self, neighbour: str) -> bool:
+        """Both ends have to say so: one may still hear the other, and not be heard."""
+        known = neighbour in self._acquaintances and self._detector.trusts(neighbour)
+        return known and self.view.is_usable(self.view.own, neighbour)
 
-    def send(
-        self,
-        neighbour: str,
-        message: Message,
-        lane: Lane,
-        out: Outbox,
-        after: After = LATEST,
-        unready: bool = False,
-    ) -> tuple[str, ...]:
+    def carries_events(self, neighbour: str) -> bool:
+        return self.is_good(neighbour) and self._database.is_ready(neighbour)
+
+    def around(self, neighbour: str) -> tuple[str, ...]:
+        return self.view.targets(neighbour, unready=True)
+
+    def tell_around(self, neighbour: str, message: Message, out: Outbox) -> None:
+        self.send(neighbour, message, Lane.CONTROL, out, unready=True)
+
+    def send_around(self, neighbour: str, message: Message, out: Outbox) -> bool:
+        return bool(self.send(neighbour, message, Lane.USER, out))
+
+    def send(self, neighbour: str, message: Message, lane: Lane, out: Outbox, unready: bool = False) -> tuple[str, ...]:
         """Sends a message for a neighbour in the tree; gives those that it is on its way to now, which may be nobody.
 
         `unready`: it is one that makes brokers ready, and may go to those that are not.
         """
-        if self.is_direct(neighbour) or (unready and self._trusts(neighbour)):
-            out.send(neighbour, message, lane, after)
+        if self.carries_events(neighbour) or (unready and self.is_good(neighbour)):
+            out.send(neighbour, message, lane, self._after)
             return (neighbour,)
         targets = self.view.targets(neighbour, unready)
         if targets:
@@ -84,18 +93,18 @@ class Detours:
                 if hop is None:
                     broken("a target of a detour can be reached", target=target)
                 detour = Detour(target, self.view.own, self._hops_max, kind, body, lane is Lane.USER)
-                out.send(hop, detour, lane, after)
+                out.send(hop, detour, lane, self._after)
             self._sent += len(targets)
         return targets
 
     # --------------------------------------------------------------------------------------------------- receiving
     def on_detour(self, peer: str, detour: Detour, out: Outbox) -> None:
-        if not self.is_introduced(peer):
+        if peer not in self._acquaintances:
             raise ProtocolError("a detour comes behind an introduction")
         message = self._checked(detour)
         if detour.target == self.view.own:
             self._arrived += 1
-            self.arrived(self.view.tree.next_hop(self.view.own, detour.sender), detour.sender, message, out)
+            out.tell(Detoured(self.view.tree.next_hop(self.view.own, detour.sender), detour.sender, message))
         else:
             self._pass_on(detour, out)
 

@@ -2,52 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import ClassVar, Final
+from collections.abc import Container, Mapping
+from typing import ClassVar, Final, Protocol
 
 from holdfast.errors import ProtocolError
 from holdfast.kernel.inputs import LinkDown, LinkUp, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
+from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.parts import Part
 from holdfast.protocols.bypass.database import Database
 from holdfast.protocols.bypass.messages import LinkStates
+from holdfast.protocols.failure.notices import NeighbourSuspected, NeighbourTrusted
+from holdfast.protocols.routing.notices import BecameReady, NeighbourLinked, ViewChanged
 
 BROKERS: Final = frozenset({Role.BROKER})
 
 
-class LinkStateNews:
-    """A part of a broker's node. A failure detector says who is up; `changed` is called when the view may be another.
+class Detector(Protocol):
+    def trusts(self, peer: str) -> bool: ...
+
+
+class LinkStateNews(Part):
+    """A neighbour is up when the detector trusts it and it is known to be of this network, whichever comes later. Tells
+    when the view may be another.
 
     News of a turn go out at its end, and wait for no disk: they claim nothing of it.
     """
 
     name: ClassVar[str] = "link_state"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {LinkStates: BROKERS}
+    notices: ClassVar[tuple[type[Notice], ...]] = (NeighbourSuspected, NeighbourTrusted, NeighbourLinked, BecameReady)
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, detector: Detector, acquaintances: Container[str]) -> None:
         self.database = database
-        self.changed: Callable[[Outbox], None] = lambda out: None
-        self.is_introduced: Callable[[str], bool] = lambda peer: True  # whether it is known to be of this network
+        self._detector = detector
+        self._acquaintances = acquaintances
         self._neighbours = frozenset(database.overlay.neighbours(database.own))
         self._links: dict[str, int] = {}
         self._told = self._heard = 0
 
     # ----------------------------------------------------------------------------------------------------- our own
-    def suspected(self, neighbour: str, reason: str, out: Outbox) -> None:
-        """From the failure detector."""
-        if self.database.set_up(neighbour, False):
-            self.changed(out)
+    def on_neighbour_suspected(self, suspected: NeighbourSuspected, out: Outbox) -> None:
+        if self.database.set_up(suspected.peer, False):
+            out.tell(ViewChanged())
 
-    def trusted(self, neighbour: str, out: Outbox) -> None:
-        """From the failure detector."""
-        if self.database.set_up(neighbour, True):
-            self.changed(out)
+    def on_neighbour_trusted(self, trusted: NeighbourTrusted, out: Outbox) -> None:
+        self._look_at(trusted.peer, out)
 
-    def set_ready(self, ready: bool, out: Outbox) -> None:
-        """Whether this broker has its routing table."""
-        if self.database.set_ready(ready):
-            self.changed(out)
+    def on_neighbour_linked(self, linked: NeighbourLinked, out: Outbox) -> None:
+        self._look_at(linked.peer, out)
+
+    def _look_at(self, peer: str, out: Outbox) -> None:
+        is_up = peer in self._acquaintances and self._detector.trusts(peer)
+        if is_up and self.database.set_up(peer, True):
+            out.tell(ViewChanged())
+
+    def on_became_ready(self, ready: BecameReady, out: Outbox) -> None:
+        """This broker has its routing table."""
+        if self.database.set_ready(True):
+            out.tell(ViewChanged())
 
     # ------------------------------------------------------------------------------------------------------- links
     def on_started(self, started: Started, out: Outbox) -> None:
@@ -57,7 +72,7 @@ class LinkStateNews:
         if up.role is Role.BROKER and up.peer in self._neighbours:
             self._links[up.peer] = up.link
             if self.database.link_up(up.peer, up.incarnation):
-                self.changed(out)
+                out.tell(ViewChanged())
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
         if self._links.get(down.peer) == down.link:
@@ -65,12 +80,12 @@ class LinkStateNews:
             self.database.link_down(down.peer)
 
     def on_link_states(self, peer: str, message: LinkStates, out: Outbox) -> None:
-        if not self.is_introduced(peer):
+        if peer not in self._acquaintances:
             raise ProtocolError("news of links come behind an introduction")
         news = self.database.merge(peer, message.states)
         self._heard += 1
         if news:
-            self.changed(out)
+            out.tell(ViewChanged())
 
     def finish(self, out: Outbox) -> None:
         for neighbour, states in self.database.take_owed():

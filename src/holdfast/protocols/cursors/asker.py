@@ -13,6 +13,7 @@ from holdfast.kernel.inputs import Requested
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Part
 from holdfast.model.event import Event, check_event, encode_batch, encode_event
 from holdfast.model.received import received_events
 from holdfast.protocols.cursors import messages as said
@@ -23,7 +24,7 @@ from holdfast.protocols.sessions.messages import Refusal
 _UNENCODABLE: Final = (EventError, TypeError, ValueError, OverflowError, RecursionError)
 
 
-class LogAsker:
+class LogAsker(Part):
     """A part of a client's node."""
 
     name: ClassVar[str] = "asker"
@@ -147,7 +148,7 @@ class LogAsker:
         self._answer(peer, refused.request, result, out)
 
     # ----------------------------------------------------------------------------------------- called by the client
-    def on_opened(self, out: Outbox) -> None:
+    def opened(self, out: Outbox) -> None:
         self.repeat(out)
 
     def repeat(self, out: Outbox) -> None:

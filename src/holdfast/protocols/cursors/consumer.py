@@ -11,6 +11,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Part
 from holdfast.model.event import any_expired
 from holdfast.model.received import ReceivedEvent, received_events
 from holdfast.protocols.cursors import requests
@@ -30,7 +31,7 @@ from holdfast.protocols.sessions.messages import Refusal
 from holdfast.protocols.sessions.requests import UNSOLICITED, EventsExpired
 
 
-class Consumer:
+class Consumer(Part):
     """A part of a client's node."""
 
     name: ClassVar[str] = "consumer"
@@ -291,7 +292,7 @@ class Consumer:
                 cursor.gap = cursor.asked = False
 
     # ----------------------------------------------------------------------------------------- called by the client
-    def on_opened(self, out: Outbox) -> None:
+    def opened(self, out: Outbox) -> None:
         """A session is open; the broker may have given our cursors up with an earlier one."""
         for cursor in list(self._cursors.values()):
             if cursor.phase is CursorPhase.LIVE:

@@ -5,8 +5,8 @@ A part of a broker's node, behind the sequencer and the session host. What must 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import ClassVar, Final, assert_never
+from collections.abc import Mapping
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -14,7 +14,10 @@ from holdfast.errors import EventError, FilterError, ProtocolError
 from holdfast.kernel.inputs import Drained, Durable, LinkDown, LinkUp, LogRead, LogSent, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
+from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Part
+from holdfast.kernel.sequencing import CommandsApplied, StateReplaced
 from holdfast.kernel.storage import EVENTS
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model import Filter
@@ -41,7 +44,7 @@ from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host import SessionHost
 from holdfast.protocols.sessions.messages import Refusal
-from holdfast.protocols.sessions.outputs import CursorFed, CursorLeft, CursorTaken, Kept, Logged, LogLookedAt, LogOutput
+from holdfast.protocols.sessions.outputs import CursorFed, CursorLeft, CursorTaken, Kept, Logged, LogLookedAt, Output
 from holdfast.protocols.sessions.sequencer import Sequencer
 from holdfast.protocols.sessions.session import Session
 
@@ -73,8 +76,8 @@ class _Waiting(msgspec.Struct, frozen=True, gc=False):
     message: AskLog | ReadRange
 
 
-class LogHost:
-    """`recovered`: what the core accepted when its journal was read."""
+class LogHost(Part):
+    """Serves the log: named subscriptions, ranges, stages. `events` is the log itself."""
 
     name: ClassVar[str] = "log"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
@@ -91,13 +94,14 @@ class LogHost:
         ),
         CLIENTS,
     )
+    notices: ClassVar[tuple[type[Notice], ...]] = (CommandsApplied, StateReplaced)
 
     def __init__(
         self,
         core: BrokerCore,
         sequencer: Sequencer,
         sessions: SessionHost,
-        recovered: Iterable[Logged] = (),
+        events: EventLog,
         retention: RetentionSettings | None = None,
         delivery: DeliverySettings | None = None,
         replicated: bool = False,
@@ -107,7 +111,7 @@ class LogHost:
         self._sessions = sessions
         self._retention = retention or RetentionSettings()
         self._settings = delivery or DeliverySettings()
-        self.events = EventLog(recovered)
+        self.events = events
         self._deliveries = CursorDeliveries(lambda: 0 if core.log is None else core.log.head, self._settings)
         self._links: dict[str, int] = {}
         self._replicated = replicated
@@ -141,7 +145,12 @@ class LogHost:
         for key in [key for key in self._looked_for if key[0] == peer]:
             del self._looked_for[key]
 
-    def on_log_output(self, output: LogOutput, out: Outbox) -> None:
+    def on_commands_applied(self, applied: CommandsApplied, out: Outbox) -> None:
+        for output in applied.outputs:
+            self._take(output, out)
+
+    def _take(self, output: Output, out: Outbox) -> None:
+        """Of what came of commands, what concerns the log."""
         match output:
             case Logged() | Kept():
                 self.events.add(output)
@@ -160,8 +169,6 @@ class LogHost:
                 asked = self._looked_for.pop((output.client, output.request), None)
                 if asked is not None:
                     self._ask(output.client, asked, out)
-            case _:
-                assert_never(output)
 
     def on_durable(self, durable: Durable, out: Outbox) -> None:
         self.events.on_durable(durable)
@@ -193,8 +200,7 @@ class LogHost:
         if self._core.log is not None:
             self.events.finish(self._core.log.head, self._core.log.wall, out)
 
-    def on_restored(self, out: Outbox) -> None:
-        """The core's state is another replica's."""
+    def on_state_replaced(self, replaced: StateReplaced, out: Outbox) -> None:
         if self._core.log is not None:
             self.events.restored(self._core.log.head, self._core.log.tail, out)
 

@@ -12,8 +12,8 @@ away for long, and the group does not depend on it: it takes the state at once, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Final
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final, Protocol
 
 import msgspec
 
@@ -22,7 +22,10 @@ from holdfast.kernel.inputs import LinkDown, LinkUp, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.node import broken
+from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.parts import Part
+from holdfast.kernel.sequencing import HoldingsFetched, StateReplaced
 from holdfast.kernel.storage import EVENTS
 from holdfast.kernel.time import MILLISECOND
 from holdfast.model.event import slices_of
@@ -30,6 +33,7 @@ from holdfast.protocols.cursors.event_log import EventLog
 from holdfast.protocols.cursors.log_state import LogState
 from holdfast.protocols.cursors.messages import AskEvents, EventsGone, EventsTold, LoggedBatch
 from holdfast.protocols.sessions.commands import EventBatch
+from holdfast.protocols.sessions.core import BrokerCore
 
 REPLICAS: Final = frozenset({Role.BROKER})
 ASK_AGAIN: Final = 200 * MILLISECOND
@@ -57,35 +61,39 @@ class EventsPart(msgspec.Struct, frozen=True, gc=False):
         return EventsGone(self.first, first)
 
 
-class Refill:
-    """A part of a replica's node. `sources` are the replicas to ask, best first; `core_log` is the log as the core has
-    it; `fetched` is told when all that a state waited for is here, or that nobody gives it."""
+class Sources(Protocol):
+    def others(self) -> list[str]:
+        """The replicas to ask, best first."""
+        ...
+
+
+class Refill(Part):
+    """Tells when all that a state waited for is here, or that nobody gives it."""
 
     name: ClassVar[str] = "refill"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
         (AskEvents, EventsTold, EventsGone), REPLICAS
     )
+    notices: ClassVar[tuple[type[Notice], ...]] = (StateReplaced,)
 
-    def __init__(
-        self,
-        log: EventLog,
-        sources: Callable[[], list[str]],
-        core_log: Callable[[], LogState],
-        fetched: Callable[[bool, Outbox], None],
-    ) -> None:
+    def __init__(self, log: EventLog, sources: Sources, core: BrokerCore) -> None:
         self._log = log
         self._sources = sources
-        self._core_log = core_log
-        self._fetched = fetched
+        self._core = core
         self._ahead: LogState | None = None  # of a state that waits for its events
         self._asked = 0  # the position that was asked for last
         self._tries = 0
         self._linked: dict[str, int] = {}  # peer → link
 
     @property
+    def _core_log(self) -> LogState:
+        """The log as the core has it."""
+        return self._core.log or LogState()
+
+    @property
     def missing(self) -> int:
         """How many events are to be fetched."""
-        last = max(self._core_log().head, 0 if self._ahead is None else self._ahead.head)
+        last = max(self._core_log.head, 0 if self._ahead is None else self._ahead.head)
         return max(0, last - self._log.head) if self._lacks else 0
 
     @property
@@ -94,7 +102,7 @@ class Refill:
 
     def fetch_first(self, log: LogState, out: Outbox) -> bool:
         """Whether the events that another's state speaks of are fetched before it is taken over."""
-        lacking = min(log.bytes - self._core_log().bytes, log.kept_bytes)
+        lacking = min(log.bytes - self._core_log.bytes, log.kept_bytes)
         if self._log.has_hole or lacking > FETCHED_FIRST_BYTES:
             self._ahead = None
             return False
@@ -107,7 +115,7 @@ class Refill:
         """Whether all is here; else asks for more."""
         if self._ahead is not None and self._log.head >= self._ahead.head:
             self._ahead = None
-            self._fetched(True, out)
+            out.tell(HoldingsFetched(True))
         self.fetch(out)
 
     def on_started(self, started: Started, out: Outbox) -> None:
@@ -121,15 +129,18 @@ class Refill:
         if self._linked.get(down.peer) == down.link:
             del self._linked[down.peer]
 
+    def on_state_replaced(self, replaced: StateReplaced, out: Outbox) -> None:
+        self.fetch(out)
+
     def fetch(self, out: Outbox) -> None:
         """Asks for what is missing, now and until it is there."""
         if not self._lacks:
             return
         if self._ahead is not None and self._tries >= GIVE_UP_AFTER:
             self._ahead = None
-            self._fetched(False, out)
+            out.tell(HoldingsFetched(False))
             return
-        sources = [peer for peer in self._sources() if peer in self._linked]
+        sources = [peer for peer in self._sources.others() if peer in self._linked]
         if sources:
             # One after the other: the first may not have it, or may have gone.
             self._asked = self._log.head + 1
@@ -143,7 +154,7 @@ class Refill:
     def on_ask_events(self, peer: str, ask: AskEvents, out: Outbox) -> None:
         if ask.first < 1:
             raise ProtocolError(f"positions begin at 1, not at {ask.first}")
-        if peer not in self._sources():
+        if peer not in self._sources.others():
             return  # whoever is not listened to is told nothing either; its link may be closed already
         if ask.first <= self._log.durable_head:
             out.queue(peer)
@@ -162,14 +173,14 @@ class Refill:
                 raise ProtocolError(f"events from {batch.first} on leave a hole behind {self._log.head}")
             self._log.fill(batch.first, batch.wall, events, out)
         if self._log.has_hole:
-            self._log.close_hole(self._core_log().head, out)
+            self._log.close_hole(self._core_log.head, out)
         if self._log.head > before:
             self._tries = 0
             self._look(out)
 
     def on_events_gone(self, peer: str, gone: EventsGone, out: Outbox) -> None:
         """They were given up by a decision of the group, which we execute some time: then the log begins there."""
-        if self._ahead is not None and gone.first == self._asked and peer in self._sources():
+        if self._ahead is not None and gone.first == self._asked and peer in self._sources.others():
             self._log.give_up(min(gone.tail - 1, self._ahead.head), self._ahead.wall, out)
             self._look(out)
 

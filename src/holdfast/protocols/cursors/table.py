@@ -28,7 +28,8 @@ ENDED_MAX = 1_000  # cursors of one session that others took, and of which its c
 class CursorTable:
     """Cursors by name, and by who has them."""
 
-    def __init__(self, log: LogState, cursors_max: int) -> None:
+    def __init__(self, log: LogState, cursors_max: int, interests: Interests) -> None:
+        """`interests`: other brokers of a network have to know of names."""
         self.cursors: dict[str, Cursor] = {}
         self._log = log
         self._cursors_max = cursors_max
@@ -37,7 +38,7 @@ class CursorTable:
         # Who lost a cursor and has not said that it knows: (client, epoch) → the client's number for it → why.
         self.ended: dict[tuple[str, int], dict[int, str]] = {}
         self._index: FilterIndex[Cursor] = FilterIndex()
-        self.interests: Interests | None = None  # of a network's broker: other brokers have to know of names
+        self._interests = interests
 
     # ----------------------------------------------------------------------------------------------------- commands
     def open(self, command: commands.OpenCursor, outputs: list[Output]) -> None:
@@ -112,8 +113,7 @@ class CursorTable:
         return True
 
     def _tell(self, cursor: Cursor) -> None:
-        if self.interests is not None:
-            self.interests.named(cursor.name, cursor.filter)
+        self._interests.named(cursor.name, cursor.filter)
 
     def _take(self, cursor: Cursor, owner: Owner, command: commands.OpenCursor, outputs: list[Output]) -> None:
         """Gives the cursor to a client; who had it before is told, unless it is the same."""
@@ -179,8 +179,7 @@ class CursorTable:
         if cursor is not None:
             self._release(cursor, outputs, "the named subscription was given up")
             self._index.remove(cursor)
-            if self.interests is not None:
-                self.interests.unnamed(cursor.name)
+            self._interests.unnamed(cursor.name)
         answer = messages.NameForgotten(command.request, cursor is not None)
         outputs.append(Reply(command.client, command.epoch, answer))
 

@@ -7,7 +7,7 @@ the longer pause is remembered. A connection that broke is no proof either, but 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Started, TimerKey
@@ -15,9 +15,11 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.parts import Part
 from holdfast.protocols.failure.messages import Alive
+from holdfast.protocols.failure.notices import NeighbourSuspected, NeighbourTrusted
 from holdfast.protocols.failure.rhythm import Rhythm
-from holdfast.protocols.routing.settings import DetectorSettings
+from holdfast.protocols.failure.settings import DetectorSettings
 
 BROKERS: Final = frozenset({Role.BROKER})
 REASON_CHARACTERS_MAX: Final = 200  # of why a connection broke, for operators
@@ -40,15 +42,13 @@ class _Neighbour:
         self.rhythm = Rhythm(settings)
 
 
-class FailureDetector:
-    """A part of a broker's node. Calls `suspected` and `trusted` when its mind about a neighbour changes."""
+class FailureDetector(Part):
+    """Tells when its mind about a neighbour changes."""
 
     name: ClassVar[str] = "detector"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Alive: BROKERS}
 
     def __init__(self, settings: DetectorSettings, neighbours: Sequence[str]) -> None:
-        self.suspected: Callable[[str, str, Outbox], None] = lambda peer, reason, out: None
-        self.trusted: Callable[[str, Outbox], None] = lambda peer, out: None
         self._settings = settings
         self._neighbours = {peer: _Neighbour(settings) for peer in neighbours}
         self._beat_at = 0  # when the next heartbeats are due
@@ -161,14 +161,14 @@ class FailureDetector:
         reason = reason[:REASON_CHARACTERS_MAX]
         # When a whole network starts, some are there before others: no one has failed.
         out.report("neighbour-suspected" if met else "neighbour-not-there", neighbour=peer, reason=reason)
-        self.suspected(peer, reason, out)
+        out.tell(NeighbourSuspected(peer, reason))
 
     def _trust(self, peer: str, neighbour: _Neighbour, out: Outbox) -> None:
         if neighbour.trust is Trust.TRUSTED:
             return
         neighbour.trust = Trust.TRUSTED
         out.report("neighbour-trusted", neighbour=peer)
-        self.trusted(peer, out)
+        out.tell(NeighbourTrusted(peer))
 
     # ---------------------------------------------------------------------------------------------------- operators
     def measure(self) -> dict[str, int]:

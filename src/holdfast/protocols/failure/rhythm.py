@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.protocols.routing.settings import DetectorSettings
+from holdfast.protocols.failure.settings import DetectorSettings
 
 MEAN_SHARE: Final = 8  # of what is new, one in so many counts for the mean …
 DEVIATION_SHARE: Final = 4  # … and for the deviation

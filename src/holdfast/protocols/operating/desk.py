@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import ClassVar, Final
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final, Protocol
 
 from holdfast.kernel.inputs import LinkDown, LinkUp, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.parts import Part
 from holdfast.protocols.operating.messages import (
     ChangeGroup,
     GroupChangeBegun,
@@ -26,26 +27,58 @@ LINKS_MAX: Final = 1_000  # in one answer, whatever is asked for
 SUBSCRIPTIONS_MAX: Final = 1_000
 
 
-class OperatorDesk:
-    """`measure_node` gives the node's measures, `subscriptions` so many of them, the least reliable first, `facts` and
-    `more_facts` what there is to say in words, and `application_facts` what is said of the hosted one if someone asks.
-    `transfer` lets another replica lead, and gives its name, or what is against it; `change` begins a change of
-    the group, likewise."""
+class Census(Protocol):
+    def subscriptions(self, count: int) -> tuple[SubscriptionReport, ...]:
+        """So many, the least reliable first."""
+        ...
+
+    def application_facts(self) -> dict[str, str]:
+        """What the hosted application says of itself."""
+        ...
+
+
+class Facts(Protocol):
+    def facts(self) -> dict[str, str]:
+        """What there is to say in words."""
+        ...
+
+
+class Group(Protocol):
+    def transfer(self, to: str, out: Outbox) -> tuple[str, str]:
+        """Lets another replica lead; gives its name, and what is against it."""
+        ...
+
+    def change(self, asked: ChangeGroup, out: Outbox) -> str:
+        """Begins a change of the group; gives what is against it."""
+        ...
+
+
+class NoGroup:
+    """Of a broker that is no replica."""
+
+    def transfer(self, to: str, out: Outbox) -> tuple[str, str]:
+        return to, NO_GROUP
+
+    def change(self, asked: ChangeGroup, out: Outbox) -> str:
+        return NO_GROUP
+
+
+class OperatorDesk(Part):
+    """`parts` are those that are measured, `facts` is what is said in words."""
 
     name: ClassVar[str] = "desk"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
         (Inspect, MoveLeadership, ChangeGroup), OPERATORS
     )
 
-    def __init__(self, broker: str, facts: Mapping[str, str]) -> None:
-        self.measure_node: Callable[[], dict[str, int]] = dict
-        self.subscriptions: Callable[[int], tuple[SubscriptionReport, ...]] = lambda count: ()
-        self.more_facts: Callable[[], dict[str, str]] = dict
-        self.application_facts: Callable[[], dict[str, str]] = dict
-        self.transfer: Callable[[str, Outbox], tuple[str, str]] = lambda to, out: (to, NO_GROUP)
-        self.change: Callable[[ChangeGroup, Outbox], str] = lambda change, out: NO_GROUP
+    def __init__(
+        self, broker: str, parts: Sequence[Part], census: Census, facts: Sequence[Facts], group: Group | None = None
+    ) -> None:
         self._broker = broker
-        self._facts = dict(facts)
+        self._parts = tuple(parts)
+        self._census = census
+        self._facts = tuple(facts)
+        self._group = group or NoGroup()
         self._incarnation = 0
         self._started_at = 0
         self._links: dict[int, tuple[str, Role, int]] = {}
@@ -68,23 +101,26 @@ class OperatorDesk:
             waiting = (0, 0) if queue is None else (len(queue), queue.bytes)
             reports.append(LinkReport(name, role.value, out.now - since, *waiting))
         reports.sort(key=lambda report: -report.waiting_bytes)
+        facts = {name: text for source in self._facts for name, text in source.facts().items()}
+        if inspect.application:
+            facts |= self._census.application_facts()
         shown = tuple(reports[: max(0, min(inspect.links, LINKS_MAX))])
         answer = Inspected(
             inspect.request,
             self._broker,
             self._incarnation,
             out.now - self._started_at,
-            self.measure_node(),
-            self._facts | self.more_facts() | (self.application_facts() if inspect.application else {}),
+            {name: value for part in self._parts for name, value in part.measure().items()},
+            facts,
             len(reports),
             shown,
-            self.subscriptions(max(0, min(inspect.subscriptions, SUBSCRIPTIONS_MAX))),
+            self._census.subscriptions(max(0, min(inspect.subscriptions, SUBSCRIPTIONS_MAX))),
         )
         out.send(peer, answer, after=NOW)
 
     def on_move_leadership(self, peer: str, move: MoveLeadership, out: Outbox) -> None:
-        to, problem = self.transfer(move.to, out)
+        to, problem = self._group.transfer(move.to, out)
         out.send(peer, LeadershipMoved(move.request, to, problem), after=NOW)
 
     def on_change_group(self, peer: str, change: ChangeGroup, out: Outbox) -> None:
-        out.send(peer, GroupChangeBegun(change.request, self.change(change, out)), after=NOW)
+        out.send(peer, GroupChangeBegun(change.request, self._group.change(change, out)), after=NOW)

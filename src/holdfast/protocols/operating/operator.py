@@ -11,6 +11,7 @@ from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Requested, S
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.parts import Part
 from holdfast.protocols.operating.messages import (
     ChangeGroup,
     GroupAction,
@@ -56,7 +57,7 @@ class Unreachable(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-class Operator:
+class Operator(Part):
     """A part, and all of an operator's node. It tries once: whoever asks may ask again."""
 
     name: ClassVar[str] = "operator"

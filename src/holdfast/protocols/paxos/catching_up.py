@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, Protocol
 
 from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
+from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.parts import Part
+from holdfast.kernel.sequencing import HoldingsFetched
 from holdfast.protocols.paxos.decided import DecidedLog
+from holdfast.protocols.paxos.holdings import Holdings
 from holdfast.protocols.paxos.liveness import Liveness
 from holdfast.protocols.paxos.messages import AskDecided, AskSnapshot, Decided, ReplicaState, SnapshotPart
 from holdfast.protocols.paxos.peers import REPLICAS, Peers
@@ -24,10 +28,7 @@ class Learner(Protocol):
     decided: DecidedLog
     liveness: Liveness
     snapshots: Snapshots
-    is_whole: Callable[[], bool]  # whether the application has all that is no part of its state
-    extent: Callable[[], tuple[int, int]]  # how much that is, and how much of it is on the disk
-    # Whether the application first fetches what a state speaks of; it says when it has it, or gave up.
-    fetches: Callable[[bytes, Outbox], bool]
+    holdings: Holdings
 
     @property
     def is_leading(self) -> bool: ...
@@ -41,13 +42,14 @@ class Learner(Protocol):
         ...
 
 
-class CatchingUp:
-    """A part of a replica's node: both sides of it."""
+class CatchingUp(Part):
+    """Both sides of it."""
 
     name: ClassVar[str] = "catching-up"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
         (AskDecided, Decided, AskSnapshot, SnapshotPart), REPLICAS
     )
+    notices: ClassVar[tuple[type[Notice], ...]] = (HoldingsFetched,)
 
     def __init__(self, settings: PaxosSettings, peers: Peers, learner: Learner) -> None:
         self._settings = settings
@@ -63,7 +65,7 @@ class CatchingUp:
     @property
     def reached(self) -> tuple[int, int, int, int]:
         """How far this replica has come; the same twice is no progress."""
-        return self._decided.executed, self._incoming.slot, self._incoming.offset, self._learner.extent()[1]
+        return self._decided.executed, self._incoming.slot, self._incoming.offset, self._learner.holdings.extent()[1]
 
     def forget(self, peer: str) -> None:
         """The link to a peer is gone."""
@@ -113,7 +115,7 @@ class CatchingUp:
         if values:
             out.send(peer, Decided(ask.first, values[:known], self._decided.executed), after=NOW)
             self._outgoing.pop(peer, None)
-        elif latest is not None and latest.slot >= ask.first and self._learner.is_whole():
+        elif latest is not None and latest.slot >= ask.first and self._learner.holdings.is_whole():
             self._send_part(peer, latest, 0, out)
 
     def on_decided(self, peer: str, decided: Decided, out: Outbox) -> None:
@@ -132,7 +134,7 @@ class CatchingUp:
     def on_ask_snapshot(self, peer: str, ask: AskSnapshot, out: Outbox) -> None:
         latest = self._learner.snapshots.latest
         state = self._outgoing.get(peer, latest)
-        if self._peers.hears(peer) and state is not None and self._learner.is_whole():
+        if self._peers.hears(peer) and state is not None and self._learner.holdings.is_whole():
             if ask.slot == state.slot:
                 self._send_part(peer, state, ask.offset, out)
             elif latest is not None:
@@ -157,10 +159,13 @@ class CatchingUp:
                     out.send(peer, AskSnapshot(part.slot, self._incoming.offset), after=NOW)
             return
         self._complete = state
-        if not self._learner.fetches(state.state, out):
-            self.on_fetched(True, out)
+        if not self._learner.holdings.fetch_first(state.state, out):
+            self._take_over(True, out)
 
-    def on_fetched(self, whole: bool, out: Outbox) -> None:
+    def on_holdings_fetched(self, fetched: HoldingsFetched, out: Outbox) -> None:
+        self._take_over(fetched.whole, out)
+
+    def _take_over(self, whole: bool, out: Outbox) -> None:
         """What a state speaks of is here, or is to be fetched later; or nobody gave it: then another one may be had."""
         state, self._complete = self._complete, None
         if state is not None and state.slot > self._decided.executed:

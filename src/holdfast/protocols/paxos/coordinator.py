@@ -16,11 +16,14 @@ import msgspec
 from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
+from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Part
 from holdfast.protocols.paxos.fallback import Fallback
 from holdfast.protocols.paxos.fast import FastRounds
 from holdfast.protocols.paxos.fast import Host as FastHost
 from holdfast.protocols.paxos.messages import Entry, Suggest, Value, Voted, check_value, digest_of_value
+from holdfast.protocols.paxos.notices import FastVoteCast, FastVotesCounted
 from holdfast.protocols.paxos.peers import REPLICAS
 from holdfast.protocols.paxos.picking import pick_in_round
 from holdfast.protocols.paxos.proposer import NOTHING, Phase, Proposer
@@ -48,11 +51,12 @@ class Host(FastHost, Interface):
         ...
 
 
-class Coordinator:
-    """A part of a replica's node. `fast_from`: the first slot with an open fast round, if this replica leads; or 0."""
+class Coordinator(Part):
+    """`fast_from`: the first slot with an open fast round, if this replica leads; or 0."""
 
     name: ClassVar[str] = "coordinator"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Voted: REPLICAS}
+    notices: ClassVar[tuple[type[Notice], ...]] = (FastVoteCast, FastVotesCounted)
 
     def __init__(self, host: Host, fast: FastRounds) -> None:
         self.fast_from = 0
@@ -69,7 +73,6 @@ class Coordinator:
         self._placed: dict[int, dict[bytes, Value]] = {}  # slot → what is known to have been voted for there
         self._timed_at = 0  # when we last proposed something of our own, which has a time
         self._timer_set = False
-        fast.counted, fast.placed = self.look, self._place
 
     # --------------------------------------------------------------------------------------------- opening and closing
     @property
@@ -194,8 +197,8 @@ class Coordinator:
             self._fast.count(peer, voted.ballot, voted.slot, voted.value, out)
             host.execute(out)
 
-    def look(self, ballot: int, slots: list[int], out: Outbox) -> None:
-        """Votes were counted in these slots."""
+    def on_fast_votes_counted(self, counted: FastVotesCounted, out: Outbox) -> None:
+        ballot, slots = counted.ballot, counted.slots
         if not self.is_open or ballot != self._host.proposer.ballot:
             return
         for slot in filter(self._is_undecided, slots):
@@ -263,6 +266,9 @@ class Coordinator:
         return next((value for digest, _ in ranks if (value := self._fast.value_in(slot, digest)) is not None), None)
 
     # --------------------------------------------------------------------------------------------- what lost its slot
+    def on_fast_vote_cast(self, cast: FastVoteCast, out: Outbox) -> None:
+        self._place(cast.slot, cast.value)
+
     def _place(self, slot: int, value: Value) -> None:
         """Someone has voted for a value in a slot; if the slot is decided otherwise, the value needs another one."""
         if self._host.is_leading:

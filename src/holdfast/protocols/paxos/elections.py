@@ -13,6 +13,8 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import LATEST, NOW, Outbox
+from holdfast.kernel.parts import Part
+from holdfast.kernel.sequencing import LeaderKnown
 from holdfast.protocols.paxos import report
 from holdfast.protocols.paxos.ballots import epoch_of
 from holdfast.protocols.paxos.messages import Canvass, CanvassAnswer, Heartbeat, HeartbeatSeen, Refused, TakeOver
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
     from holdfast.protocols.paxos.replica import Replica
 
 
-class Elections:
-    """A part of a replica's node."""
+class Elections(Part):
+    """Heartbeats, and what follows when they fail to come."""
 
     name: ClassVar[str] = "elections"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
@@ -66,7 +68,7 @@ class Elections:
         self._canvassed = 0  # there is a leader: support that comes late is not used against it
         self._replica.liveness.heard(peer, beat.ballot, beat.executed, out.now)
         if self._replica.liveness.leader != before:
-            self._replica.followed(out)
+            out.tell(LeaderKnown())
         self.set_timer(out)
         executed = self._replica.decided.executed
         seen = HeartbeatSeen(beat.ballot, executed, beat.number, self._replica.held())
@@ -114,7 +116,7 @@ class Elections:
         heard = 1 + len(self._replica.peers.heard)
         if self._replica.liveness.wants_to_lead(out.now) and self._replica.peers.is_formed:
             self._replica.liveness.attempt(out.now)
-            able = self._replica.is_whole() and self._replica.roster.is_voter
+            able = self._replica.holdings.is_whole() and self._replica.roster.is_voter
             if heard >= self._replica.roster.quorum and able:  # with too few there is nothing to lead
                 self._canvass(out)
         elif not self._replica.peers.is_formed:
@@ -154,7 +156,7 @@ class Elections:
     def _count_support(self, out: Outbox) -> None:
         if self._canvassed and len(self._supporters) >= self._replica.roster.quorum and not self._replica.is_leading:
             self._canvassed = 0
-            if self._replica.is_whole():  # a state may have been taken over since
+            if self._replica.holdings.is_whole():  # a state may have been taken over since
                 self._replica.prepare(out)
 
     # ---------------------------------------------------------------------------------------------------- handing over
@@ -174,7 +176,7 @@ class Elections:
             and self._replica.liveness.leader == peer
             and message.ballot == self._replica.liveness.highest
         )
-        able = self._replica.peers.is_formed and self._replica.is_whole() and self._replica.roster.is_voter
+        able = self._replica.peers.is_formed and self._replica.holdings.is_whole() and self._replica.roster.is_voter
         if asked and able and not self._replica.is_leading and epoch_of(message.ballot) == self._replica.roster.epoch:
             self._replica.prepare(out)
 

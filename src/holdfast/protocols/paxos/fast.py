@@ -6,7 +6,7 @@ restarted waits for the next heartbeat to hear it again. Votes are on the disk b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, Final, Protocol
 
 import msgspec
@@ -16,6 +16,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.parts import Part
 from holdfast.protocols.paxos.acceptor import Acceptor
 from holdfast.protocols.paxos.ballots import epoch_of
 from holdfast.protocols.paxos.decided import DecidedLog
@@ -32,6 +33,7 @@ from holdfast.protocols.paxos.messages import (
     check_value,
     digest_of_value,
 )
+from holdfast.protocols.paxos.notices import FastVoteCast, FastVotesCounted
 from holdfast.protocols.paxos.peers import REPLICAS, Peers
 from holdfast.protocols.paxos.roster import Roster
 from holdfast.protocols.paxos.settings import PaxosSettings
@@ -67,15 +69,13 @@ class Host(Protocol):
     def ask_for_decided(self, out: Outbox) -> None: ...
 
 
-class FastRounds:
-    """A part of a replica's node. `counted` is called with slots of a ballot in which a vote was counted."""
+class FastRounds(Part):
+    """Votes in fast rounds, and counts what others vote there."""
 
     name: ClassVar[str] = "fast"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys((Suggest, FastLearn), REPLICAS)
 
     def __init__(self, host: Host) -> None:
-        self.counted: Callable[[int, list[int], Outbox], None] = lambda ballot, slots, out: None
-        self.placed: Callable[[int, Value], None] = lambda slot, value: None  # we voted for a value in a slot
         self.votes = 0  # cast in fast rounds
         self.tally = Tally(host.roster)
         self._host = host
@@ -172,20 +172,20 @@ class FastRounds:
             digest = self.tally.know(value)
             self.votes += 1
             self._mine[digest] = slot
-            self.placed(slot, value)
+            out.tell(FastVoteCast(slot, value))
             self._unsafe[ballot, slot] = digest
             self._tell(ballot, slot, digest)
 
     def _tell(self, ballot: int, slot: int, digest: bytes) -> None:
         self._told.setdefault(ballot, {})[slot] = digest
 
-    def on_safe(self, ballot: int, slots: list[int], out: Outbox) -> None:
+    def safe(self, ballot: int, slots: list[int], out: Outbox) -> None:
         """Our own votes are on the disk, and count like anyone's."""
         for slot in slots:
             digest = self._unsafe.pop((ballot, slot))
             if epoch_of(ballot) == self._host.roster.epoch:
                 self._count(ballot, slot, self._host.settings.name, digest, out)
-        self.counted(ballot, slots, out)
+        out.tell(FastVotesCounted(ballot, slots))
 
     def on_suggest(self, peer: str, suggest: Suggest, out: Outbox) -> None:
         host, ballot, slot = self._host, suggest.ballot, suggest.slot
@@ -226,13 +226,13 @@ class FastRounds:
         votes = {slot: digest for slot, digest in zip(learn.slots, learn.digests, strict=True) if near(slot)}
         for slot, digest in votes.items():
             self._count(learn.ballot, slot, peer, digest, out)
-        self.counted(learn.ballot, list(votes), out)
+        out.tell(FastVotesCounted(learn.ballot, list(votes)))
         self._host.execute(out)
 
     def count(self, voter: str, ballot: int, slot: int, value: Value, out: Outbox) -> None:
         """A vote that was told in full."""
         self._count(ballot, slot, voter, self.tally.know(value), out)
-        self.counted(ballot, [slot], out)
+        out.tell(FastVotesCounted(ballot, [slot]))
 
     def _count(self, ballot: int, slot: int, voter: str, digest: bytes, out: Outbox) -> None:
         if slot <= self._host.decided.executed or self._host.decided.knows(slot):

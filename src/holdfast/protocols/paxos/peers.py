@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from holdfast.errors import ProtocolError
@@ -11,9 +11,11 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.parts import Part
 from holdfast.protocols.paxos.formation import Formation, Standing
 from holdfast.protocols.paxos.membership import flaw
 from holdfast.protocols.paxos.messages import Greeting
+from holdfast.protocols.paxos.notices import PeerLost, RemovedFromGroup
 from holdfast.protocols.paxos.roster import Roster
 from holdfast.protocols.paxos.settings import PaxosSettings
 
@@ -23,18 +25,13 @@ REASON_CHARACTERS_MAX: Final = 200  # of what the other side says, for operators
 PATIENT: Final = 5  # times as long a replica waits that is to be dialled by the other, in a group that has changed
 
 
-class Peers:
-    """A part of a replica's node. Of two replicas the one with the lower place dials the other.
-
-    `lost` is called when a link to a peer is gone, `removed` when the others say that they went on without us.
-    """
+class Peers(Part):
+    """Of two replicas the one with the lower place dials the other."""
 
     name: ClassVar[str] = "peers"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Greeting: REPLICAS}
 
     def __init__(self, settings: PaxosSettings, roster: Roster) -> None:
-        self.lost: Callable[[str, Outbox], None] = lambda peer, out: None
-        self.removed: Callable[[Outbox], None] = lambda out: None
         self.roster = roster
         self.formation = Formation(settings, roster)
         self.heard: dict[str, None] = {}  # those that we listen to
@@ -122,7 +119,7 @@ class Peers:
         self.heard.pop(down.peer, None)
         self.formation.forget(down.peer)
         out.drop_queue(down.peer)
-        self.lost(down.peer, out)
+        out.tell(PeerLost(down.peer))
         self._dial_later(down.peer, out)
 
     def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
@@ -154,7 +151,7 @@ class Peers:
     def uninvite(self) -> None:
         self._invited = {}
 
-    def on_changed(self, out: Outbox) -> None:
+    def membership_changed(self, out: Outbox) -> None:
         """The membership is another one."""
         for peer in list(self._connected):
             if self.formation.accepts(peer) != (peer in self.heard):
@@ -201,7 +198,7 @@ class Peers:
                 out.report("wiped-disk", replica=self.roster.name)
             case Standing.REMOVED:
                 self.heard.clear()
-                self.removed(out)
+                out.tell(RemovedFromGroup())
             case Standing.FORMED if self.formation.is_joining:
                 out.report("added", replica=self.roster.name)
                 self._dial_members(out)

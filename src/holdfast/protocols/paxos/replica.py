@@ -19,7 +19,10 @@ from holdfast.kernel.inputs import Durable, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken, require
+from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.parts import Part
+from holdfast.kernel.sequencing import CommandsApplied, Deposed, Elected, StateReplaced
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.paxos import acceptor as acceptor_module
 from holdfast.protocols.paxos import formation as formation_module
@@ -33,8 +36,9 @@ from holdfast.protocols.paxos.coordinator import Coordinator
 from holdfast.protocols.paxos.decided import DecidedLog
 from holdfast.protocols.paxos.elections import Elections
 from holdfast.protocols.paxos.fast import FastRounds
+from holdfast.protocols.paxos.group_view import GroupView
 from holdfast.protocols.paxos.holding import Holding
-from holdfast.protocols.paxos.liveness import Liveness
+from holdfast.protocols.paxos.holdings import Holdings, NoHoldings
 from holdfast.protocols.paxos.membership import Change, Membership, changed
 from holdfast.protocols.paxos.messages import (
     Accept,
@@ -48,10 +52,10 @@ from holdfast.protocols.paxos.messages import (
     Value,
     check_value,
 )
+from holdfast.protocols.paxos.notices import PeerLost, RemovedFromGroup
 from holdfast.protocols.paxos.peers import REPLICAS, Peers
 from holdfast.protocols.paxos.promises import PromiseParts, split
 from holdfast.protocols.paxos.proposer import Phase, Proposer
-from holdfast.protocols.paxos.roster import Roster
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.protocols.paxos.snapshots import Snapshots
 from holdfast.protocols.paxos.transfer import make_state
@@ -62,12 +66,8 @@ if TYPE_CHECKING:
 _entry = msgspec.msgpack.Decoder(Entry).decode
 
 
-class Replica:
-    """A part of a broker's node, and the sequencer of its commands.
-
-    `encode` and `decode` are the application's: a command as bytes. `applied` is called with what comes of commands,
-    `deposed` when this replica leads no more.
-    """
+class Replica(Part):
+    """The sequencer of a broker's commands. `encode` and `decode` are the application's: a command as bytes."""
 
     name: ClassVar[str] = "replica"
     peers_type: ClassVar[type[Peers]] = Peers
@@ -77,6 +77,7 @@ class Replica:
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
         (Prepare, Promise, Refused, Accept, Learn), REPLICAS
     )
+    notices: ClassVar[tuple[type[Notice], ...]] = (PeerLost, RemovedFromGroup)
 
     def __init__(
         self,
@@ -85,20 +86,11 @@ class Replica:
         encode: Callable[[Any], bytes],
         decode: Callable[[msgspec.Raw], Any],
         rng: Random,
+        view: GroupView | None = None,
+        holdings: Holdings | None = None,
     ) -> None:
-        self.applied: Callable[[list[Any], Outbox], None] = lambda outputs, out: None
-        self.elected: Callable[[Outbox], None] = lambda out: None  # and caught up
-        self.deposed: Callable[[Outbox], None] = lambda out: None
-        self.followed: Callable[[Outbox], None] = lambda out: None  # another one leads, and it is known which
-        self.restored: Callable[[Outbox], None] = lambda out: None  # by another's snapshot
-        # The application writes what it holds back: the snapshot that follows speaks of it.
-        self.settle: Callable[[Outbox], None] = lambda out: None
-        # Whether the application has all that is no part of its state; one that lacks something does not lead.
-        self.is_whole: Callable[[], bool] = lambda: True
-        # Whether it first fetches what another's state speaks of; it tells `catching_up` when it is done with that.
-        self.fetches: Callable[[bytes, Outbox], bool] = lambda state, out: False
-        # How much the application has made of commands that is no part of its state, and how much is on the disk.
-        self.extent: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        view = view or GroupView(settings, rng, self.peers_type)
+        self.holdings = holdings or NoHoldings()
         self.commands = 0  # executed
         self.wall = 0  # the time that the last of them had
         self._origins: dict[int, int] = {}  # place → the highest ballot of it in which something executed was proposed
@@ -107,11 +99,10 @@ class Replica:
         self._application = application
         self._encode = encode
         self._decode = decode
-        self.roster = Roster(settings)
+        self.roster, self.liveness, self.peers = view.roster, view.liveness, view.peers
         self.acceptor = Acceptor()
         self.proposer = Proposer(self.roster, settings.pipeline)
         self.decided = DecidedLog(self.roster)
-        self.liveness = Liveness(settings, self.roster, rng)
         self._reached, self._reached_at = (0, 0, 0, 0, 0), 0  # how far we were in learning what others had executed
         self._holding = Holding()
         self.is_serving = False
@@ -121,9 +112,6 @@ class Replica:
         self._learned: dict[int, list[int]] = {}  # of this turn: ballot → slots that we voted for
         self.snapshots = Snapshots(settings)
         self._prepare_ahead: tuple[str, Prepare] | None = None  # of an epoch that we have not reached
-        self.peers = self.peers_type(settings, self.roster)
-        self.peers.lost = self._lost
-        self.peers.removed = self._removed
         self.changing = Changing(settings, self.roster, self.liveness, self.peers)
         self.catching_up = self.catching_up_type(settings, self.peers, self)
         self.fast = self.fast_type(self)
@@ -159,14 +147,10 @@ class Replica:
         self.liveness.start(out.now)
         self.elections.set_timer(out)
 
-    def _lost(self, peer: str, out: Outbox) -> None:
-        self.catching_up.forget(peer)
-        self.liveness.lost_link(peer, out.now)
+    def on_peer_lost(self, lost: PeerLost, out: Outbox) -> None:
+        self.catching_up.forget(lost.peer)
+        self.liveness.lost_link(lost.peer, out.now)
         self.elections.set_timer(out)
-
-    def others(self) -> list[str]:
-        """The replicas that are heard, the leader first."""
-        return sorted(self.peers.heard, key=lambda peer: peer != self.liveness.leader)
 
     # ---------------------------------------------------------------------------------------------------- sequencer
     @property
@@ -268,7 +252,7 @@ class Replica:
     def on_durable(self, durable: Durable, out: Outbox) -> None:
         for ballot, slots, fast in self.acceptor.on_durable(durable.token):
             if fast:
-                self.fast.on_safe(ballot, slots, out)
+                self.fast.safe(ballot, slots, out)
             else:
                 for slot in slots:
                     self.decided.vote(ballot, slot, self.settings.name)
@@ -401,7 +385,7 @@ class Replica:
         back would find its session as it was, and be told that the newest of it is forgotten."""
         if self.is_leading and not self.is_serving and self.decided.executed >= self._serves_after:
             self.is_serving = True
-            self.elected(out)
+            out.tell(Elected())
 
     def on_refused(self, peer: str, refused: Refused, out: Outbox) -> None:
         if self.peers.hears(peer):
@@ -437,7 +421,7 @@ class Replica:
         if led:
             out.report("deposed", replica=self.settings.name)
             self.liveness.deposed()
-            self.deposed(out)
+            out.tell(Deposed())
         self.elections.set_timer(out)
 
     # ------------------------------------------------------------------------------------------------------ learner
@@ -462,7 +446,7 @@ class Replica:
                 self.commands += 1
                 outputs = self._application.apply(self.commands, self.wall, self._decode(raw))
                 if outputs:
-                    self.applied(outputs, out)
+                    out.tell(CommandsApplied(outputs))
             if entry.trim_before:
                 self._trim(entry.trim_before, out)
             if entry.change is not None:
@@ -488,7 +472,7 @@ class Replica:
         self.decided.trim(before - self.settings.trim_keep)
 
     def _snapshot(self, out: Outbox) -> None:
-        self.settle(out)
+        self.holdings.settle(out)
         state = self._application.get_state()
         self.snapshots.keep(
             make_state(
@@ -522,7 +506,7 @@ class Replica:
     def _follow_change(self, before: Membership, out: Outbox) -> None:
         """The membership is another one, and a snapshot that says so is on its way to the disk."""
         self.liveness.forget([member.name for member in before.members if member.name not in self.roster.names])
-        self.peers.on_changed(out)
+        self.peers.membership_changed(out)
         if self.roster.epoch == before.epoch:
             return
         self.decided.forget_votes()
@@ -537,8 +521,7 @@ class Replica:
         if early is not None:
             self.on_prepare(*early, out)
 
-    def _removed(self, out: Outbox) -> None:
-        """The others went on without us."""
+    def on_removed_from_group(self, removed: RemovedFromGroup, out: Outbox) -> None:
         out.report("removed", replica=self.settings.name)
         if self.proposer.phase is not Phase.FOLLOWING:
             self.step_down(out)
@@ -551,8 +534,8 @@ class Replica:
     # ----------------------------------------------------------------------------------------------------- liveness
     def held(self) -> int:
         """Up to which slot all that came of it is on the disk, as far as we know."""
-        held = self._holding.look(self.decided.executed, *self.extent())
-        return held if self.is_whole() and not self.peers.formation.is_joining else 0
+        held = self._holding.look(self.decided.executed, *self.holdings.extent())
+        return held if self.holdings.is_whole() and not self.peers.formation.is_joining else 0
 
     def vouched(self) -> int:
         """Up to which slot nobody has to ask for our votes: we have executed it, and bring others there.
@@ -560,7 +543,7 @@ class Replica:
         One that lacks events gives its state to nobody. It has its votes, though, and so have all others, but for
         slots that a majority holds: whoever holds those comes to everything that is decided by votes alone.
         """
-        is_of_help = self.is_whole() or self.acceptor.trimmed < 0
+        is_of_help = self.holdings.is_whole() or self.acceptor.trimmed < 0
         return self.decided.executed if is_of_help else self.acceptor.trimmed
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
@@ -606,7 +589,7 @@ class Replica:
         self.snapshots.keep(state, out)
         if self.roster.membership.number != before.number:
             self._follow_change(before, out)
-        self.restored(out)
+        out.tell(StateReplaced())
         self.execute(out)
 
     # ----------------------------------------------------------------------------------------------------- operators

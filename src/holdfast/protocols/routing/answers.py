@@ -15,7 +15,7 @@ Without advertisements there is one offer, of everything, and a complete telling
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from holdfast.matching import FilterIndex
@@ -50,27 +50,31 @@ class _Side:
 class Answers:
     """Follows what the router tells neighbours of offers, from `begin` on."""
 
-    def __init__(self, router: Router, local: LocalInterests) -> None:
-        self._router = router
+    def __init__(self, neighbours: Sequence[str], local: LocalInterests) -> None:
         self._local = local
-        self._sides = {peer: _Side() for peer in router.neighbours}
+        self._sides = {peer: _Side() for peer in neighbours}
+        self._has_begun = False
         self.changed: list[AnswerChange] = []  # since the last look
 
-    def begin(self, answered: dict[str, dict[str, None]], complete: dict[str, None]) -> None:
+    def begin(self, router: Router, answered: dict[str, dict[str, None]], complete: dict[str, None]) -> None:
         """The broker starts, with what its disk says of answers and of neighbours that told everything."""
         for peer, side in self._sides.items():
             for text in answered.get(peer, ()):
                 side.answered.add(text, Filter(text))
-            if not self._router.is_advertised and peer not in complete:
-                self._expect(peer, side, UNKNOWN, EVERYTHING)
-            self._router.offers[peer].track()
-            self._follow(peer)
-        self._router.offers_moved = self._follow
+            if not router.is_advertised and peer not in complete:
+                self._expect(router, peer, side, UNKNOWN, EVERYTHING)
+            router.offers[peer].track()
+            self._follow(router, peer)
+        self._has_begun = True
 
-    def _follow(self, peer: str) -> None:
+    def follow(self, router: Router, neighbour: str) -> None:
         """What the neighbour is to be told of offers has changed."""
+        if self._has_begun:
+            self._follow(router, neighbour)
+
+    def _follow(self, router: Router, peer: str) -> None:
         side = self._sides[peer]
-        for entry, filter, told in self._router.offers[peer].take_moves():
+        for entry, filter, told in router.offers[peer].take_moves():
             text = str(filter)
             side.told[text] += 1 if told else -1
             if not told:
@@ -78,15 +82,15 @@ class Answers:
                     del side.told[text]
                 wish = side.expected.pop(entry, None)
                 if wish is not None:
-                    self._router.forget_expected(peer, wish)
+                    router.forget_expected(peer, wish)
             elif side.answered.covering(filter):
                 self._add(peer, side, filter)
             else:
-                self._expect(peer, side, entry, filter)
+                self._expect(router, peer, side, entry, filter)
 
-    def _expect(self, peer: str, side: _Side, entry: str, filter: Filter) -> None:
+    def _expect(self, router: Router, peer: str, side: _Side, entry: str, filter: Filter) -> None:
         side.expected[entry] = wish = self._local.new_entry()
-        self._router.expect(peer, wish, filter)
+        router.expect(peer, wish, filter)
 
     def _add(self, peer: str, side: _Side, filter: Filter) -> None:
         text = str(filter)
@@ -120,19 +124,19 @@ class Answers:
                 self.changed.append(AnswerChange(peer, text, False))
 
     # ----------------------------------------------------------------------------------------------------- answering
-    def answered(self, peer: str, ticket: int) -> None:
-        side, offered = self._sides[peer], self._router.offers[peer].wanted
+    def answered(self, router: Router, peer: str, ticket: int) -> None:
+        side, offered = self._sides[peer], router.offers[peer].wanted
         for entry in side.asked.pop(ticket, ()):
             wish = side.expected.pop(entry, None)
             if wish is not None:
                 self._add(peer, side, offered[entry])
-                self._router.forget_expected(peer, wish)
+                router.forget_expected(peer, wish)
 
-    def known(self, peer: str) -> None:
+    def known(self, router: Router, peer: str) -> None:
         """The neighbour has told everything on its side: without advertisements, that answers all there is."""
         wish = self._sides[peer].expected.pop(UNKNOWN, None)
         if wish is not None:
-            self._router.forget_expected(peer, wish)
+            router.forget_expected(peer, wish)
 
     def unlinked(self, peer: str) -> None:
         """What the neighbour was asked on a link that is gone it may not have heard."""

@@ -235,3 +235,14 @@ class Feed:
             require(batch.events and batch.first > last, "numbers rise", first=batch.first, last=last)
             last = batch.last
         require(last < self.following, "the next number is above all others", last=last, following=self.following)
+
+
+class Feeds(dict[str, Feed]):
+    """By neighbour."""
+
+    def under_way_beside(self, source: str) -> dict[str, int]:
+        """The last number of each feed that is not empty; what the source sent is in none that leads back to it."""
+        return {peer: feed.following - 1 for peer, feed in self.items() if peer != source and not feed.is_idle}
+
+    def has_passed(self, neighbour: str, number: int) -> bool:
+        return not self[neighbour].needs(number)

@@ -14,22 +14,34 @@ again, also after a crash (D1-B4). At the others it is lost with its link.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from holdfast.errors import EventError, ProtocolError
 from holdfast.kernel.inputs import Durable, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
+from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import LATEST, NOW, Outbox
+from holdfast.kernel.parts import Part
 from holdfast.kernel.queues import Lane
 from holdfast.model.event import Event, EventBytes, encode_batch
-from holdfast.protocols.routing.feed import BATCH_BYTES, BATCH_EVENTS, Batch, Feed, in_batches
+from holdfast.protocols.routing.feed import BATCH_BYTES, BATCH_EVENTS, Batch, Feeds, in_batches
 from holdfast.protocols.routing.messages import NUMBER_MAX, AcknowledgeEvents, Forward, Introduction
 from holdfast.protocols.routing.neighbours import BROKERS, Neighbours
+from holdfast.protocols.routing.notices import (
+    Detoured,
+    NeighbourAnswered,
+    NeighbourConnected,
+    NeighbourLinked,
+    NeighbourUnlinked,
+    RoomMade,
+    TopicsRecovered,
+)
 from holdfast.protocols.routing.router import LOCAL
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.store import EventStore
+from holdfast.protocols.routing.ways import Ways
 from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.judgement import judge
@@ -41,11 +53,18 @@ PATIENCE_DOUBLED_MAX: Final = 5  # how often, before something is sent again
 AROUND_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
-class Forwarding:
-    """A part of a broker's node; behind the sequencer, whose journal comes before the store."""
+class Forwarding(Part):
+    """Behind the sequencer, whose journal comes before the store."""
 
     name: ClassVar[str] = "forwarding"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Forward: BROKERS, AcknowledgeEvents: BROKERS}
+    notices: ClassVar[tuple[type[Notice], ...]] = (
+        NeighbourConnected,
+        NeighbourLinked,
+        NeighbourUnlinked,
+        NeighbourAnswered,
+        Detoured,
+    )
 
     def __init__(
         self,
@@ -53,6 +72,8 @@ class Forwarding:
         core: BrokerCore,
         sequencer: Sequencer,
         neighbours: Neighbours,
+        feeds: Feeds,
+        ways: Ways,
         store: EventStore | None = None,
     ) -> None:
         self._settings = settings
@@ -61,10 +82,9 @@ class Forwarding:
         self._neighbours = neighbours
         self._router = neighbours.router
         self._store = store
-        if store is not None:
-            self._router.under_way, self._router.has_passed = self._under_way_beside, self._has_passed
+        self._ways = ways
         self._feed_id = ""
-        self.feeds = {peer: Feed() for peer in neighbours.tree}
+        self.feeds = feeds
         self._open: dict[str, None] = {}  # those whose link can be used
         self._held: dict[str, None] = {}  # those that first have to say what they want of what was kept for them
         self._received: dict[str, tuple[str, int]] = {}  # neighbour → its feed, and how far it is taken in
@@ -76,12 +96,6 @@ class Forwarding:
         self._changed = True  # something may have to be stored, sent or acknowledged
         self._ticking = False
         self._around: list[tuple[str, list[EventBytes]]] = []  # of this turn: for neighbours without a usable link
-        self.released: Callable[[Outbox], None] = lambda out: None
-        self.recovered: Callable[[list[str]], None] = lambda topics: None  # is told the topics of what is in the feeds
-        # Of a level that detours: whether a neighbour's link is good for events; and the way around for those that it
-        # is not good for, which says whether there is one.
-        self.is_usable: Callable[[str], bool] = lambda peer: True
-        self.detour: Callable[[str, Forward, Outbox], bool] = lambda peer, message, out: False
         self.forwarded_total = self.arrived_total = self.lost_total = self.expired_total = self.repeated_total = 0
 
     # ------------------------------------------------------------------------------------------------------- start
@@ -94,28 +108,30 @@ class Forwarding:
             for output in self._store.not_stored:
                 topics |= dict.fromkeys([event.topic for event in output.events])
             if self._store.not_stored or not all(feed.is_idle for feed in self.feeds.values()):
-                self.recovered(list(topics))  # before they are routed: it depends on what is offered
+                out.tell(TopicsRecovered(list(topics)))  # before they are routed: it depends on what is offered
             for output in self._store.not_stored:
-                self.on_entered(output, out)
+                self.entered(output, out)
             self._store.not_stored = []
             self._changed = True
             self._keep_ticking(out)
             self._store.topics = {}
 
-    def introduction(self, peer: str) -> Introduction:
+    def on_neighbour_connected(self, connected: NeighbourConnected, out: Outbox) -> None:
         """Says how far the neighbour's feed is on our disk, not how far it is taken in: the neighbour forgets so much
         (D1-A11), and an introduction does not wait for the disk."""
-        stored = self._durable.get(peer, ("", 0))
-        return Introduction(self._settings.network_id, self._feed_id, *stored)
+        stored = self._durable.get(connected.peer, ("", 0))
+        introduction = Introduction(self._settings.network_id, self._feed_id, *stored)
+        out.send(connected.peer, introduction, after=NOW)
 
     def on_durable(self, durable: Durable, out: Outbox) -> None:
         while self._written and self._written[0][0] <= durable.token:
             self._durable = self._written.popleft()[1]
 
     # ------------------------------------------------------------------------------------------------------- links
-    def on_linked(self, peer: str, introduction: Introduction, out: Outbox) -> None:
+    def on_neighbour_linked(self, linked: NeighbourLinked, out: Outbox) -> None:
         """A neighbour is there, and has said how far it has our feed."""
         self._changed = True
+        peer, introduction = linked.peer, linked.introduction
         feed = self.feeds.get(peer)
         if feed is None:
             return
@@ -139,8 +155,9 @@ class Forwarding:
         else:
             self._open[peer] = None
 
-    def on_answered(self, peer: str, out: Outbox) -> None:
+    def on_neighbour_answered(self, answered: NeighbourAnswered, out: Outbox) -> None:
         """What a neighbour wants is known: what was kept for it in case it does may turn out to be for nobody."""
+        peer = answered.peer
         if peer not in self._held:
             return
         feed = self.feeds[peer]
@@ -159,8 +176,9 @@ class Forwarding:
         out.cancel_timer((self.name, "held", peer))
         self._open[peer] = None
 
-    def on_unlinked(self, peer: str, out: Outbox) -> None:
+    def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
         self._changed = True
+        peer = unlinked.peer
         self._open.pop(peer, None)
         self._held.pop(peer, None)
         self._due.pop(peer, None)
@@ -173,7 +191,7 @@ class Forwarding:
             feed.rewind()
 
     # ------------------------------------------------------------------------------------------------------ events
-    def on_entered(self, entered: Entered, out: Outbox) -> None:
+    def entered(self, entered: Entered, out: Outbox) -> None:
         """Events were published here."""
         self._changed = True
         if out.tracing:
@@ -240,7 +258,7 @@ class Forwarding:
         each broker behind would get two that nothing tells apart."""
         for peer, rows in self._router.match(source, events).items():
             chosen = [slices[row] for row in rows]
-            if peer not in self._open or not self.is_usable(peer):
+            if peer not in self._open or not self._ways.carries_events(peer):
                 self._around.append((peer, chosen))
                 continue
             for start, end in in_batches(chosen):
@@ -257,7 +275,7 @@ class Forwarding:
         deadlines = [event.deadline for event in events] if any(event.lifetime for event in events) else None
         for peer, wanted in rows.items():
             chosen = slices if len(wanted) == len(slices) else [slices[row] for row in wanted]
-            usable = peer in self._open and self.is_usable(peer)
+            usable = peer in self._open and self._ways.carries_events(peer)
             if self._store is not None or usable:
                 times = None if deadlines is None else [deadlines[row] for row in wanted]
                 self.feeds[peer].put(chosen, times)
@@ -267,18 +285,21 @@ class Forwarding:
     def _go_around(self, peer: str, events: list[EventBytes], out: Outbox) -> None:
         """What is not stored for a neighbour, or not for it alone: the way around is not acknowledged (D1-B6)."""
         for start, end in in_batches(events):
-            found = self.detour(peer, Forward(0, encode_batch(events[start:end])), out)
+            found = self._ways.send_around(peer, Forward(0, encode_batch(events[start:end])), out)
             if not found and self._store is None:
                 self.lost_total += end - start
 
-    def on_detoured(self, source: str, message: Forward, out: Outbox) -> None:
+    def on_detoured(self, detoured: Detoured, out: Outbox) -> None:
         """Events that came around a neighbour, or around the link to it."""
+        message = detoured.message
+        if not isinstance(message, Forward):
+            return  # word of tables, which is not this part's affair
         try:
             events, slices = self._core.decode(message.events)
         except EventError as error:
             raise ProtocolError(f"in a detoured Forward, {error}") from error
         if events:
-            self.arrive(source, "", 0, events, slices, out)
+            self.arrive(detoured.source, "", 0, events, slices, out)
 
     def on_acknowledge_events(self, peer: str, message: AcknowledgeEvents, out: Outbox) -> None:
         feed = self.feeds.get(peer)
@@ -287,13 +308,6 @@ class Forwarding:
         if feed.acknowledge(message.number):
             feed.progress_at, feed.repeats = out.now, 0
             self._changed = True
-
-    def _under_way_beside(self, source: str) -> dict[str, int]:
-        """The last number of each feed that is not empty; what the source sent is in none that leads back to it."""
-        return {peer: feed.following - 1 for peer, feed in self.feeds.items() if peer != source and not feed.is_idle}
-
-    def _has_passed(self, peer: str, number: int) -> bool:
-        return not self.feeds[peer].needs(number)
 
     # -------------------------------------------------------------------------------------------------- congestion
     @property
@@ -349,7 +363,7 @@ class Forwarding:
         if self._congested != congested:
             self._congested = congested
             if not congested:
-                self.released(out)
+                out.tell(RoomMade())
 
     def _keep_ticking(self, out: Outbox) -> None:
         """While something is stored: it is to be sent again, or expires."""

@@ -9,21 +9,30 @@ broker that was restarted does not know its tables yet, and while the way out of
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Protocol
 
 from holdfast.errors import FilterError
 from holdfast.kernel.inputs import LinkDown, Started, TimerKey
+from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Part
 from holdfast.kernel.time import SECOND
 from holdfast.model import Filter
 from holdfast.protocols.routing.local import LocalInterests
 from holdfast.protocols.routing.neighbours import Neighbours
+from holdfast.protocols.routing.notices import (
+    BecameReady,
+    BecomingReady,
+    RoomMade,
+    TicketsSettled,
+    TopicsRecovered,
+)
 from holdfast.protocols.routing.router import LOCAL
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.table_store import TableStore
 from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.messages import Publish
+from holdfast.protocols.sessions.overlay import PublicationReleased
 from holdfast.protocols.sessions.session import Session
 
 TOPICS_MAX: Final = 1_000  # that are offered for one client; one that uses more is taken to publish anything
@@ -46,10 +55,23 @@ class _Held:
         self.since = now
 
 
-class Gate:
-    """A part of a broker's node; before `Neighbours`, which tells what is offered here."""
+class Outlets(Protocol):
+    def is_congested(self) -> bool:
+        """Whether publishers have to wait, since the ways out are full."""
+        ...
+
+
+class Gate(Part):
+    """Before `Neighbours`, which tells what is offered here."""
 
     name: ClassVar[str] = "gate"
+    notices: ClassVar[tuple[type[Notice], ...]] = (
+        TicketsSettled,
+        BecomingReady,
+        BecameReady,
+        RoomMade,
+        TopicsRecovered,
+    )
 
     def __init__(
         self,
@@ -58,6 +80,7 @@ class Gate:
         neighbours: Neighbours,
         local: LocalInterests,
         table: TableStore,
+        outlets: Outlets,
     ) -> None:
         self._settings = settings
         self._core = core
@@ -70,9 +93,7 @@ class Gate:
         self._lingering: dict[str | None, tuple[str, int]] = {}
         self._recovered: list[str] = []  # offers of what was stored when the broker started
         self._held: dict[str, _Held] = {}
-        self.is_congested: Callable[[], bool] = lambda: False
-        # Takes a publication in; set where the node is put together.
-        self.publish: Callable[[str, Publish, Outbox], None] = lambda peer, message, out: None
+        self._outlets = outlets
 
     def on_started(self, started: Started, out: Outbox) -> None:
         """Offers what was offered before (D1-B4), for the clients that are still known, and else for a while: who
@@ -87,7 +108,7 @@ class Gate:
                 self._linger({topic: entry}, out)
 
     def admits(self, session: Session, message: Publish, out: Outbox) -> bool:
-        """Whether a publication may be taken in. If not, it is held, and handed to `publish` when it may."""
+        """Whether a publication may be taken in. If not, it is held, and told of when it may."""
         client = session.client
         held = self._held.get(client)
         if held is None:
@@ -105,7 +126,7 @@ class Gate:
         # What the client has just offered, perhaps in this turn, is told and waited for before anything of it goes out.
         self._local.update(self._neighbours.router, self._neighbours.settling)
         self._take_tickets()
-        return not self._neighbours.is_ready or client in self._tickets.values() or self.is_congested()
+        return not self._neighbours.is_ready or client in self._tickets.values() or self._outlets.is_congested()
 
     def _take_tickets(self) -> None:
         for client, tickets in self._local.asked.items():
@@ -145,10 +166,10 @@ class Gate:
         if self._table is not None:
             self._table.withdrew(entry, out)
 
-    def offer_recovered(self, topics: list[str]) -> None:
+    def on_topics_recovered(self, recovered: TopicsRecovered, out: Outbox) -> None:
         """What the broker has stored was published under offers that it may have forgotten. They are made again, for
         until it is sent (D1-B4): without, those who want it would be forgotten before it gets to them."""
-        router = self._neighbours.router
+        router, topics = self._neighbours.router, recovered.topics
         filters = [filter_of(topic) for topic in topics] if len(topics) <= TOPICS_MAX else [None]
         for filter in filters:
             entry = self._local.new_entry()
@@ -156,14 +177,19 @@ class Gate:
             self._recovered.append(entry)
 
     # ---------------------------------------------------------------------------------------------------- releasing
-    def on_settled(self, tickets: list[int], out: Outbox) -> None:
-        """What was offered under these tickets is known wherever it may be wanted."""
+    def on_tickets_settled(self, settled: TicketsSettled, out: Outbox) -> None:
         self._take_tickets()
-        for ticket in tickets:
+        for ticket in settled.tickets:
             self._tickets.pop(ticket, None)
-        self.release_soon(out)
+        self._release_soon(out)
 
-    def on_becoming_ready(self, out: Outbox) -> None:
+    def on_became_ready(self, ready: BecameReady, out: Outbox) -> None:
+        self._release_soon(out)
+
+    def on_room_made(self, room: RoomMade, out: Outbox) -> None:
+        self._release_soon(out)
+
+    def on_becoming_ready(self, becoming: BecomingReady, out: Outbox) -> None:
         """The tables are about to be known, and neighbours to be told what is offered here: those who wait for that
         wait for its answer, too."""
         for client, held in self._held.items():
@@ -171,7 +197,7 @@ class Gate:
             held.since = out.now
             out.set_timer((self.name, "patience"), self._settings.settle)
 
-    def release_soon(self, out: Outbox) -> None:
+    def _release_soon(self, out: Outbox) -> None:
         """Those who wait may not have to any more. Not at once: the turn may be journalled already."""
         if self._held:
             out.set_timer((self.name, "release"), 0)
@@ -183,7 +209,7 @@ class Gate:
         if self._core.session(client, held.epoch) is None:
             return  # the client has begun anew
         while held.messages:
-            self.publish(client, held.messages.popleft(), out)
+            out.tell(PublicationReleased(client, held.messages.popleft()))
             again = self._held.get(client)
             if again is not None:  # the rest goes behind what waits again
                 again.messages.extend(held.messages)

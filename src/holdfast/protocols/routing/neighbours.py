@@ -15,7 +15,7 @@ depends only on the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import ClassVar, Final
 
 from holdfast.errors import ProtocolError
@@ -23,17 +23,32 @@ from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Started, Tim
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
+from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import LATEST, NOW, After, Outbox
+from holdfast.kernel.parts import Part
 from holdfast.model import Filter
+from holdfast.protocols.failure.notices import NeighbourSuspected
 from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.covered import Changes
 from holdfast.protocols.routing.local import LocalInterests, broker_of
 from holdfast.protocols.routing.messages import Introduction, Routes, Settled, Told, checked_entry
+from holdfast.protocols.routing.notices import (
+    BecameReady,
+    BecomingReady,
+    Detoured,
+    NeighbourAnswered,
+    NeighbourConnected,
+    NeighbourLinked,
+    NeighbourUnlinked,
+    TicketsSettled,
+    ViewChanged,
+)
 from holdfast.protocols.routing.router import LOCAL, Router
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.settling import Asked, Settling
 from holdfast.protocols.routing.table_store import TableStore, apply_routes
 from holdfast.protocols.routing.tellings import changes, in_parts, parse
+from holdfast.protocols.routing.ways import Acquaintances, Ways
 
 BROKERS: Final = frozenset({Role.BROKER})
 ENTRIES_MAX: Final = 1_000_000  # that one neighbour may tell
@@ -44,11 +59,10 @@ _Parsed = tuple[dict[str, Filter], dict[str, Filter]]  # offers, wishes
 class _Neighbour:
     """What is known of one neighbour."""
 
-    __slots__ = ("introduced", "link", "met", "parts", "refreshed_at", "synced", "told_completely", "told_life")
+    __slots__ = ("link", "met", "parts", "refreshed_at", "synced", "told_completely", "told_life")
 
     def __init__(self) -> None:
         self.link: int | None = None
-        self.introduced = False
         self.met = 0  # which life of it the link is to
         self.told_life = 0  # which life was greeted last
         self.synced = False  # it was told everything on this link, and is told what changes
@@ -57,23 +71,35 @@ class _Neighbour:
         self.parts: _Parsed = ({}, {})  # of a full telling that is not at its end
 
 
-class Neighbours:
-    """A part of a broker's node."""
+class Neighbours(Part):
+    """Tells of links, of tickets of our own, of being ready, and of neighbours that have answered everything."""
 
     name: ClassVar[str] = "neighbours"
-    answers_type: ClassVar[type[Answers]] = Answers
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {
         Introduction: BROKERS,
         Routes: BROKERS,
         Settled: BROKERS,
     }
+    notices: ClassVar[tuple[type[Notice], ...]] = (NeighbourSuspected, ViewChanged, Detoured)
 
-    def __init__(self, settings: RoutingSettings, router: Router, local: LocalInterests, store: TableStore) -> None:
+    def __init__(
+        self,
+        settings: RoutingSettings,
+        router: Router,
+        local: LocalInterests,
+        store: TableStore,
+        acquaintances: Acquaintances,
+        ways: Ways,
+        answers: Answers | None,
+    ) -> None:
+        """`answers`: of a level that buffers."""
         self.router = router
+        self._acquaintances = acquaintances
+        self._ways = ways
         self.settling = Settling()
         self._settings = settings
         self._level = settings.reliability
-        self.answers = self.answers_type(router, local) if self._level.buffers else None
+        self._answers = answers
         self._local = local
         self._store = store
         tree = settings.overlay.spanning_tree()
@@ -84,20 +110,6 @@ class Neighbours:
         self._awaited: dict[str, None] = {}  # neighbours of whose side we do not know everything yet
         self._waited_enough = False
         self._network = settings.network_id
-        # Set where the node is put together: what else is to be said in an introduction; who is to hear of links, of
-        # tickets of our own, of being ready, and of neighbours that have answered all that they were offered.
-        self.introduce: Callable[[str], Introduction] = lambda peer: Introduction(self._network)
-        self.linked: Callable[[str, Introduction, Outbox], None] = lambda peer, introduction, out: None
-        self.unlinked: Callable[[str, Outbox], None] = lambda peer, out: None
-        self.settled: Callable[[list[int], Outbox], None] = lambda tickets, out: None
-        self.becoming_ready: Callable[[Outbox], None] = lambda out: None
-        self.became_ready: Callable[[Outbox], None] = lambda out: None
-        self.answered: Callable[[str, Outbox], None] = lambda peer, out: None
-        # Of a level that detours: whether a neighbour's link is good; whom a message for one without reaches now, and
-        # sending it there.
-        self.is_usable: Callable[[str], bool] = lambda peer: True
-        self.targets: Callable[[str], tuple[str, ...]] = lambda peer: ()
-        self.detour: Callable[[str, Message, Outbox], None] = lambda peer, message, out: None
         self._detoured: dict[str, tuple[str, ...]] = {}  # neighbour → those who were told in its place
         self._lacking: dict[str, None] = {}  # neighbours that may lack what was told around their links
         self._view_changed = False
@@ -110,17 +122,16 @@ class Neighbours:
         return not self._awaited or self._waited_enough
 
     def is_linked(self, peer: str) -> bool:
-        neighbour = self._neighbours.get(peer)
-        return neighbour is not None and neighbour.introduced
+        return peer in self._acquaintances
 
     def owes_answers(self, peer: str) -> bool:
         """Whether, at a level that buffers, the neighbour has not answered all that it was offered."""
-        return self.answers is not None and peer in self.tree and self.answers.are_due(peer)
+        return self._answers is not None and peer in self.tree and self._answers.are_due(peer)
 
     def on_started(self, started: Started, out: Outbox) -> None:
         self._local.incarnation = started.incarnation
-        if self.answers is not None:
-            self.answers.begin(self._store.answered, self._store.complete)
+        if self._answers is not None:
+            self._answers.begin(self.router, self._store.answered, self._store.complete)
         if self._level.refreshes:
             self._awaited = {peer: None for peer in self.tree if peer not in self._store.complete}
         if self._awaited:
@@ -129,7 +140,7 @@ class Neighbours:
                 restore = max(restore, 2 * self._settings.refresh)
             out.set_timer((self.name, "restore"), restore)
         else:
-            self.became_ready(out)
+            out.tell(BecameReady())
         if self._expires:
             out.set_timer((self.name, "refresh"), self._settings.refresh)
         for peer in self._neighbours:
@@ -158,7 +169,7 @@ class Neighbours:
         if neighbour.link is not None:
             self._drop(up.peer, neighbour, out)
         neighbour.link, neighbour.met = up.link, up.incarnation
-        out.send(up.peer, self.introduce(up.peer), after=NOW)
+        out.tell(NeighbourConnected(up.peer))
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
         neighbour = self._neighbours.get(down.peer)
@@ -169,23 +180,22 @@ class Neighbours:
             out.set_timer((self.name, "dial", down.peer), self._settings.dial_every)
 
     def _drop(self, peer: str, neighbour: _Neighbour, out: Outbox) -> None:
-        was_introduced = neighbour.introduced
-        neighbour.link, neighbour.introduced, neighbour.synced = None, False, False
+        neighbour.link, neighbour.synced = None, False
         neighbour.told_completely = False
         self._view_changed = True
         neighbour.parts = ({}, {})
         out.drop_queue(peer)
-        if was_introduced:
-            self.unlinked(peer, out)
-        if self.answers is not None:
-            self.answers.unlinked(peer)
+        if self._acquaintances.forget(peer):
+            out.tell(NeighbourUnlinked(peer))
+        if self._answers is not None:
+            self._answers.unlinked(peer)
         # What it asked on a link that is gone is not answered on the next one, which may be to its next life.
         self._done = [asked for asked in self._done if asked[0] != peer] + self.settling.lost(peer)
         self._await_no_longer(peer, out)
 
-    def on_suspected(self, peer: str, out: Outbox) -> None:
-        """From the failure detector: nobody waits for what this neighbour could tell."""
-        self._await_no_longer(peer, out)
+    def on_neighbour_suspected(self, suspected: NeighbourSuspected, out: Outbox) -> None:
+        """Nobody waits for what this neighbour could tell."""
+        self._await_no_longer(suspected.peer, out)
 
     def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
         if failed.peer in self._neighbours:
@@ -199,14 +209,15 @@ class Neighbours:
 
     def on_introduction(self, peer: str, introduction: Introduction, out: Outbox) -> None:
         neighbour = self._neighbours.get(peer)
-        if neighbour is None or neighbour.link is None or neighbour.introduced:
+        if neighbour is None or neighbour.link is None or self.is_linked(peer):
             raise ProtocolError("an introduction is the first message of a neighbour, and comes once")
         if introduction.network != self._network:
             out.report("other-network", peer=peer)
             out.disconnect(neighbour.link, f"{peer} belongs to another network, or has another site file")
             return
-        neighbour.introduced = self._view_changed = True
-        self.linked(peer, introduction, out)
+        self._acquaintances.add(peer)
+        self._view_changed = True
+        out.tell(NeighbourLinked(peer, introduction))
         if peer in self.tree:
             self._greet(peer, neighbour, out)
 
@@ -243,19 +254,19 @@ class Neighbours:
     def _ticket(self, peer: str, offers: Collection[str] | None) -> int:
         """The ticket for a telling of these offers, or of everything; 0 if nobody waits for an answer. What was asked
         about in this turn may be a part of it."""
-        due = (offers is None or bool(offers)) and self.answers is not None and self.answers.are_due(peer)
+        due = (offers is None or bool(offers)) and self._answers is not None and self._answers.are_due(peer)
         ticket = self.settling.tell(peer, due)
-        if ticket and self.answers is not None:
-            self.answers.ask(peer, ticket, offers)
+        if ticket and self._answers is not None:
+            self._answers.ask(peer, ticket, offers)
         return ticket
 
     def _take(self, peer: str, out: Outbox, everything: bool = False) -> tuple[Changes, Changes]:
         """What a neighbour is to be told of what has changed. At the levels that buffer the disk knows first that
         something is taken back."""
         offers, wishes = self.router.take(peer)
-        if self.answers is not None and (everything or offers.taken_back):
-            self.answers.told(peer, offers.taken_back, everything)
-            self._store.keep_answers(self.answers.take_changed(), out)
+        if self._answers is not None and (everything or offers.taken_back):
+            self._answers.told(peer, offers.taken_back, everything)
+            self._store.keep_answers(self._answers.take_changed(), out)
         return offers, wishes
 
     def _everything(self, peer: str, complete: bool, out: Outbox, asks: bool = False) -> list[Routes]:
@@ -266,8 +277,7 @@ class Neighbours:
         return in_parts(offers, wishes, complete, ticket=ticket)
 
     # ------------------------------------------------------------------------------------------------------ detours
-    def on_view_changed(self, out: Outbox) -> None:
-        """Others may stand in for a neighbour now."""
+    def on_view_changed(self, changed: ViewChanged, out: Outbox) -> None:
         self._view_changed = True
 
     def _tell_around(self, out: Outbox) -> None:
@@ -275,7 +285,7 @@ class Neighbours:
         self._view_changed = False
         for peer in self.tree:
             told, neighbour = self._detoured.get(peer, ()), self._neighbours[peer]
-            targets = () if self._is_direct(peer) else self.targets(peer)
+            targets = () if self._is_direct(peer) else self._ways.around(peer)
             if any(target not in told for target in targets):
                 self._tell_everything_around(peer, out)
                 self._lacking[peer] = None
@@ -284,7 +294,7 @@ class Neighbours:
             self._detoured[peer] = targets
 
     def _is_direct(self, peer: str) -> bool:
-        return self._neighbours[peer].introduced and self.is_usable(peer)
+        return self.is_linked(peer) and self._ways.is_good(peer)
 
     def _tell_everything_around(self, peer: str, out: Outbox) -> None:
         """In one part if it fits; else in several that say less: nothing is forgotten on their word either."""
@@ -292,18 +302,21 @@ class Neighbours:
         for message in messages:
             if len(messages) > 1:
                 message = Routes(message.offers, message.wishes, full=True, complete=False)
-            self.detour(peer, message, out)
+            self._ways.tell_around(peer, message, out)
 
-    def on_detoured(self, source: str, sender: str, routes: Routes, out: Outbox) -> None:
+    def on_detoured(self, detoured: Detoured, out: Outbox) -> None:
         """What the neighbour itself told around a broken link; or what others told in the place of one that failed.
 
         Those know only their own side of it, and what they take back may hide what someone else on that side wants:
         nothing is forgotten on their word.
         """
+        source, routes = detoured.source, detoured.message
+        if not isinstance(routes, Routes):
+            return  # events, which are not this part's affair
         offers, wishes = self._parse(source, routes.offers), self._parse(source, routes.wishes)
         if routes.full and not routes.last:
             raise ProtocolError("what is told by a detour comes in one part")
-        if source != sender:
+        if source != detoured.sender:
             routes = Routes(routes.offers, routes.wishes, full=True, complete=False)
         if not self._is_direct(source):
             self._apply(source, routes, offers, wishes, out)
@@ -321,18 +334,18 @@ class Neighbours:
         if self._awaited.pop(peer, peer) is not None:
             return
         if not self._awaited:
-            self.becoming_ready(out)
+            out.tell(BecomingReady())
         for other, neighbour in self._neighbours.items():
             if neighbour.synced and not neighbour.told_completely and self._knows_beside(other):
                 self._tell_all(other, neighbour, out)
         if not self._awaited:
             out.cancel_timer((self.name, "restore"))
-            self.became_ready(out)
+            out.tell(BecameReady())
 
     # -------------------------------------------------------------------------------------------------- being told
     def on_routes(self, peer: str, routes: Routes, out: Outbox) -> None:
         neighbour = self._neighbours.get(peer)
-        if peer not in self.tree or neighbour is None or not neighbour.introduced:
+        if peer not in self.tree or neighbour is None or not self.is_linked(peer):
             raise ProtocolError("routes are told by neighbours in the tree, behind an introduction")
         offers, wishes = self._parse(peer, routes.offers), self._parse(peer, routes.wishes)
         told = len(self.router.subscriptions.by_source[peer]) + len(self.router.advertisements.by_source[peer])
@@ -366,19 +379,19 @@ class Neighbours:
         self._neighbours[peer].refreshed_at = out.now
         if routes.full and routes.complete:
             self._learned(peer, out)
-            if self.answers is not None:
-                self.answers.known(peer)
+            if self._answers is not None:
+                self._answers.known(self.router, peer)
                 self._look_at_answers(peer, out)
 
     def on_settled(self, peer: str, settled: Settled, out: Outbox) -> None:
         self._done += self.settling.answered(peer, settled.ticket)
-        if self.answers is not None and peer in self.tree:
-            self.answers.answered(peer, settled.ticket)
+        if self._answers is not None and peer in self.tree:
+            self._answers.answered(self.router, peer, settled.ticket)
             self._look_at_answers(peer, out)
 
     def _look_at_answers(self, peer: str, out: Outbox) -> None:
         if not self.owes_answers(peer):
-            self.answered(peer, out)
+            out.tell(NeighbourAnswered(peer))
 
     def _say_settled(self, out: Outbox) -> None:
         """At the turn's end, behind what the same turn told: who hears that all is told has heard all of it."""
@@ -390,7 +403,7 @@ class Neighbours:
             elif self.is_linked(source):
                 out.send(source, Settled(ticket), after=self._after)
         if own:
-            self.settled(own, out)
+            out.tell(TicketsSettled(own))
 
     # --------------------------------------------------------------------------------------------------------- time
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
@@ -411,8 +424,8 @@ class Neighbours:
         complete before we know, and what may be for those neighbours waits for them."""
         if self._level.buffers:
             self._waited_enough = True
-            self.becoming_ready(out)
-            self.became_ready(out)
+            out.tell(BecomingReady())
+            out.tell(BecameReady())
         for peer in [] if self._level.buffers else list(self._awaited):
             self._learned(peer, out)
 
@@ -422,7 +435,7 @@ class Neighbours:
             neighbour = self._neighbours[peer]
             if self._detoured.get(peer):
                 self._tell_everything_around(peer, out)
-            elif neighbour.introduced:
+            elif self.is_linked(peer):
                 self._tell_all(peer, neighbour, out)
             if out.now - neighbour.refreshed_at > self._settings.expire:
                 self.router.replace(peer, {}, {})
@@ -443,9 +456,9 @@ class Neighbours:
                 if offers or wishes:
                     self._lacking[peer] = None
                     for message in changes(offers, wishes, 0):
-                        self.detour(peer, message, out)
-        if self.answers is not None:
-            self._store.keep_answers(self.answers.take_changed(), out)
+                        self._ways.tell_around(peer, message, out)
+        if self._answers is not None:
+            self._store.keep_answers(self._answers.take_changed(), out)
         self._say_settled(out)
         self._note(out)
 
@@ -473,7 +486,7 @@ class Neighbours:
         told = sum(len(outlet) for outlet in self.router.wishes.values())
         hidden = sum(outlet.hidden for outlet in self.router.wishes.values())
         return {
-            "neighbours_linked": sum(neighbour.introduced for neighbour in self._neighbours.values()),
+            "neighbours_linked": len(self._acquaintances),
             "routes": len(self.router.subscriptions),
             "routes_advertised": len(self.router.advertisements),
             "routes_told": told,

@@ -9,9 +9,9 @@ once to each, never back (D1-B2). What is not told since something broader is, `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from holdfast.kernel.node import require
 from holdfast.matching import FilterIndex
@@ -49,10 +49,32 @@ class Table:
         return sum(map(len, self.by_source.values()))
 
 
+class Follows(Protocol):
+    def follow(self, router: Router, neighbour: str) -> None:
+        """What the neighbour is to be told of offers has changed."""
+
+
+class UnderWay(Protocol):
+    def under_way_beside(self, source: str) -> dict[str, int]:
+        """What is on its way to neighbours beside a source: the last number for each."""
+
+    def has_passed(self, neighbour: str, number: int) -> bool:
+        """Whether a neighbour has it."""
+
+
 class Router:
     """One broker's place in the tree."""
 
-    def __init__(self, neighbours: Sequence[str], advertisements: bool = True, covering: bool = True) -> None:
+    def __init__(
+        self,
+        neighbours: Sequence[str],
+        advertisements: bool = True,
+        covering: bool = True,
+        answers: Follows | None = None,
+        under_way: UnderWay | None = None,
+    ) -> None:
+        """Of a level that buffers: `answers` follows what neighbours are offered; `under_way` is what is on its way to
+        them, and gets there before the offers that it falls under go."""
         self.neighbours = tuple(neighbours)
         self.is_advertised = advertisements
         sources = (LOCAL, *neighbours)
@@ -60,14 +82,11 @@ class Router:
         self.advertisements = Table(sources)  # D0-A3: they route subscriptions
         # What neighbours count as wanting, since they have not answered what they were offered.
         self.expected = Table(neighbours)
-        self.offers_moved: Callable[[str], None] = lambda neighbour: None  # what one is to be told of offers changed
         self.wishes = {neighbour: Outlet(covering) for neighbour in neighbours}
         self.offers = {neighbour: Outlet(covering) for neighbour in neighbours}
         self._index: FilterIndex[tuple[str, str]] = FilterIndex()  # of subscriptions that neighbours told
-        # Of a level that buffers: what is on its way to neighbours beside a source, which is to get there before the
-        # source's offers go; and whether a neighbour has it.
-        self.under_way: Callable[[str], dict[str, int]] = lambda source: {}
-        self.has_passed: Callable[[str, int], bool] = lambda neighbour, number: True
+        self._answers = answers
+        self._under_way = under_way
         self._postponed: dict[tuple[str, str], dict[str, int]] = {}  # offers that are to go → what they wait for
         self.changed: list[TableChange] = []  # since the last look
         self._version = self._checked = 0  # how often it was changed; and when it was last found sound
@@ -131,7 +150,7 @@ class Router:
         for neighbour, outlet in self.offers.items():
             if neighbour != source:
                 outlet.add(entry, filter)
-                self.offers_moved(neighbour)
+                self._offers_moved(neighbour)
         if source != LOCAL:
             pulled = self.wishes[source]
             for other, wanted in self._subscriptions_beside(source):
@@ -141,7 +160,8 @@ class Router:
     def unadvertise(self, source: str, entry: str) -> None:
         """Not before what was published under it is stored at the neighbours that it goes to (D1-B4): those who want it
         take their wishes back when the offer goes, and an event that comes behind would find nobody."""
-        if entry in self.advertisements.by_source[source] and (waits := self.under_way(source)):
+        waits = {} if self._under_way is None else self._under_way.under_way_beside(source)
+        if entry in self.advertisements.by_source[source] and waits:
             self._postponed.setdefault((source, entry), waits)
         else:
             self._unadvertise(source, entry)
@@ -149,7 +169,8 @@ class Router:
     def release(self) -> None:
         """Takes back the offers that waited, and need not any more."""
         for (source, entry), waits in list(self._postponed.items()):
-            if all(self.has_passed(neighbour, number) for neighbour, number in waits.items()):
+            feeds = self._under_way
+            if feeds is None or all(feeds.has_passed(neighbour, number) for neighbour, number in waits.items()):
                 del self._postponed[source, entry]
                 self._unadvertise(source, entry)
 
@@ -168,12 +189,16 @@ class Router:
         for neighbour, outlet in self.offers.items():
             if neighbour != source:
                 outlet.remove(entry)
-                self.offers_moved(neighbour)
+                self._offers_moved(neighbour)
         if source != LOCAL:
             left = self.wishes[source]
             for other, wanted in list(left.wanted.items()):
                 if wanted.intersects(filter) and not self._leads_to(source, wanted):
                     left.remove(other)
+
+    def _offers_moved(self, neighbour: str) -> None:
+        if self._answers is not None:
+            self._answers.follow(self, neighbour)
 
     def _subscriptions_beside(self, source: str) -> list[tuple[str, Filter]]:
         """All but those that the source told itself, or counts as wanting."""

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from holdfast.kernel.time import MILLISECOND, SECOND
+from holdfast.kernel.time import SECOND
+from holdfast.protocols.failure.settings import DetectorSettings
 from holdfast.topology.overlay import Overlay
 
 
@@ -35,14 +36,6 @@ class Reliability(enum.Enum):
     def detours(self) -> bool:
         """Whether events and subscriptions go around a broker that failed (D1-B5)."""
         return self in (Reliability.BYPASS, Reliability.BYPASS_BUFFERED)
-
-
-class DetectorSettings(msgspec.Struct, frozen=True, gc=False):
-    """When a neighbour is suspected to have failed."""
-
-    heartbeat: int = 500 * MILLISECOND
-    suspect_after_min: int = 2 * SECOND  # of silence; longer where the link has been seen to be slow or uneven
-    suspect_after_max: int = 20 * SECOND
 
 
 class RoutingSettings(msgspec.Struct, frozen=True, gc=False):

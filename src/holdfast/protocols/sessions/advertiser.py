@@ -11,6 +11,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Part
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import Conversation, Phase
 from holdfast.protocols.sessions.messages import (
@@ -39,7 +40,7 @@ class _Advertisement:
         self.enders: list[int] = []
 
 
-class Advertiser:
+class Advertiser(Part):
     """A part of a client's node."""
 
     name: ClassVar[str] = "advertiser"
@@ -144,7 +145,7 @@ class Advertiser:
             out.complete(request, requests.AdvertisementOver(advertisement.number))
 
     # ----------------------------------------------------------------------------------------- called by the client
-    def on_opened(self, out: Outbox) -> None:
+    def opened(self, out: Outbox) -> None:
         """A session is open. Everything is said again: the broker may have given up on us, and says so only of
         subscriptions."""
         self._restoring = 0

@@ -16,6 +16,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Part
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import Conversation, Phase
 from holdfast.protocols.sessions.hosting import NO_APPLICATION
@@ -24,7 +25,7 @@ from holdfast.protocols.sessions.messages import ApplicationAnswered, AskApplica
 FORGOTTEN = "the broker has forgotten this client: nobody knows whether the request was executed"
 
 
-class ApplicationAsker:
+class ApplicationAsker(Part):
     """A part of a client's node."""
 
     name: ClassVar[str] = "application"
@@ -90,7 +91,7 @@ class ApplicationAsker:
         out.note("control", what="answered", detail=detail)
 
     # ----------------------------------------------------------------------------------------- called by the client
-    def on_opened(self, out: Outbox) -> None:
+    def opened(self, out: Outbox) -> None:
         if self._conversation.resumed:
             self.repeat(out)
         else:

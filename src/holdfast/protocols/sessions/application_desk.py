@@ -9,6 +9,7 @@ from holdfast.errors import ProtocolError
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Part
 from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host import SessionHost
@@ -21,7 +22,7 @@ CLIENTS: Final = frozenset({Role.CLIENT})
 NUMBER_MAX: Final = 2**62
 
 
-class ApplicationDesk:
+class ApplicationDesk(Part):
     """Behind the sequencer and the session host, which says what comes of requests."""
 
     name: ClassVar[str] = "application"

@@ -43,9 +43,10 @@ class ArrivalState(msgspec.Struct, frozen=True, array_like=True):
 class Arrivals:
     """What came from where, as far as it matters."""
 
-    def __init__(self) -> None:
-        self.remember_max = 0  # ids; 0: events come by one way only
-        self.are_stored = False  # what comes around comes on the tree, too
+    def __init__(self, remember_max: int = 0, are_stored: bool = False) -> None:
+        """`remember_max`: ids; 0: events come by one way. `are_stored`: what comes around comes by the tree, too."""
+        self.remember_max = remember_max
+        self.are_stored = are_stored
         self.forgotten = 0  # events that came around, and of which a repetition would pass; since the start
         self._around: dict[_Id, int] = {}  # events that came around, and are still to come on the tree → deadline
         self._arrived: dict[str, tuple[str, int]] = {}  # neighbour → its log, and the last number of it

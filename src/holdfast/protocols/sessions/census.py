@@ -41,21 +41,31 @@ def census(core: BrokerCore) -> dict[str, int]:
     }
 
 
-def least_reliable(core: BrokerCore, count: int) -> tuple[SubscriptionReport, ...]:
-    """For operators: so many subscriptions, those first that get the least on time."""
-    if not count:
-        return ()
-    found = heapq.nsmallest(count, _subscriptions(core), key=lambda subscription: subscription.tally.reliability)
-    return tuple(
-        SubscriptionReport(
-            subscription.client.removeprefix(CLIENT),
-            subscription.number,
-            str(subscription.filter)[:FILTER_MAX],
-            len(subscription),
-            *msgspec.structs.astuple(subscription.tally),
+class CoreCensus:
+    """What operators may ask of a core."""
+
+    def __init__(self, core: BrokerCore) -> None:
+        self._core = core
+
+    def subscriptions(self, count: int) -> tuple[SubscriptionReport, ...]:
+        """So many, those first that get the least on time."""
+        if not count:
+            return ()
+        all_of_them = _subscriptions(self._core)
+        found = heapq.nsmallest(count, all_of_them, key=lambda subscription: subscription.tally.reliability)
+        return tuple(
+            SubscriptionReport(
+                subscription.client.removeprefix(CLIENT),
+                subscription.number,
+                str(subscription.filter)[:FILTER_MAX],
+                len(subscription),
+                *msgspec.structs.astuple(subscription.tally),
+            )
+            for subscription in found
         )
-        for subscription in found
-    )
+
+    def application_facts(self) -> dict[str, str]:
+        return self._core.hosting.facts()
 
 
 def note_expired(node: str, core: BrokerCore, expired: Expired, out: Outbox) -> None:

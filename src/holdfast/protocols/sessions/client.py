@@ -25,6 +25,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.parts import Part
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.cursors.requests import LOG_COMMANDS
 from holdfast.protocols.sessions import requests
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from random import Random
 
 
-class ClientSession:
+class ClientSession(Part):
     """The first part of a client's node."""
 
     name: ClassVar[str] = "client"
@@ -142,7 +143,7 @@ class ClientSession:
             out.complete(requests.UNSOLICITED, requests.Disconnected(down.reason))
         else:
             self._not_reached(down.reason, out, self._refusal)
-        self._publisher.on_link_lost(down.reason, out)
+        self._publisher.link_lost(down.reason, out)
         if self._closing:
             self._closed("the broker was gone", out)
             return
@@ -186,12 +187,12 @@ class ClientSession:
         self.epoch = opened.epoch
         self._conversation.log_id = opened.log_id
         self._conversation.resumed, self._conversation.request_window = resumed, opened.request_window
-        self._direct.on_opened(OpenDirect(self.epoch, self._instance), self._address, opened.direct, out)
+        self._direct.opened(OpenDirect(self.epoch, self._instance), self._address, opened.direct, out)
         for companion in self._companions:
-            companion.on_opened(out)
-        self._publisher.on_opened(opened, resumed, out)
+            companion.opened(out)
+        self._publisher.opened(opened, resumed, out)
         out.complete(requests.UNSOLICITED, requests.Connected(self._address, peer, resumed))
-        self._subscriber.on_opened(opened.forgotten, resumed, opened.reissue, out)
+        self._subscriber.opened(opened.forgotten, resumed, opened.reissue, out)
 
     def on_alternates_changed(self, peer: str, changed: AlternatesChanged, out: Outbox) -> None:
         if self._conversation.is_open_with(peer):

@@ -70,7 +70,7 @@ class Companion(Protocol):
         """Whether answers are missing."""
         ...
 
-    def on_opened(self, out: Outbox) -> None:
+    def opened(self, out: Outbox) -> None:
         """A session is open."""
         ...
 

@@ -44,7 +44,7 @@ from holdfast.protocols.sessions.arrivals import Arrivals, ArrivalState
 from holdfast.protocols.sessions.commands import Command, LogCommand, LogCommandOfClient
 from holdfast.protocols.sessions.expiry import expire, note_deadlines, without_expired
 from holdfast.protocols.sessions.hosting import Hosting, HostingState
-from holdfast.protocols.sessions.interests import Interests
+from holdfast.protocols.sessions.interests import Interests, Untold
 from holdfast.protocols.sessions.judgement import Refused, judge
 from holdfast.protocols.sessions.lifetimes import Tally, deadlines_of
 from holdfast.protocols.sessions.limits import CoreLimits
@@ -99,15 +99,23 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
 class BrokerCore:
     """Implements `Application[Command, Output]`."""
 
-    def __init__(self, limits: CoreLimits | None = None, log: bool = False) -> None:
+    def __init__(
+        self,
+        limits: CoreLimits | None = None,
+        log: bool = False,
+        hosting: Hosting | None = None,
+        interests: Interests | None = None,
+        arrivals: Arrivals | None = None,
+    ) -> None:
+        """Of a network's broker: `interests` is what its clients want and offer, `arrivals` what has come from other
+        brokers."""
         self.limits = limits or CoreLimits()
         self.log = LogState() if log else None  # of the events; without one there are no positions
-        self.cursors = CursorTable(self.log or LogState(), self.limits.named_subscriptions)
+        self.interests = interests or Untold()
+        self.cursors = CursorTable(self.log or LogState(), self.limits.named_subscriptions, self.interests)
         self.staging = Staging()
-        self.hosting = Hosting()  # of no application, until it is given one
-        # Of a network's broker: what its clients want and offer, and what has come from other brokers.
-        self.interests: Interests | None = None
-        self.arrivals = Arrivals()
+        self.hosting = hosting or Hosting()  # of no application
+        self.arrivals = arrivals or Arrivals()
         self.number = 0  # of the last command
         self.events = 0  # accepted so far
         self.memory = 0  # names this core from its first command on: one that forgot everything has another
@@ -207,8 +215,7 @@ class BrokerCore:
             session.subscriptions = {}
             session.ended = {}
             session.advertised = None
-            if self.interests is not None:
-                self.interests.left(session.client)
+            self.interests.left(session.client)
             self.cursors.leave(session.client, session.epoch, outputs)
             self.dormant[session.client] = None
 
@@ -216,8 +223,7 @@ class BrokerCore:
         for subscription in session.subscriptions.values():
             self._remove(subscription, outputs)
         self.cursors.leave(session.client, session.epoch, outputs)
-        if self.interests is not None:
-            self.interests.left(session.client)
+        self.interests.left(session.client)
         del self.sessions[session.client]
         self.dormant.pop(session.client, None)
 
@@ -267,8 +273,7 @@ class BrokerCore:
         subscription.ledger = session.ledger
         session.ledger.bytes += subscription.bytes
         self.index.add(subscription, subscription.filter)
-        if self.interests is not None:
-            self.interests.subscribed(session.client, subscription.number, subscription.filter)
+        self.interests.subscribed(session.client, subscription.number, subscription.filter)
         if subscription.deadlines is not None:
             self.perishing[subscription] = None
         if subscription.overflow is Overflow.BLOCK:
@@ -306,8 +311,7 @@ class BrokerCore:
 
     def _remove(self, subscription: Subscription, outputs: list[Output]) -> None:
         self.index.remove(subscription)
-        if self.interests is not None:
-            self.interests.unsubscribed(subscription.client, subscription.number)
+        self.interests.unsubscribed(subscription.client, subscription.number)
         ledger = subscription.ledger
         freed = bool(ledger.blocking) and ledger.is_crowded  # for others, which share the session's room with it
         ledger.bytes -= subscription.bytes
@@ -393,7 +397,7 @@ class BrokerCore:
         if session is not None:
             self.dormant.pop(session.client, None)
             answer = session.advertise(command.advertisement, command.filter, self.limits)
-            if self.interests is not None and isinstance(answer, messages.Advertised):
+            if isinstance(answer, messages.Advertised):
                 self.interests.advertised(session.client, command.advertisement, command.filter)
             outputs.append(Reply(session.client, session.epoch, answer))
 
@@ -401,8 +405,7 @@ class BrokerCore:
         session = self.session(command.client, command.epoch)
         if session is not None:
             session.unadvertise(command.advertisement)
-            if self.interests is not None:
-                self.interests.unadvertised(session.client, command.advertisement)
+            self.interests.unadvertised(session.client, command.advertisement)
             outputs.append(Reply(session.client, session.epoch, messages.Unadvertised(command.advertisement)))
 
     # ------------------------------------------------------------------------------------------------------- events
@@ -444,7 +447,7 @@ class BrokerCore:
             matched = [matched[row] for row in rows]
             session.accepted += len(refused)
         session.accepted += len(events)
-        if self.interests is not None:
+        if self.interests.are_told:
             rows = self.arrivals.enter(events)
             if len(rows) < len(events):
                 events, slices = [events[row] for row in rows], [slices[row] for row in rows]
@@ -462,7 +465,7 @@ class BrokerCore:
         outputs: list[Output],
     ) -> None:
         """Events are published here: other brokers of the network may want them too."""
-        if self.interests is not None:
+        if self.interests.are_told:
             outputs.append(Entered(self.number, events, slices))
         self._accept(events, slices, matched, wall, outputs)
 
@@ -655,7 +658,7 @@ class BrokerCore:
             return answer
         first, shown = log.head + 1, list[Event]()
         wanted = len(self.index) > 0 or self.cursors.is_followed or bool(self.hosting.topics)
-        wanted = wanted or self.interests is not None
+        wanted = wanted or self.interests.are_told
         for part in self.staging.take_parts(command.stages):
             # What nobody looks at now needs no decoding: it was found sound when it was staged, and goes to the log.
             events, slices = self.decode(part) if wanted else ([], slices_of(part))
@@ -710,7 +713,7 @@ class BrokerCore:
             self._add(Subscription.from_state(kept))
         require((decoded.log is None) == (self.log is None), "a log is not begun or given up half-way")
         self.log, self.staging = decoded.log, decoded.staging or Staging()
-        self.cursors = CursorTable(self.log or LogState(), self.limits.named_subscriptions)
+        self.cursors = CursorTable(self.log or LogState(), self.limits.named_subscriptions, self.interests)
         self.cursors.set_state(decoded.cursors, decoded.generations, decoded.cursors_ended)
         self._tell_interests()
         self.hosting.set_state(decoded.hosting)
@@ -718,13 +721,11 @@ class BrokerCore:
 
     def _tell_interests(self) -> None:
         """Of a network's broker: names and offers that were restored. Subscriptions are told as they are added."""
-        interests = self.cursors.interests = self.interests
-        if interests is not None:
-            for cursor in self.cursors.cursors.values():
-                interests.named(cursor.name, cursor.filter)
-            for session in self.sessions.values():
-                for number, offer in () if session.advertised is None else session.advertised.items():
-                    interests.advertised(session.client, number, str(offer))
+        for cursor in self.cursors.cursors.values():
+            self.interests.named(cursor.name, cursor.filter)
+        for session in self.sessions.values():
+            for number, offer in () if session.advertised is None else session.advertised.items():
+                self.interests.advertised(session.client, number, str(offer))
 
     def _check_ledger(self, session: Session) -> None:
         ledger, client = session.ledger, session.client

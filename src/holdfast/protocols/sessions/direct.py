@@ -19,6 +19,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Part
 from holdfast.kernel.queues import Lane
 from holdfast.protocols.sessions.conversation import Conversation
 from holdfast.protocols.sessions.messages import DirectChanged, OpenDirect, Publish
@@ -40,7 +41,7 @@ class _Place:
         self.peer = ""  # who was there last
 
 
-class DirectLinks:
+class DirectLinks(Part):
     """A part of a client's node. Comes behind the client's session, which is asked first about a link."""
 
     name: ClassVar[str] = "direct"
@@ -72,7 +73,7 @@ class DirectLinks:
         if len(addresses) > ADDRESSES_MAX:
             raise ProtocolError(f"a broker names {len(addresses)} addresses to publish to, beyond {ADDRESSES_MAX}")
 
-    def on_opened(self, opening: OpenDirect, address: str, addresses: tuple[str, ...], out: Outbox) -> None:
+    def opened(self, opening: OpenDirect, address: str, addresses: tuple[str, ...], out: Outbox) -> None:
         """The session is open, at that address."""
         self._opening, self._session_address = opening, address
         self._want(addresses, out)

@@ -19,6 +19,7 @@ from holdfast.kernel.inputs import LinkDown, LinkUp, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Part
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.core import EPOCH_MAX, BrokerCore
@@ -42,8 +43,8 @@ class _DirectLink:
         self.submitted = 0  # the session's number of the last event that was handed on
 
 
-class DirectHost:
-    """A part of a replica's node. Comes behind the session host, from which it takes links over."""
+class DirectHost(Part):
+    """Comes behind the session host, from which it takes links over."""
 
     name: ClassVar[str] = "direct"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {OpenDirect: CLIENTS, Publish: CLIENTS}

@@ -10,15 +10,18 @@ their publishers wait.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from holdfast.errors import ProtocolError
 from holdfast.kernel.inputs import Drained, LinkDown, LinkUp, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
+from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import LATEST, NOW, Outbox
+from holdfast.kernel.parts import Part
 from holdfast.kernel.queues import Lane
+from holdfast.kernel.sequencing import CommandsApplied, Deposed, Elected, LeaderKnown
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.event import Event
 from holdfast.protocols.sessions import commands
@@ -52,15 +55,14 @@ from holdfast.protocols.sessions.outputs import (
     Entered,
     Expired,
     Freed,
-    LogOutput,
     MadeByApplication,
     NotOpened,
     Opened,
-    Output,
     Removed,
     Reply,
     Woken,
 )
+from holdfast.protocols.sessions.overlay import Alone, Overlay, PublicationReleased
 from holdfast.protocols.sessions.publications import check_publication, direct_addresses
 from holdfast.protocols.sessions.sequencer import Sequencer
 from holdfast.protocols.sessions.session import Session
@@ -83,8 +85,8 @@ class _Attachment:
         self.alternates: tuple[str, ...] = ()  # where it was told that it may go if this broker fails
 
 
-class SessionHost:
-    """A part of a broker's node."""
+class SessionHost(Part):
+    """Serves clients: their links, their sessions, what they say and what is said to them."""
 
     name: ClassVar[str] = "host"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {
@@ -98,20 +100,23 @@ class SessionHost:
         CloseSession: CLIENTS,
         Ping: CLIENTS,
     }
+    notices: ClassVar[tuple[type[Notice], ...]] = (CommandsApplied, Elected, Deposed, LeaderKnown, PublicationReleased)
 
-    def __init__(self, node: str, core: BrokerCore, sequencer: Sequencer, settings: HostSettings | None = None) -> None:
+    def __init__(
+        self,
+        node: str,
+        core: BrokerCore,
+        sequencer: Sequencer,
+        settings: HostSettings | None = None,
+        overlay: Overlay | None = None,
+    ) -> None:
         self._node = node
+        self._overlay = overlay or Alone()
         self._core = core
         self._sequencer = sequencer
         self._settings = settings or HostSettings()
         self._deliveries = Deliveries(node, core, self._settings)
         self._admission = Admission(core, sequencer, self._settings)
-        # For what concerns the log; set where the node is put together.
-        self.on_log_output: Callable[[LogOutput, Outbox], None] = lambda output, out: None
-        # Of a network: what is published here, for other brokers; and whether a publication may be taken in now. One
-        # that may not is kept by whoever says so, and comes again.
-        self.on_entered: Callable[[Entered, Outbox], None] = lambda output, out: None
-        self.admits: Callable[[Session, Publish, Outbox], bool] = lambda session, message, out: True
         self._attached: dict[str, _Attachment] = {}
         self._away: dict[str, int] = {}  # clients with a session and no link → since when
         # Of this turn:
@@ -134,13 +139,13 @@ class SessionHost:
             return ""
         return f"{self._core.memory:032x}" if self._settings.replicated else self._disk
 
-    def on_elected(self, out: Outbox) -> None:
+    def on_elected(self, elected: Elected, out: Outbox) -> None:
         """This replica leads now: whoever has a session may come here, and gets what it has not confirmed (D4-B6.5)."""
         self._away = {client: out.now for client in self._core.sessions if client not in self._core.dormant}
         self._keep_ticking(out)
-        self.on_leader_known(out)
+        self._take_up_all(out)
 
-    def on_deposed(self, out: Outbox) -> None:
+    def on_deposed(self, deposed: Deposed, out: Outbox) -> None:
         """It leads no more: clients find the next leader."""
         for attachment in self._attached.values():
             out.disconnect(attachment.link, "this replica leads no more")
@@ -218,7 +223,10 @@ class SessionHost:
             # There will be a leader soon, if this replica is not cut off; going elsewhere would take longer.
             out.set_timer((self.name, "leaderless"), self._settings.leader_within)
 
-    def on_leader_known(self, out: Outbox) -> None:
+    def on_leader_known(self, known: LeaderKnown, out: Outbox) -> None:
+        self._take_up_all(out)
+
+    def _take_up_all(self, out: Outbox) -> None:
         """This replica leads, or knows who does: those that waited for that get to know it too."""
         for peer, attachment in self._attached.items():
             if attachment.opening is not None and not attachment.epoch:
@@ -357,14 +365,16 @@ class SessionHost:
         check_publication(self._core, peer, message, answered, self._settings.publish_window)
         if message.direct and not direct_addresses(self._core, self._sequencer):
             self._tell_direct(peer, self._attached[peer], ())  # whatever it was told of that was lost
-        if self.admits(session, message, out) and self._admission.publish(session, message, out):
+        if self._overlay.admits(session, message, out) and self._admission.publish(session, message, out):
             out.set_timer((self.name, "block"), self._admission.until_patience_ends(out))
 
     # ------------------------------------------------------------------------------------------------------ outputs
-    def on_applied(self, outputs: Sequence[Output], out: Outbox) -> None:
-        """What came of commands, from the sequencer."""
+    def on_publication_released(self, released: PublicationReleased, out: Outbox) -> None:
+        self.on_publish(released.client, released.message, out)
+
+    def on_commands_applied(self, applied: CommandsApplied, out: Outbox) -> None:
         freed, answered = False, []
-        for output in outputs:
+        for output in applied.outputs:
             match output:
                 case Woken():
                     for subscription in output.subscriptions:
@@ -394,9 +404,7 @@ class SessionHost:
                 case MadeByApplication():
                     _note_made(output.events, out)
                 case Entered():
-                    self.on_entered(output, out)
-                case _:
-                    self.on_log_output(output, out)
+                    self._overlay.entered(output, out)
         if self._settings.replicated:
             self._admission.on_applied(answered, out)
         elif freed:

@@ -29,6 +29,8 @@ class Interest(NamedTuple):
 class Interests:
     """Changes since the last look, in order: an Interest that came, or the key of one that went."""
 
+    are_told = True  # to other brokers, which may want what is published here
+
     def __init__(self) -> None:
         self._changes: list[Interest | Key] = []
         self._left: list[str] = []
@@ -68,3 +70,30 @@ class Interests:
         taken = (self._changes, self._left)
         self._changes, self._left = [], []
         return taken
+
+
+class Untold(Interests):
+    """Of a broker on its own: nobody is told, so that nothing is kept."""
+
+    are_told = False
+
+    def subscribed(self, client: str, number: int, filter: Filter) -> None:
+        pass
+
+    def unsubscribed(self, client: str, number: int) -> None:
+        pass
+
+    def named(self, name: str, filter: Filter) -> None:
+        pass
+
+    def unnamed(self, name: str) -> None:
+        pass
+
+    def advertised(self, client: str, number: int, text: str) -> None:
+        pass
+
+    def unadvertised(self, client: str, number: int) -> None:
+        pass
+
+    def left(self, client: str) -> None:
+        pass

@@ -10,6 +10,7 @@ from holdfast.kernel.inputs import Requested
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Part
 from holdfast.kernel.queues import Lane
 from holdfast.matching import FilterIndex
 from holdfast.model.event import (
@@ -40,7 +41,7 @@ INDIRECT_MAX: Final = 1_024
 _CHECKING: Final[FilterIndex[int]] = FilterIndex()
 
 
-class Publisher:
+class Publisher(Part):
     """A part of a client's node."""
 
     name: ClassVar[str] = "publisher"
@@ -223,7 +224,7 @@ class Publisher:
         if opened.publish_window < 1:
             raise ProtocolError(f"a publisher's window is 1 or more, not {opened.publish_window}")
 
-    def on_opened(self, opened: SessionOpened, resumed: bool, out: Outbox) -> None:
+    def opened(self, opened: SessionOpened, resumed: bool, out: Outbox) -> None:
         """A session is open: ours, or a new one that knows nothing of what we sent."""
         self._outgoing.window = min(self._conversation.settings.publish_window, opened.publish_window)
         if resumed:
@@ -238,7 +239,7 @@ class Publisher:
         self._memory = opened.memory
         self._outgoing.resend_all()
 
-    def on_link_lost(self, reason: str, out: Outbox) -> None:
+    def link_lost(self, reason: str, out: Outbox) -> None:
         """What is not to be sent again is lost (D1-B4.4)."""
         self._fail(self._outgoing.give_up_unretried(), None, f"the link was lost: {reason}", out)
 

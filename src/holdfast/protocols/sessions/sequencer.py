@@ -6,16 +6,17 @@ the node says then waits for the disk, as everything does by default. Now and th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar, Protocol
 
 from holdfast.kernel.messages import NOMINAL_WEIGHT
 from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Part
+from holdfast.kernel.sequencing import CommandsApplied
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.sessions.commands import RECORD_FORMAT, Applied, Command, CoreState
 from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.outputs import Entered, Logged, Output
+from holdfast.protocols.sessions.outputs import Entered, Logged
 
 STREAM = "state"
 SNAPSHOT_EVERY = 4_096  # commands
@@ -24,7 +25,7 @@ CHECK_SHARE = 8  # invariants are looked at after every command with fewer sessi
 
 
 class Sequencer(Protocol):
-    """What decides the order of commands. It calls the host's `on_applied` with what came of them."""
+    """What decides the order of commands. It tells what came of them: `CommandsApplied`."""
 
     @property
     def is_serving(self) -> bool:
@@ -53,8 +54,8 @@ class Sequencer(Protocol):
         ...
 
 
-class DirectSequencer:
-    """Applies commands in the order in which they are submitted. A part of a broker's node."""
+class DirectSequencer(Part):
+    """Applies commands in the order in which they are submitted."""
 
     name: ClassVar[str] = "sequencer"
 
@@ -70,7 +71,6 @@ class DirectSequencer:
         self._checked = 0
         self.recovered: list[Logged] = []  # what the journal says was accepted; the log may lack the end of it
         self.recovered_entered: list[Entered] = []  # and what it says was published here
-        self.applied: Callable[[list[Output], Outbox], None] = lambda outputs, out: None
 
     @property
     def is_serving(self) -> bool:
@@ -116,12 +116,12 @@ class DirectSequencer:
         self._core.hosting.go_on()
 
     def submit(self, command: Command, out: Outbox) -> None:
-        """Puts a command in its place. `applied` is called with the outputs: here, at once."""
+        """Puts a command in its place: here, at once."""
         outputs = self._core.apply(self._core.number + 1, out.wall, command)
         if self._journal:
             self._turn.append(command)
         if outputs:
-            self.applied(outputs, out)
+            out.tell(CommandsApplied(outputs))
 
     def finish(self, out: Outbox) -> None:
         """Journals the turn, before anyone is told of it."""
@@ -158,7 +158,7 @@ class DirectSequencer:
             self._checked = self._core.number
 
 
-class SnapshotTaker:
+class SnapshotTaker(Part):
     """The last part of a node: a snapshot takes the journal's place when all that the journal says has been done.
 
     Taken any earlier, it could be on the disk, and the events of its turn not in the log.

@@ -11,6 +11,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Part
 from holdfast.model.event import any_expired
 from holdfast.model.received import ReceivedEvent, received_events
 from holdfast.protocols.sessions import requests
@@ -31,7 +32,7 @@ from holdfast.protocols.sessions.messages import (
 )
 
 
-class Subscriber:
+class Subscriber(Part):
     """A part of a client's node."""
 
     name: ClassVar[str] = "subscriber"
@@ -319,7 +320,7 @@ class Subscriber:
         live = [s for s in self._subscriptions.values() if s.phase is SubscriptionPhase.LIVE] if epoch else []
         return OpenSession(instance, epoch, *_progress(live))
 
-    def on_opened(self, forgotten: tuple[int, ...], resumed: bool, reissue: bool, out: Outbox) -> None:
+    def opened(self, forgotten: tuple[int, ...], resumed: bool, reissue: bool, out: Outbox) -> None:
         """A session is open. Subscriptions that the broker does not know are made again, unless neither side wants."""
         for subscription in list(self._subscriptions.values()):
             known = resumed and subscription.number not in forgotten

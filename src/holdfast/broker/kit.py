@@ -1,0 +1,21 @@
+"""The types that brokers are made of: production takes them as they are, tests put mutants in their place."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.broker.network_parts import NetworkKit
+from holdfast.protocols.cursors.host import LogHost
+from holdfast.protocols.paxos.replica import Replica
+from holdfast.protocols.sessions.core import BrokerCore
+from holdfast.protocols.sessions.host import SessionHost
+from holdfast.protocols.sessions.sequencer import DirectSequencer
+
+
+class BrokerKit(msgspec.Struct, frozen=True):
+    core: type[BrokerCore] = BrokerCore
+    sequencer: type[DirectSequencer] = DirectSequencer
+    host: type[SessionHost] = SessionHost
+    log: type[LogHost] = LogHost
+    replica: type[Replica] = Replica
+    network: NetworkKit = NetworkKit()

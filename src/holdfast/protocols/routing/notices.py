@@ -1,0 +1,68 @@
+"""What the parts of a network's broker tell each other."""
+
+from __future__ import annotations
+
+from holdfast.kernel.messages import Message
+from holdfast.kernel.notices import Notice
+from holdfast.protocols.routing.messages import Introduction
+
+
+class NeighbourConnected(Notice, frozen=True):
+    """There is a link to a neighbour, on which nothing has been said."""
+
+    peer: str
+
+
+class NeighbourLinked(Notice, frozen=True):
+    """A neighbour is known to be of this network."""
+
+    peer: str
+    introduction: Introduction
+
+
+class NeighbourUnlinked(Notice, frozen=True):
+    """The link to a neighbour that was known is gone."""
+
+    peer: str
+
+
+class NeighbourAnswered(Notice, frozen=True):
+    """A neighbour has answered all that it was offered."""
+
+    peer: str
+
+
+class TicketsSettled(Notice, frozen=True):
+    """What was offered here under these tickets is known wherever it may be wanted."""
+
+    tickets: list[int]
+
+
+class BecomingReady(Notice, frozen=True):
+    """The tables are about to be known; neighbours are told next."""
+
+
+class BecameReady(Notice, frozen=True):
+    """The tables are known, or were waited for long enough."""
+
+
+class ViewChanged(Notice, frozen=True):
+    """Others may stand in for a neighbour now."""
+
+
+class Detoured(Notice, frozen=True):
+    """A message came around a failure, as from the neighbour `source` in the tree; `sender` is who sent it."""
+
+    source: str
+    sender: str
+    message: Message
+
+
+class RoomMade(Notice, frozen=True):
+    """What waited since the ways out were full may go on."""
+
+
+class TopicsRecovered(Notice, frozen=True):
+    """Events of these topics were stored when the broker started."""
+
+    topics: list[str]

@@ -1,0 +1,103 @@
+"""Parts get their collaborators by their constructors, and tell the rest by notices: nothing is wired afterwards."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import PurePosixPath
+
+import pytest
+
+from tests.repository import PACKAGE, python_modules
+
+# From the bottom to the top. Those of one row may import each other; sessions and cursors are one core's two halves.
+PROTOCOLS = [{"failure", "operating", "paxos"}, {"sessions", "cursors"}, {"routing"}, {"bypass"}, {"catalogue"}]
+RANK = {name: rank for rank, row in enumerate(PROTOCOLS) for name in row}
+
+
+def rebindable(source: str) -> list[str]:
+    """Public attributes that hold a callable, for others to replace."""
+    return [
+        f"{node.lineno}: {node.target.attr}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(node.target, ast.Attribute)
+        and not node.target.attr.startswith("_")
+        and "Callable" in ast.unparse(node.annotation)
+    ]
+
+
+def assigned_from_outside(source: str) -> list[str]:
+    """Attributes of another object that are assigned."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        targets = [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign) else targets
+        flat = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
+        for target in flat:
+            if isinstance(target, ast.Attribute) and ast.unparse(target.value) != "self":
+                found.append(f"{target.lineno}: {ast.unparse(target)}")
+    return found
+
+
+def wrong_imports(source: str, own: str) -> list[str]:
+    """Imports of protocols above, or beside."""
+    found = []
+    imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    for node in imports:
+        parts = (node.module or "").split(".")
+        if parts[:2] == ["holdfast", "protocols"] and len(parts) > 2 and parts[2] != own:
+            beside = {own, parts[2]} == {"sessions", "cursors"}
+            if RANK[parts[2]] >= RANK[own] and not beside:
+                found.append(f"{node.lineno}: {own} must not import {parts[2]}")
+    return found
+
+
+def modules(layer: str) -> list[tuple[PurePosixPath, str]]:
+    paths = [(PurePosixPath(path.relative_to(PACKAGE)), path) for path in python_modules()]
+    return [(name, path.read_text()) for name, path in paths if name.parts[0] == layer]
+
+
+def test_no_part_has_a_callable_that_others_replace() -> None:
+    assert {str(path): found for path, source in modules("protocols") if (found := rebindable(source))} == {}
+
+
+def test_nodes_are_put_together_by_constructors_alone() -> None:
+    assert {str(path): found for path, source in modules("broker") if (found := assigned_from_outside(source))} == {}
+
+
+def test_imports_between_protocols_point_one_way() -> None:
+    found = {
+        str(path): wrong
+        for path, source in modules("protocols")
+        if (wrong := wrong_imports(source, path.parts[1].removesuffix(".py"))) and path.name != "__init__.py"
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("class A:\n    def __init__(self):\n        self.told: Callable[[int], None] = print", ["3: told"]),
+        ("class A:\n    def __init__(self, ask):\n        self._ask: Callable[[int], None] = ask", []),
+    ],
+)
+def test_a_callable_to_be_replaced_is_found(source: str, expected: list[str]) -> None:
+    assert rebindable(source) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("host.told = log.on_told", ["1: host.told"]),
+        ("self.host.told, x = log.on_told, 1", ["1: self.host.told"]),
+        ("self.told = told", []),
+    ],
+)
+def test_wiring_from_outside_is_found(source: str, expected: list[str]) -> None:
+    assert assigned_from_outside(source) == expected
+
+
+def test_an_import_upwards_is_found() -> None:
+    source = "from holdfast.protocols.routing.router import Router"
+    assert wrong_imports(source, "sessions") == ["1: sessions must not import routing"]
+    assert wrong_imports(source, "bypass") == []
