@@ -22,7 +22,7 @@ def sum_of(words, paths):
 sources = sorted(path for path in pathlib.Path("src").rglob("*.[ch]") if path.is_file())
 compiler = shutil.which((os.environ.get("CC") or "cc").split()[0])
 print(sum_of([sys.version, os.path.realpath(sys.executable), os.getcwd()], [pathlib.Path("constraints.txt")]))
-print(sum_of([compiler, os.environ.get("CFLAGS")], [pathlib.Path("pyproject.toml"), *sources]))
+print(sum_of([compiler, os.environ.get("CFLAGS")], [pathlib.Path("pyproject.toml"), pathlib.Path("setup.py"), *sources]))
 PYTHON
 }
 

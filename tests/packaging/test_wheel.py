@@ -9,16 +9,21 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
+import zipfile
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.tags import Tag, sys_tags
+from packaging.utils import parse_wheel_filename
 
 from tests.repository import PACKAGE, ROOT, repository_files
 
 MEGABYTE = 1_000_000
+NO_COMPILER = "/nonexistent/cc"
+PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 
 # Prints where Holdfast came from, which engine serves, what it answered, and all warnings of the program.
 PROGRAM = """
@@ -71,19 +76,23 @@ def _clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "PYTHON"))}
 
 
+def _build(repository: Path, wheels: Path, **environment: str) -> Path:
+    """The wheel that pip makes of a folder with the repository's files."""
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(wheels)]
+    _run([*PIP, "wheel", ".", *options], repository, {**_clean_environment(), **environment})
+    [wheel] = wheels.iterdir()
+    return wheel
+
+
 def _build_and_install(folder: Path, **environment: str) -> Installed:
     copy = folder / "repository"
     for path in repository_files():
         destination = copy / path.relative_to(ROOT)
         destination.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, destination)
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    wheels, target = folder / "wheels", folder / "target"
-    build = ["wheel", ".", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(wheels)]
-    _run([*pip, *build], copy, {**_clean_environment(), **environment})
-    [wheel] = wheels.iterdir()
+    wheel, target = _build(copy, folder / "wheels", **environment), folder / "target"
     install = ["install", "--no-deps", "--no-index", "--no-compile", "--target", str(target), str(wheel)]
-    _run([*pip, *install], folder, _clean_environment())
+    _run([*PIP, *install], folder, _clean_environment())
     [metadata] = target.glob("holdfast-*.dist-info")
     dependencies = folder / "dependencies"
     dependencies.mkdir()
@@ -110,6 +119,10 @@ def _copy_dependencies(of: Distribution, folder: Path) -> None:
         _copy_dependencies(needed, folder)
 
 
+def _tags(wheel: Path) -> frozenset[Tag]:
+    return parse_wheel_filename(wheel.name)[3]
+
+
 def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
@@ -129,7 +142,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 @pytest.fixture(scope="module")
 def installed_without_compiler(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    return _build_and_install(tmp_path_factory.mktemp("portable"), CC="/nonexistent/cc")
+    return _build_and_install(tmp_path_factory.mktemp("portable"), CC=NO_COMPILER)
 
 
 @needs_compiler
@@ -152,6 +165,37 @@ def test_a_wheel_built_without_a_compiler_serves_and_warns_once(
     [[is_runtime_warning, message]] = seen["warnings"]
     assert is_runtime_warning
     assert "compiled kernel" in message
+
+
+def test_a_wheel_built_without_a_compiler_has_a_name_of_its_own_and_says_which_index_serves(
+    installed_without_compiler: Installed, tmp_path: Path
+) -> None:
+    # The name of the compiled one would let an index or a cache hand out either of them for the other.
+    assert _tags(installed_without_compiler.wheel) == {Tag("py3", "none", "any")}
+    program = "import sys; from holdfast.cli.main import main; sys.exit(main(['version']))"
+    assert re.search(r"^index +portable$", installed_without_compiler.run(program, tmp_path), re.MULTILINE)
+
+
+@needs_compiler
+def test_a_wheel_with_the_compiled_kernel_is_named_for_this_python_and_platform(installed: Installed) -> None:
+    [tag] = _tags(installed.wheel)
+    assert tag.platform != "any"
+    assert tag in sys_tags()
+    with zipfile.ZipFile(installed.wheel) as wheel:
+        assert [name for name in wheel.namelist() if re.match(r"holdfast/matching/_kernel\.", name)] != []
+
+
+@needs_compiler
+@pytest.mark.full
+def test_a_kernel_of_older_sources_is_not_packed_when_the_newer_ones_cannot_be_compiled(tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    compiled = _build_and_install(tmp_path).wheel
+    assert _tags(compiled) != {Tag("py3", "none", "any")}
+    os.utime(repository / "src" / "holdfast" / "matching" / "_kernel" / "kernel.h")  # as if it had been edited
+    portable = _build(repository, tmp_path / "again", CC=NO_COMPILER)
+    assert _tags(portable) == {Tag("py3", "none", "any")}
+    with zipfile.ZipFile(portable) as wheel:
+        assert [name for name in wheel.namelist() if "_kernel." in name] == ["holdfast/matching/_kernel.pyi"]
 
 
 def test_the_wheel_holds_types_licence_and_command_but_no_c_source(installed: Installed) -> None:
