@@ -3,6 +3,7 @@
     python -m benchmarks.overlay --chain                         # real processes: 1, 2 and 4 brokers, all levels
     python -m benchmarks.overlay --tables                        # the simulator: 10 to 100 brokers, 50 to 500 wishes
     python -m benchmarks.overlay --tables --brokers 10,50,100,500 --subscriptions 50,500,5000 --to docs
+    python -m benchmarks.overlay --read docs/overlay-results/overlay.json       # draws it again, measures nothing
 
 `overlay_chain` and `overlay_tables` say what is measured. Rounds of a chain take the levels in turn, so that a ratio
 is of runs that stand side by side; the best round of each counts. A broker alone has no level, and is measured once.
@@ -16,11 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from matplotlib.figure import Figure
 
 from benchmarks.machine import description
 from benchmarks.overlay_chain import Chain, best, measure_chain
 from benchmarks.overlay_plot import Diagram, draw
 from benchmarks.overlay_tables import Tables, measure_tables
+from experiments.drawing import as_svg
 from holdfast.protocols.routing.settings import Reliability
 
 ROUNDS = 5
@@ -74,7 +77,7 @@ def run_tables(brokers: Sequence[int], subscriptions: Sequence[int]) -> list[Tab
     return tables
 
 
-def picture(tables: Sequence[Tables]) -> str:
+def picture(tables: Sequence[Tables]) -> Figure:
     brokers, subscriptions = max(one.brokers for one in tables), max(one.subscriptions for one in tables)
     by_brokers = [one for one in tables if one.subscriptions == subscriptions]
     by_subscriptions = [one for one in tables if one.brokers == brokers]
@@ -101,6 +104,12 @@ def picture(tables: Sequence[Tables]) -> str:
     )
 
 
+def _write_picture(tables: Sequence[Tables], folder: Path) -> Path:
+    path = folder / "overlay-tables.svg"
+    path.write_text(as_svg(picture(tables)))
+    return path
+
+
 def _numbers(text: str) -> list[int]:
     return sorted(int(word) for word in text.split(","))
 
@@ -116,7 +125,12 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--brokers", type=_numbers, default=[10, 30, 100])
     parser.add_argument("--subscriptions", type=_numbers, default=[50, 150, 500])
     parser.add_argument("--to", type=Path, help="a folder for overlay-tables.svg and overlay.json")
+    parser.add_argument("--read", type=Path, metavar="FILE", help="an overlay.json: draws it again, measures nothing")
     arguments = parser.parse_args(words)
+    if arguments.read:
+        read = msgspec.convert(msgspec.json.decode(arguments.read.read_bytes())["tables"], list[Tables])
+        print(f"written: {_write_picture(read, arguments.read.parent)}")
+        return
     print(", ".join(f"{name}: {value}" for name, value in description().items()))
     chains: list[Chain] = []
     tables: list[Tables] = []
@@ -130,7 +144,7 @@ def main(words: list[str] | None = None) -> None:
         found = {"machine": description(), "chains": chains, "tables": tables}
         (arguments.to / "overlay.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
         if tables:
-            (arguments.to / "overlay-tables.svg").write_text(picture(tables))
+            _write_picture(tables, arguments.to)
         print(f"written: {arguments.to}")
 
 

@@ -1,15 +1,18 @@
-"""Lines on two logarithmic scales, as SVG: a diagram beside the other."""
+"""Lines on two logarithmic scales: two diagrams in a row."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from experiments.replication.plot import COLOURS, label
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
-WIDTH, HEIGHT = 260, 180  # of one diagram
-LEFT, TOP, BELOW, BETWEEN = 60, 60, 50, 60
+from experiments.drawing import BLUE, GREEN, PALE, RED, new_figure
+
+COLUMNS = 2
+COLOURS = (BLUE, RED, GREEN)
 
 
 class Diagram(NamedTuple):
@@ -20,51 +23,48 @@ class Diagram(NamedTuple):
     lines: Mapping[str, Sequence[tuple[float, float]]]
 
 
-def draw(title: str, diagrams: Sequence[Diagram]) -> str:
-    width, height = LEFT + len(diagrams) * (WIDTH + BETWEEN), TOP + HEIGHT + BELOW
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">',
-        f'<rect width="{width}" height="{height}" fill="white"/>',
-        label(LEFT, 20, title, size=12),
-    ]
-    for place, diagram in enumerate(diagrams):
-        parts += _diagram(LEFT + place * (WIDTH + BETWEEN), diagram)
-    return "\n".join([*parts, "</svg>"]) + "\n"
+def draw(title: str, diagrams: Sequence[Diagram]) -> Figure:
+    rows = -(-len(diagrams) // COLUMNS)
+    figure = new_figure(9, 2.9 * rows + 0.8)
+    figure.suptitle(title)
+    places = figure.subplots(rows, COLUMNS, squeeze=False).flat
+    for axes, diagram in zip(places, diagrams, strict=False):
+        _draw_diagram(axes, diagram)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    return figure
 
 
-def _diagram(left: float, diagram: Diagram) -> list[str]:
+def _draw_diagram(axes: Any, diagram: Diagram) -> None:
     points = [point for line in diagram.lines.values() for point in line]
     low_x, high_x = _decades([x for x, _ in points])
     low_y, high_y = _decades([y for _, y in points])
-
-    def at(x: float, y: float) -> tuple[float, float]:
-        share_x = (math.log10(x) - low_x) / (high_x - low_x)
-        share_y = (math.log10(max(y, 10.0**low_y)) - low_y) / (high_y - low_y)
-        return left + WIDTH * share_x, TOP + HEIGHT * (1 - share_y)
-
-    parts = [
-        label(left, TOP - 12, diagram.title, size=11),
-        f'<rect x="{left}" y="{TOP}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="#999"/>',
-        label(left + WIDTH / 2, TOP + HEIGHT + 30, diagram.across, anchor="middle"),
-    ]
-    for power in range(low_x, high_x + 1):
-        parts.append(label(at(10.0**power, 1)[0], TOP + HEIGHT + 14, f"{10.0**power:,g}", anchor="middle"))
-    for power in range(low_y, high_y + 1):
-        y = at(10.0**low_x, 10.0**power)[1]
-        parts.append(f'<line x1="{left}" x2="{left + WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>')
-        parts.append(label(left - 5, y + 4, f"{10.0**power:,g}", anchor="end"))
+    axes.set(xscale="log", yscale="log", xlim=(low_x, high_x), ylim=(low_y, high_y))
+    axes.set_title(diagram.title, loc="left", fontsize=11)
+    axes.set_xlabel(diagram.across)
     for number, (name, line) in enumerate(diagram.lines.items()):
-        colour = COLOURS[number % len(COLOURS)]
-        places = [at(x, y) for x, y in line]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
-        parts += [f'<circle class="point" cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>' for x, y in places]
-        parts.append(label(left + 8, TOP + 14 + 13 * number, name, colour=colour))
-    return parts
+        # The first line is broader: another one may lie on it.
+        width, size = (3.0, 7) if number == 0 else (1.3, 4)
+        x, y = zip(*((x, max(y, low_y)) for x, y in line), strict=True)
+        axes.plot(
+            x,
+            y,
+            marker="o",
+            markersize=size,
+            linewidth=width,
+            color=COLOURS[number],
+            label=name,
+            clip_on=False,
+            zorder=3,
+        )
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+        axis.set_minor_locator(NullLocator())
+    axes.grid(axis="y", color=PALE)
 
 
-def _decades(values: Sequence[float]) -> tuple[int, int]:
+def _decades(values: Sequence[float]) -> tuple[float, float]:
     """The powers of ten around them; what is not positive stands at the lowest."""
     powers = [math.log10(value) for value in values if value > 0] or [0.0]
     low = math.floor(min(powers))
-    return low, max(low + 1, math.ceil(max(powers)))
+    return 10.0**low, 10.0 ** max(low + 1, math.ceil(max(powers)))

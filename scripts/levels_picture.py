@@ -1,12 +1,16 @@
-"""Draws docs/levels.svg from runs in the simulator, one for each level: python scripts/levels_picture.py [--check]."""
+"""Draws docs/levels.svg from runs in the simulator, one for each level: python -m scripts.levels_picture."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from experiments.drawing import GREEN, GREY, ORANGE, RED, as_svg, new_figure
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.sim.run import run_scenario
 from holdfast.sim.scenario import Broker, Client, Kill, Publish, Routing, Scenario, ScenarioEvent, Subscribe
@@ -18,9 +22,10 @@ BROKERS = ("middle", "left", "right")
 TREE = [("middle", "left"), ("middle", "right")]
 DOWN, UP, END = 6_000, 14_000, 24_000  # milliseconds
 EVERY_MS, ON_TIME_MS = 250, 1_000
-LEFT, TOP, ROW, STEP = 150, 70, 54, 8
-SECOND = 10**9
-COLOURS = {"on time": "#3a7d44", "late": "#d98e04", "lost": "#c8553d"}
+SECOND, MILLISECOND = 10**9, 10**6
+COLOURS = {"on time": GREEN, "late": ORANGE, "lost": RED}
+BAR = 0.75  # of the room of an event
+Fate = tuple[int, str]  # when an event was published, and what became of it
 
 
 class Seen:
@@ -35,17 +40,16 @@ class Seen:
             case schema.Delivered():
                 self.delivered[row.event] = row.t
 
-    def fates(self) -> list[tuple[int, str]]:
-        """When each event was published, and what became of it."""
+    def fates(self) -> list[Fate]:
         fates = []
         for event, t in self.published.items():
             delay = self.delivered.get(event, -1) - t
-            fate = "lost" if delay < 0 else "on time" if delay <= ON_TIME_MS * 10**6 else "late"
+            fate = "lost" if delay < 0 else "on time" if delay <= ON_TIME_MS * MILLISECOND else "late"
             fates.append((t, fate))
         return fates
 
 
-def run(level: Reliability) -> Seen:
+def run(level: Reliability) -> list[Fate]:
     links = [*TREE, ("left", "right")] if level.detours else TREE
     events = [ScenarioEvent(topic="t")]
     scenario = Scenario(
@@ -67,61 +71,39 @@ def run(level: Reliability) -> Seen:
     outcome = run_scenario(scenario, sinks=[seen])
     if outcome.violations or outcome.broken:
         sys.exit(f"the run went wrong: {outcome.violations} {outcome.broken}")
-    return seen
+    return seen.fates()
 
 
-def label(x: float, y: float, text: str, anchor: str = "start", size: int = 12, colour: str = "#222") -> str:
-    style = f'text-anchor="{anchor}" font-size="{size}" fill="{colour}"'
-    return f'<text x="{x:.0f}" y="{y:.0f}" {style}>{escape(text)}</text>'
+def draw(fates: Mapping[Reliability, Sequence[Fate]]) -> Figure:
+    figure = new_figure(10, 3.3)
+    figure.suptitle("Four events a second; the broker in between is down for 8 s", x=0.01, ha="left")
+    axes = figure.add_subplot()
+    axes.axvspan(DOWN / 1_000, UP / 1_000, color="0.93", zorder=0)
+    above = axes.get_xaxis_transform()
+    axes.text((DOWN + UP) / 2_000, 1.03, "the broker is down", ha="center", color=GREY, transform=above)
+    width = BAR * EVERY_MS / 1_000
+    for place, of_level in enumerate(fates.values()):
+        for name, colour in COLOURS.items():
+            spans = [(t / SECOND, width) for t, fate in of_level if fate == name]
+            axes.broken_barh(spans, (place - 0.2, 0.4), color=colour, linewidth=0)
+    axes.set_yticks(range(len(fates)), [level.value for level in fates])
+    axes.set_xlim(0.5, END / 1_000 + 0.5)
+    axes.set_ylim(len(fates) - 0.5, -0.5)
+    axes.set_xlabel("seconds")
+    told = axes.secondary_yaxis("right")
+    told.set_yticks(range(len(fates)), [counts(of_level) for of_level in fates.values()])
+    for side in (axes, told):
+        side.tick_params(axis="y", length=0)
+    for spine in (*axes.spines.values(), *told.spines.values()):
+        spine.set_visible(False)
+    handles = [Patch(color=colour, label=fate) for fate, colour in COLOURS.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, borderpad=0)
+    return figure
 
 
-def across(milliseconds: float) -> float:
-    return LEFT + milliseconds / EVERY_MS * STEP
-
-
-def row(level: Reliability, place: int) -> list[str]:
-    y = TOP + place * ROW
-    fates = run(level).fates()
-    parts = [label(20, y + 5, level.value, size=14)]
-    for t, fate in fates:
-        colour = COLOURS[fate]
-        parts.append(f'<rect x="{across(t / 10**6):.0f}" y="{y - 10}" width="{STEP - 2}" height="20" fill="{colour}"/>')
-    counts = ", ".join(f"{sum(found == fate for _, found in fates)} {fate}" for fate in COLOURS)
-    return [*parts, label(across(END) + 14, y + 5, counts)]
-
-
-def draw() -> str:
-    levels = tuple(Reliability)
-    width, height = int(across(END)) + 200, TOP + len(levels) * ROW + 10
-    legend = [
-        part
-        for place, (fate, colour) in enumerate(COLOURS.items())
-        for part in (
-            f'<rect x="{LEFT + 110 * place}" y="34" width="12" height="12" fill="{colour}"/>',
-            label(LEFT + 110 * place + 18, 45, fate),
-        )
-    ]
-    shade = f'x="{across(DOWN):.0f}" y="{TOP - 22}" width="{across(UP) - across(DOWN):.0f}" height="{height - TOP + 8}"'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">',
-        f'<rect width="{width}" height="{height}" fill="white"/>',
-        label(20, 24, "Four events a second; the broker in between is down for 8 s", size=15),
-        *legend,
-        f'<rect {shade} fill="#eee"/>',
-        label(across(DOWN) + 4, TOP - 26, "the broker is down", colour="#666"),
-        *(part for place, level in enumerate(levels) for part in row(level, place)),
-        "</svg>",
-    ]
-    return "\n".join(parts) + "\n"
-
-
-def main() -> int:
-    drawn = draw()
-    if "--check" in sys.argv[1:]:
-        return 0 if TARGET.exists() and TARGET.read_text() == drawn else 1
-    TARGET.write_text(drawn)
-    return 0
+def counts(fates: Sequence[Fate]) -> str:
+    return ", ".join(f"{sum(found == fate for _, found in fates)} {fate}" for fate in COLOURS)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    TARGET.write_text(as_svg(draw({level: run(level) for level in Reliability})))

@@ -1,12 +1,16 @@
-"""Draws docs/routing.svg from a run in the simulator: python scripts/routing_picture.py [--check]."""
+"""Draws docs/routing.svg from a run in the simulator: python -m scripts.routing_picture."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+from experiments.drawing import BLUE, DARK, GREY, RED, as_svg, new_figure
 from holdfast.sim.run import run_scenario
 from holdfast.sim.scenario import Broker, Client, Publish, Routing, Scenario, ScenarioEvent, Subscribe
 from holdfast.trace import schema
@@ -28,12 +32,12 @@ WANTED = {  # at which broker, and what; in the order in which they are made
     "b7": "topic = 'stock' AND symbol = 'XOM'",
     "b4": "topic = 'weather'",
 }
-EVENT = {"symbol": "IBM", "price": 105}
-STEP_X, STEP_Y, BOX_X, BOX_Y = 130, 120, 112, 50
-MARGIN, PANEL, TOP = 70, 560, 70
+EVENT: dict[str, int | float | str | bool] = {"symbol": "IBM", "price": 105}
+ACROSS, DOWN = 2.6, 2.4  # of places, in widths and heights of a box
+BOX, HIGH = 2.36, 1.0
+LINE, LINES = 0.46, 5  # of text below a network: their distance, and how many
 MILLISECOND = 10**6
-BLUE, RED = "1f5f8b", "c8553d"
-DOTTED = 'stroke="#999" stroke-dasharray="3 3"'
+GOT = "#dcead9"
 
 
 class Seen:
@@ -90,98 +94,90 @@ def run() -> Seen:
     return seen
 
 
-def label(x: float, y: float, text: str, anchor: str = "middle", size: int = 12, colour: str = "#222") -> str:
-    return (
-        f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}" font-size="{size}" fill="{colour}">{escape(text)}</text>'
-    )
-
-
-def middle(name: str, panel: int) -> tuple[float, float]:
+def middle(name: str) -> tuple[float, float]:
     x, y = PLACES[name]
-    return MARGIN + panel * PANEL + x * STEP_X, TOP + 50 + y * STEP_Y
+    return x * ACROSS, -y * DOWN
 
 
-def boxes(seen: Seen, panel: int) -> list[str]:
-    parts = []
+def draw_boxes(axes: Axes, seen: Seen, got: set[str]) -> None:
     for name in PLACES:
-        x, y = middle(name, panel)
+        x, y = middle(name)
         offers, wishes = (len(seen.tables.get((name, table), {})) for table in ("advertisements", "subscriptions"))
-        got = panel == 1 and any(row.via == name for row in seen.delivered)
-        parts.append(
-            f'<rect x="{x - BOX_X / 2:.0f}" y="{y - BOX_Y / 2:.0f}" width="{BOX_X}" height="{BOX_Y}" rx="6" '
-            f'fill="{"#dcead9" if got else "white"}" stroke="#444"/>'
+        colour = GOT if name in got else "white"
+        corner = (x - BOX / 2, y - HIGH / 2)
+        axes.add_patch(
+            FancyBboxPatch(
+                corner, BOX, HIGH, boxstyle="round,pad=0,rounding_size=0.12", facecolor=colour, edgecolor=GREY
+            )
         )
-        parts += [label(x, y - 5, name, size=14), label(x, y + 14, f"offers {offers}, wishes {wishes}", size=11)]
-    return parts
+        axes.text(x, y + 0.17, name, ha="center", va="center", fontsize=12, color=DARK)
+        axes.text(x, y - 0.24, f"offers {offers}, wishes {wishes}", ha="center", va="center", fontsize=8, color=DARK)
 
 
-def link(child: str, parent: str, panel: int, colour: str = "", up: bool = True, text: str = "") -> list[str]:
+def draw_link(axes: Axes, child: str, parent: str, colour: str = "", up: bool = True, text: str = "") -> None:
     """A link of the tree: dotted, or an arrow in a colour, with a text on its outer side."""
-    (x1, y1), (x2, y2) = middle(child, panel), middle(parent, panel)
+    (x1, y1), (x2, y2) = middle(child), middle(parent)
     side = (x1 > x2) - (x1 < x2)
-    x2 += 30 * side
-    ends = [(x1, y1 - BOX_Y / 2 - 2), (x2, y2 + BOX_Y / 2 + 2)]
-    (x1, y1), (x2, y2) = ends if up else reversed(ends)
-    style = f'stroke="#{colour}" stroke-width="2.5" marker-end="url(#{colour})"' if colour else DOTTED
-    parts = [f'<line x1="{x1:.0f}" y1="{y1:.0f}" x2="{x2:.0f}" y2="{y2:.0f}" {style}/>']
-    if text:
-        at = (x1 + x2) / 2 + 12 * (side or 1), (y1 + y2) / 2 + 4
-        parts.append(label(*at, text, anchor="end" if side < 0 else "start", colour=f"#{colour}"))
-    return parts
+    low, high = (x1, y1 + HIGH / 2 + 0.04), (x2 + 0.6 * side, y2 - HIGH / 2 - 0.04)
+    if not colour:
+        axes.plot(*zip(low, high, strict=True), linestyle=":", linewidth=1, color=GREY)
+        return
+    begin, end = (low, high) if up else (high, low)
+    arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": 2, "mutation_scale": 14, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", xy=end, xytext=begin, arrowprops=arrow)
+    at = (low[0] + high[0]) / 2 + 0.25 * (side or 1), (low[1] + high[1]) / 2 + (0.08 if side else 0)
+    axes.text(*at, text, ha="right" if side < 0 else "left", va="center", color=colour)
 
 
-def told(seen: Seen) -> list[str]:
-    """Subscriptions on their way to what is advertised: who told whom."""
-    parts = []
+def draw_told(axes: Axes, seen: Seen) -> None:
+    """Subscriptions on their way to the publisher: who told whom."""
     for parent, child in LINKS:
         table = seen.tables.get((parent, "subscriptions"), {})
         owners = [f"s{entry.split('.')[0][1:]}" for source, entry in table if source == child]
-        parts += link(child, parent, 0, BLUE if owners else "", text=", ".join(owners))
-    for place, (name, text) in enumerate(sorted(WANTED.items())):
-        parts.append(label(20, 90 + 18 * place, f"s{name[1:]}, at {name}: {text}", "start", colour=f"#{BLUE}"))
-    return parts
+        draw_link(axes, child, parent, BLUE if owners else "", text=", ".join(owners))
+    draw_boxes(axes, seen, set())
+    wishes = [f"s{name[1:]}, at {name}: {text}" for name, text in sorted(WANTED.items())]
+    wishes.append("s6 is told to b3 and no further: s5 covers it; s4 is told to nobody")
+    tell(axes, "Subscriptions go towards the offer of b1", wishes, BLUE)
 
 
-def way(seen: Seen) -> list[str]:
+def draw_way(axes: Axes, seen: Seen) -> None:
     taken = {(hop.source, hop.target): f"{(hop.t - seen.accepted) / MILLISECOND:g} ms" for hop in seen.hops}
-    parts = []
     for parent, child in LINKS:
         at = taken.get((parent, child), "")
-        parts += link(child, parent, 1, RED if at else "", up=False, text=at)
-    return parts
-
-
-def draw(seen: Seen) -> str:
-    width, height = 2 * PANEL + 20, TOP + 4 * STEP_Y + 10
+        draw_link(axes, child, parent, RED if at else "", up=False, text=at)
+    draw_boxes(axes, seen, {row.via for row in seen.delivered})
     event = ", ".join(f"{name} = {value!r}" for name, value in EVENT.items())
     waited = (seen.accepted - seen.published) / MILLISECOND
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">',
-        f'<rect width="{width}" height="{height}" fill="white"/>',
-        "<defs>",
-        *(
-            f'<marker id="{colour}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="5" markerHeight="5" '
-            f'orient="auto"><path d="M0 0 L8 4 L0 8 z" fill="#{colour}"/></marker>'
-            for colour in (BLUE, RED)
-        ),
-        "</defs>",
-        label(20, 26, "Subscriptions go towards what is offered at b1", anchor="start", size=15),
-        label(20, 46, "s6 is told to b3 and no further: s5 covers it. s4 is told to nobody.", anchor="start"),
-        label(PANEL + 20, 26, f"The way of the event topic = 'stock', {event}", anchor="start", size=15),
-        label(PANEL + 20, 46, f"It waited {waited:g} ms at b1 until the network had settled.", anchor="start"),
-        *told(seen), *boxes(seen, 0), *way(seen), *boxes(seen, 1),
-        "</svg>",
-    ]  # fmt: skip
-    return "\n".join(parts) + "\n"
+    about = [
+        f"the event: topic = 'stock', {event}",
+        f"it waited {waited:g} ms at b1 until the network had settled",
+        "in red: when it was sent on, counted from then",
+    ]
+    tell(axes, "The way of an event", about, RED)
 
 
-def main() -> int:
-    drawn = draw(run())
-    if "--check" in sys.argv[1:]:
-        return 0 if TARGET.exists() and TARGET.read_text() == drawn else 1
-    TARGET.write_text(drawn)
-    return 0
+def tell(axes: Axes, title: str, lines: list[str], colour: str) -> None:
+    """A title above a network, and some lines below it."""
+    places = [middle(name) for name in PLACES]
+    left, right = min(x for x, _ in places) - BOX, max(x for x, _ in places) + BOX
+    bottom = min(y for _, y in places) - 1.2 * HIGH
+    axes.set_title(title, loc="left")
+    for number, line in enumerate(lines):
+        axes.text(left, bottom - LINE * number, line, va="center", color=colour)
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    axes.set_xlim(left, right)
+    axes.set_ylim(bottom - LINE * LINES, HIGH)
+
+
+def draw(seen: Seen) -> Figure:
+    figure = new_figure(11, 6)
+    left, right = figure.subplots(1, 2)
+    draw_told(left, seen)
+    draw_way(right, seen)
+    return figure
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    TARGET.write_text(as_svg(draw(run())))

@@ -95,18 +95,6 @@ def test_the_states_of_the_machines_are_drawn_from_their_tables() -> None:
     assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0, "run python scripts/state_diagrams.py"
 
 
-def test_the_picture_of_routing_is_what_a_run_gives() -> None:
-    """D0-B1, D2-B3: the run is the same each time, and so is its picture."""
-    command = [sys.executable, "scripts/routing_picture.py", "--check"]
-    assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0, "run python scripts/routing_picture.py"
-
-
-def test_the_picture_of_the_levels_is_what_runs_give() -> None:
-    """D1-A10, D1-C1, D1-C2, D1-C3, D1-C4, D1-C5"""
-    command = [sys.executable, "scripts/levels_picture.py", "--check"]
-    assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0, "run python scripts/levels_picture.py"
-
-
 def test_the_page_on_the_public_interface_says_what_the_docstrings_say() -> None:
     command = [sys.executable, "scripts/api_docs.py", "--check"]
     result = subprocess.run(command, cwd=ROOT, check=False)

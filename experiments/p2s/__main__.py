@@ -19,7 +19,7 @@ def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _command(campaign: Campaign) -> str:
+def command_of(campaign: Campaign) -> str:
     """What measured it."""
     quick = campaign.results.seconds < FULL.seconds
     rounds = campaign.results.rounds
@@ -45,7 +45,7 @@ def main(words: list[str] | None = None) -> None:
         campaign = msgspec.json.decode(arguments.read.read_bytes(), type=Campaign)
     else:
         campaign = run(plan, _tell, arguments.folder)
-    for path in write(campaign, arguments.to, _command(campaign)):
+    for path in write(campaign, arguments.to, command_of(campaign)):
         print(f"written: {path}")
 
 

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+from matplotlib.figure import Figure
 
 from benchmarks.replication import paper
 from benchmarks.replication.measure import Offered, Saturated
 from benchmarks.replication.report import machine_line, remarks
 from benchmarks.replication.results import Results, median_p50, median_per_s
 from benchmarks.replication.side_by_side import absolute_tables, markdown_table, paper_tables, saturated_table
+from experiments.drawing import as_svg
 from experiments.p2s.campaign import FULL, Campaign
 from experiments.p2s.claims import NOTES, claim_rows
 from experiments.p2s.figures import Bars, draw
@@ -27,8 +29,7 @@ def write(campaign: Campaign, folder: Path, command: str) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     results = campaign.results
     texts = {
-        "figure6.svg": draw(_latency(results, command)),
-        "figure7.svg": draw(_throughput(results, command)),
+        **{f"{name}.svg": as_svg(figure) for name, figure in figures(results, command).items()},
         "tables.md": "\n".join(markdown(campaign, command)) + "\n",
         "results.json": msgspec.json.format(msgspec.json.encode(campaign)).decode() + "\n",
     }
@@ -39,6 +40,10 @@ def write(campaign: Campaign, folder: Path, command: str) -> list[Path]:
 
 
 # -------------------------------------------------------------------------------------------------------------- figures
+def figures(results: Results, command: str) -> dict[str, Figure]:
+    return {"figure6": draw(_latency(results, command)), "figure7": draw(_throughput(results, command))}
+
+
 def _latency(results: Results, command: str) -> Bars:
     return Bars(
         title="Figure 6: latency from publisher to subscriber, by replicas and publishers",

@@ -15,6 +15,7 @@ from experiments.qos.comparison import Compared, compare
 from experiments.qos.report import bounds, by_kind, figure, order_table, orders, readings, sweep, tables, unnoticed
 from holdfast.protocols.routing.settings import Reliability
 
+DPI = 120  # of figures
 ON_TREES = (Reliability.PERIODIC, Reliability.BUFFERED)
 ON_GRAPHS = (*ON_TREES, Reliability.BYPASS, Reliability.BYPASS_BUFFERED)
 KINDS: tuple[tuple[bool, Quality, tuple[Reliability, ...]], ...] = (
@@ -157,8 +158,8 @@ def main(words: list[str] | None = None) -> None:
         print(f"{len(compared)} of {len(setups)}: {what}", flush=True)
     arguments.out.mkdir(parents=True, exist_ok=True)
     kinds = {kind: found for kind, found in by_kind(compared).items() if kind[3] == arguments.period}
-    figure(kinds, False, str(arguments.out / "trees.png"))
-    figure(kinds, True, str(arguments.out / "graphs.png"))
+    figure(kinds, False).savefig(arguments.out / "trees.png", dpi=DPI)
+    figure(kinds, True).savefig(arguments.out / "graphs.png", dpi=DPI)
     (arguments.out / "README.md").write_text(page(compared, arguments, time.monotonic() - begun))
     print(f"written: {arguments.out}")
 

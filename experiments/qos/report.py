@@ -9,8 +9,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.stats import t as student
 
+from experiments.drawing import new_figure
 from experiments.qos.comparison import Compared
 from experiments.qos.topology import MeanPoint, Topology, over_all_runs
 
@@ -239,13 +241,9 @@ def sweep(kinds: Kinds) -> str:
     return _lines(["period", "runs", *levels], rows)
 
 
-def figure(kinds: Kinds, graph: bool, path: str) -> None:
+def figure(kinds: Kinds, graph: bool) -> Figure:
     """Predicted against measured, one point for all subscribers of a topic and a home (Figs. 6 and 7)."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    drawn = Figure(figsize=(10, 5.6), layout="constrained")
-    FigureCanvasAgg(drawn)
+    drawn = new_figure(10, 5.6)
     shown: list[Any] = list(drawn.subplots(1, 2))
     predicted: dict[str, Callable[[MeanPoint], float]] = {
         "nominal parts": lambda point: point.nominal,
@@ -269,5 +267,5 @@ def figure(kinds: Kinds, graph: bool, path: str) -> None:
         axes.set_aspect("equal")
         axes.grid(alpha=0.3)
     handles, labels = shown[0].get_legend_handles_labels()
-    drawn.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
-    drawn.savefig(path, dpi=120)
+    drawn.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, markerscale=2)
+    return drawn

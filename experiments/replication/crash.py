@@ -13,7 +13,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from matplotlib.figure import Figure
+
 import holdfast
+from experiments.drawing import as_svg
 from experiments.replication.faults import Fault, FaultsResult, conclude, run_with_group
 from experiments.replication.gaps import largest_gap
 from experiments.replication.group import ReplicaGroup
@@ -123,10 +126,10 @@ def in_bins(arrivals: list[Arrival], began: int, lasts: int) -> list[Bin]:
     return bins
 
 
-def write(crashes: list[Crash], folder: Path, title: str) -> list[Path]:
-    """crash.csv, and crash.svg with a column for each crash: throughput above, latency below."""
+def write(crashes: list[Crash], folder: Path) -> list[Path]:
+    """crash.csv, and crash.svg, which is drawn from it."""
     folder.mkdir(parents=True, exist_ok=True)
-    table, picture = folder / "crash.csv", folder / "crash.svg"
+    table = folder / "crash.csv"
     with table.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["replicas", "crash", *Bin._fields])
@@ -134,17 +137,32 @@ def write(crashes: list[Crash], folder: Path, title: str) -> list[Path]:
             for each in crash.bins:
                 shown = ["" if value is None else f"{value:g}" for value in each]
                 rows.writerow([crash.replicas, crash.what, *shown])
-    panels = []
-    for crash in crashes:
-        seconds = [each.at_ms / 1000 for each in crash.bins]
-        panels.append(
-            Panel(
-                f"{crash.replicas} replicas, {crash.what}",
-                seconds,
-                {"events/s": [each.delivered_per_s for each in crash.bins]},
-                {"p50 ms": [each.p50_ms for each in crash.bins], "p99 ms": [each.p99_ms for each in crash.bins]},
-                {"killed": KILL_AT_S, "started": RESTART_AT_S},
-            )
+    return [table, write_picture(table)]
+
+
+def write_picture(table: Path) -> Path:
+    """crash.svg beside the table."""
+    picture = table.with_suffix(".svg")
+    picture.write_text(as_svg(picture_of(table)))
+    return picture
+
+
+def picture_of(table: Path) -> Figure:
+    """A column for each crash: throughput above, latency below."""
+    runs: dict[str, list[Bin]] = {}
+    with table.open(newline="") as file:
+        for row in csv.DictReader(file):
+            p50, p99 = (float(row[name]) if row[name] else None for name in ("p50_ms", "p99_ms"))
+            found = Bin(int(row["at_ms"]), float(row["delivered_per_s"]), p50, p99)
+            runs.setdefault(f"{row['replicas']} replicas, {row['crash']}", []).append(found)
+    panels = [
+        Panel(
+            title,
+            [each.at_ms / 1000 for each in bins],
+            {"events/s": [each.delivered_per_s for each in bins]},
+            {"p50": [each.p50_ms for each in bins], "p99": [each.p99_ms for each in bins]},
+            {"killed": KILL_AT_S, "started": RESTART_AT_S},
         )
-    picture.write_text(draw(panels, title))
-    return [table, picture]
+        for title, bins in runs.items()
+    ]
+    return draw(panels, "Throughput and latency while replicas crash", "events/s", "latency, ms")

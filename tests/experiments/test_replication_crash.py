@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree
+import math
 
 from experiments.replication.crash import BIN, Bin, in_bins
 from experiments.replication.plot import Panel, draw
 from holdfast.kernel.time import MILLISECOND
+from tests.figures import flaws, heights_of
 
 
 def test_arrivals_are_counted_in_bins_and_latency_is_of_those_that_have_one() -> None:
@@ -28,7 +29,13 @@ def test_arrivals_are_counted_in_bins_and_latency_is_of_those_that_have_one() ->
 
 def test_a_line_is_broken_where_nothing_was_measured() -> None:
     panel = Panel("a < b", [0.0, 1.0, 2.0, 3.0], {"rate": [1.0, 2.0, 3.0, 4.0]}, {"p50": [1.0, None, 10.0, 5.0]}, {})
-    picture = ElementTree.fromstring(draw([panel, panel], "two"))
-    lines = [element.attrib["points"].split() for element in picture.iter("{http://www.w3.org/2000/svg}polyline")]
-    assert [len(points) for points in lines] == [4, 1, 2] * 2
-    assert lines[0][0].endswith(f",{60 + 150 * 0.75}")
+    figure = draw([panel, panel], "two", "1/s", "ms")
+    lines = [[heights_of(line) for line in axes.lines] for axes in figure.axes]
+    assert [[[y for y in line if not math.isnan(y)] for line in of_axes] for of_axes in lines] == [
+        [[1.0, 2.0, 3.0, 4.0]],
+        [[1.0, 2.0, 3.0, 4.0]],
+        [[1.0, 10.0, 5.0]],
+        [[1.0, 10.0, 5.0]],
+    ]
+    assert math.isnan(lines[2][0][1])
+    assert flaws(figure) == []

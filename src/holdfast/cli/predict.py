@@ -261,6 +261,6 @@ def _plot(found: SiteModel, predicted: list[Predicted], level: Reliability, path
     if path.suffix.lower() not in FORMS:
         raise UsageError(f"--plot is {str(path)!r}, and has to end in one of {', '.join(FORMS)}")
     try:
-        draw_network(found.model, predicted, level, str(path))
+        draw_network(found.model, predicted, level).savefig(path, dpi=150)
     except OSError as problem:
         raise HoldfastError(f"{path}: {problem.strerror}") from problem

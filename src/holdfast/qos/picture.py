@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import cos, pi, sin
-from typing import Final
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from math import cos, hypot, pi, sin
+from typing import TYPE_CHECKING, Final
 
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.qos.prediction import Model, Predicted, mean_reliability
 from holdfast.topology.overlay import SpanningTree
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 FORMS: Final = (".svg", ".png", ".pdf")
-LABELS_MAX: Final = 60  # brokers; with more, names would cover each other
+LABELS_MAX: Final = 60  # brokers; with more, names would be too small to read
+# Inches of the picture and points of names: the first that leave all names apart.
+SIZES: Final = ((8.0, 7.0, 9.0), (8.0, 7.0, 7.0), (12.0, 10.5, 7.0), (16.0, 14.0, 6.0))
+ROOM: Final = 0.4  # around the outermost ring, in its distance from the next one
 
 
 def places_of(tree: SpanningTree, brokers: Sequence[str]) -> dict[str, tuple[float, float]]:
@@ -43,8 +51,8 @@ def places_of(tree: SpanningTree, brokers: Sequence[str]) -> dict[str, tuple[flo
     return places
 
 
-def draw_network(model: Model, predicted: Sequence[Predicted], level: Reliability, path: str) -> None:
-    """Writes the picture. Links beside the tree are dashed; brokers without subscribers are white."""
+def draw_network(model: Model, predicted: Sequence[Predicted], level: Reliability) -> Figure:
+    """The picture. Links beside the tree are dashed; brokers without subscribers are white."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -57,7 +65,7 @@ def draw_network(model: Model, predicted: Sequence[Predicted], level: Reliabilit
     known = [value for value in values.values() if value is not None]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
     margin = 0.0 if high > low else 0.005
-    figure = Figure(figsize=(8, 7), layout="constrained")
+    figure = Figure(figsize=SIZES[0][:2], layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     for one, other in model.graph.overlay.links:
@@ -88,19 +96,35 @@ def draw_network(model: Model, predicted: Sequence[Predicted], level: Reliabilit
     axes.scatter(
         [places[b][0] for b in without], [places[b][1] for b in without], c="white", s=size, edgecolors="0.2", zorder=2
     )
-    if len(brokers) <= LABELS_MAX:
-        middle = (low + high) / 2
-        for broker in brokers:
-            value = values[broker]
-            dark = value is not None and value < middle
-            axes.annotate(
-                broker, places[broker], ha="center", va="center", fontsize=9 if len(brokers) <= 20 else 6,
-                color="white" if dark else "black", zorder=3,
-            )  # fmt: skip
     figure.colorbar(drawn, ax=axes, label=f"reliability of subscribers at home there, {level.value}")
     axes.set_title(f"P[delivered within {model.lifetime:g} s], {level.value}: mean over all subscribers "
                    f"{mean_reliability(predicted, level) or 0:.4f}", fontsize=10)  # fmt: skip
     axes.set_axis_off()
     axes.set_aspect("equal")
-    axes.margins(0.12)
-    figure.savefig(path, dpi=150)
+    radius = ROOM + max(hypot(x, y) for x, y in places.values())
+    axes.set(xlim=(-radius, radius), ylim=(-radius, radius))
+    if len(brokers) <= LABELS_MAX:
+        _write_names(figure, axes, places)
+    return figure
+
+
+def _write_names(figure: Figure, axes: Axes, places: Mapping[str, tuple[float, float]]) -> None:
+    """So that no name covers another, in a larger picture if need be; with an edge that sets them off from the dark."""
+    from matplotlib.patheffects import withStroke
+
+    edge = [withStroke(linewidth=2.5, foreground="white")]
+    names = [
+        axes.annotate(broker, place, ha="center", va="center", path_effects=edge, zorder=3)
+        for broker, place in places.items()
+    ]
+    for width, height, points in SIZES:
+        figure.set_size_inches(width, height)
+        for name in names:
+            name.set_fontsize(points)
+        figure.draw_without_rendering()
+        boxes = [name.get_window_extent() for name in names]
+        if not any(one.overlaps(other) for one, other in combinations(boxes, 2)):
+            return
+    figure.set_size_inches(*SIZES[0][:2])
+    for name in names:
+        name.remove()
