@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from examples.showing import BOLD, GREEN, RED, play, say
@@ -26,11 +26,13 @@ async def scene_in_spark(group: ReplicaGroup) -> int:
     folder = Path(tempfile.mkdtemp(prefix="holdfast-report-"))
     tables = folder / "tables"
     say("Spark reads the same log: lines, typed events, intervals, viewers, as a declarative pipeline", BOLD)
-    facts = await asyncio.to_thread(run, group.url, tables, DECLARED, synthetic=True)
+    facts = await asyncio.to_thread(run, group.url, tables, DECLARED, synthetic=True, tell=told_to(say_below))
     say(f"  {facts.lines:,} lines of {facts.boxes:,} boxes, {facts.malformed:,} malformed, to position {facts.last:,}")
+    say_below("the brokers' viewers are compared with Spark's")
     comparisons = await compare(group.url, tables)
     for comparison in comparisons:
         show(comparison)
+    say_below("the report is written")
     write_report(tables, folder / "report.html")
     if any(comparison.differences for comparison in comparisons):
         say("FAILED: Spark and the brokers count differently", RED)
@@ -38,6 +40,20 @@ async def scene_in_spark(group: ReplicaGroup) -> int:
     say("proved: at the same position, Spark counts the same viewers of every channel as the brokers do", GREEN)
     say(f"the report, for any browser: {folder / 'report.html'}", BOLD)
     return 0
+
+
+def told_to(listener: Callable[[str], None]) -> Callable[[str], None]:
+    """Takes what another thread tells to where the event loop runs."""
+    loop = asyncio.get_running_loop()
+
+    def tell(text: str) -> None:
+        loop.call_soon_threadsafe(listener, text)
+
+    return tell
+
+
+def say_below(text: str) -> None:
+    say(f"  {text}")
 
 
 def show(comparison: Comparison) -> None:

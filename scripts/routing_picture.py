@@ -172,7 +172,7 @@ def tell(axes: Axes, title: str, lines: list[str], colour: str) -> None:
 
 
 def draw(seen: Seen) -> Figure:
-    figure = new_figure(11, 6)
+    figure = new_figure(11, 6.3)
     left, right = figure.subplots(1, 2)
     draw_told(left, seen)
     draw_way(right, seen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from holdfast.apps.zapviewers.pipeline.declared import in_order
+from holdfast.apps.zapviewers.pipeline.declared import in_order, tell_tables
 from holdfast.apps.zapviewers.pipeline.report.figures import read_figures
 from holdfast.cli.main import main
 from holdfast.errors import PipelineError
@@ -34,6 +35,9 @@ def test_declared_tables_go_on_run_after_run(tmp_path: Path) -> None:
             publish(broker.url, new)
             done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=RUN_WITHIN_S)
             assert done.returncode == 0, done.stderr
+            told = [line for line in done.stderr.splitlines() if line.startswith("table ")]
+            assert [line.partition(":")[0] for line in told] == [f"table {place} of 9" for place in range(1, 10)]
+            assert told[0] == "table 1 of 9: bronze"
             assert_counts(folder, known(folder), counted(payloads))
             assert main(["pipeline", "compare", broker.url, "--tables", str(folder)]) == 0
             # A view that was made before the table below it would lack the end of the log.
@@ -73,6 +77,20 @@ def test_table_that_is_made_before_its_source_stops_the_run() -> None:
     early = [GOOD[8], GOOD[9], *GOOD[:8], *GOOD[10:]]
     with pytest.raises(PipelineError, match="Spark makes intervals before silver, which it is made from"):
         list(in_order(early, SOURCES))
+
+
+def test_a_run_tells_which_table_it_is_at() -> None:
+    told: list[str] = []
+    tell_tables([*GOOD, *GOOD], SOURCES, told.append)  # Spark begins a table again if it has failed
+    assert told == ["table 1 of 3: bronze", "table 2 of 3: silver", "table 3 of 3: intervals"]
+    with pytest.raises(RuntimeError, match="broken off"):
+        tell_tables(broken_off(), SOURCES, told.append)
+    assert told[3:] == ["table 1 of 3: bronze", "Flow spark_catalog.default.bronze has FAILED."]
+
+
+def broken_off() -> Iterator[str]:
+    yield from [GOOD[0], GOOD[1], "Flow spark_catalog.default.bronze has FAILED."]
+    raise RuntimeError("broken off")
 
 
 def test_completion_that_is_told_late_does_no_harm() -> None:

@@ -17,12 +17,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from holdfast.apps.zapviewers.pipeline import running
 from holdfast.apps.zapviewers.pipeline.facts import Facts, write_facts
 from holdfast.apps.zapviewers.pipeline.report.figures import read_figures
-from holdfast.apps.zapviewers.pipeline.running import reached, run
+from holdfast.apps.zapviewers.pipeline.running import COUNTING, reached, run
 from holdfast.apps.zapviewers.pipeline.tables import Progress, Tables
 from holdfast.cli.main import main
 from holdfast.errors import PipelineError
 from tests.runtime.broker_process import BrokerProcess
 from tests.spark.zap_runs import assert_counts, counted, counting_broker, halves, known, publish
+
+LAST_TABLES = ["viewers_by_minute", "windows", "days", "changes"]
 
 
 @pytest.fixture
@@ -37,7 +39,9 @@ def test_batch_and_stream_count_as_the_brokers_do(
     first, second = halves()
     middle = publish(broker.url, first)
     streamed, batched = tmp_path / "streamed", tmp_path / "batched"
-    facts = run(broker.url, streamed, "streaming", synthetic=True, spark=spark)
+    told: list[str] = []
+    facts = run(broker.url, streamed, "streaming", synthetic=True, spark=spark, tell=told.append)
+    assert told[-5:] == [*(f"table {n} of 4: {name}" for n, name in enumerate(LAST_TABLES, start=1)), COUNTING]
     assert (facts.first, facts.last, facts.engine, facts.synthetic) == (1, middle, "streaming", True)
     assert_counts(streamed, facts, counted(first))
 
@@ -48,7 +52,10 @@ def test_batch_and_stream_count_as_the_brokers_do(
     assert facts.last is not None
     assert facts.last >= end
     assert_counts(streamed, facts, counted([*first, *second]))
-    facts = run(broker.url, batched, "batch", to=middle, spark=spark)
+    told.clear()
+    facts = run(broker.url, batched, "batch", to=middle, spark=spark, tell=told.append)
+    assert told[0] == "table 1 of 9: bronze"
+    assert told[-2:] == [f"table 9 of 9: {LAST_TABLES[-1]}", COUNTING]
     assert facts.last == middle
     assert_counts(batched, facts, counted(first))
 
@@ -156,7 +163,7 @@ def test_a_stream_that_goes_on_says_how_far_it_is_until_it_is_interrupted(tmp_pa
     said: list[str] = []
     tables = Tables(tmp_path)
     query = FakeQuery(tables)
-    running._follow(cast(StreamingQuery, query), tables, said.append)
+    running._follow_until_interrupted(cast(StreamingQuery, query), tables, said.append)
     assert said == [
         "position 1, 7 behind; 10 lines, 1 malformed, 0 late; 1.5 s",
         "position 2, 6 behind; 20 lines, 1 malformed, 0 late; 1.5 s",

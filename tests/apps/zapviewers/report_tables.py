@@ -16,6 +16,10 @@ TIME = pa.timestamp("us")
 SCHEMAS = {
     "viewers_now": pa.schema({"channel": pa.string(), "viewers": pa.int64()}),
     "viewers_by_minute": pa.schema({"minute": TIME, "channel": pa.string(), "viewers": pa.int64()}),
+    "intervals": pa.schema(
+        {"box": pa.string(), "channel": pa.string(), "began": TIME, "ended": TIME, "seconds": pa.int64()}
+        | {"retained": pa.bool_(), "position": pa.int64(), "line": pa.int32()}
+    ),
     "windows": pa.schema(
         {
             "window_start": TIME,
@@ -71,6 +75,34 @@ def day_rows(*shares: tuple[str, int, int], start: datetime = EVENING, days: int
 def minute_rows(channel: str, viewers: Sequence[int], start: datetime = EVENING) -> list[tuple[Any, ...]]:
     """Rows of `viewers_by_minute`, one for each minute with viewers."""
     return [(start + timedelta(minutes=minute), channel, count) for minute, count in enumerate(viewers) if count]
+
+
+def interval_rows(channel: str, *spans: tuple[float, float | None]) -> list[tuple[Any, ...]]:
+    """Rows of `intervals` from the seconds after EVENING at which they began and ended; 3 s are not retained."""
+    rows = []
+    for number, (began, ended) in enumerate(spans):
+        end = None if ended is None else EVENING + timedelta(seconds=ended)
+        retained = ended is None or ended - began > 3
+        rows.append((f"10.0.0.{number}", channel, EVENING + timedelta(seconds=began), end, None, retained, number, 0))
+    return rows
+
+
+def two_minutes(folder: Path, names: Sequence[str] = ("Velkin", "Orrow", "Tavio")) -> Path:
+    """Boxes that go on one after the other, for little more than a minute, as at the end of a demo."""
+    ranked = list(enumerate(names))
+    intervals = [
+        row
+        for place, name in ranked
+        for row in interval_rows(name, *((second - 13, None) for second in range(place, 75, 1 + place)))
+    ]
+    minutes = [
+        (EVENING + timedelta(minutes=minute), name, len(range(place, min(75, 60 * minute + 14), 1 + place)))
+        for place, name in ranked
+        for minute in range(3)
+    ]
+    return write_tables(
+        folder, {"viewers_by_minute": minutes, "intervals": intervals, "days": day_rows(("Velkin", 9, 9))}
+    )
 
 
 def some_tables(folder: Path, names: Sequence[str] = ("Velkin", "Orrow", "Tavio")) -> Path:

@@ -18,7 +18,15 @@ from holdfast.apps.zapviewers.pipeline.report.listing import as_text
 from holdfast.apps.zapviewers.pipeline.report.markup import element, render, style_sheet
 from holdfast.cli.main import main
 from holdfast.errors import PipelineError
-from tests.apps.zapviewers.report_tables import EVENING, FACTS, day_rows, minute_rows, some_tables, write_tables
+from tests.apps.zapviewers.report_tables import (
+    EVENING,
+    FACTS,
+    day_rows,
+    interval_rows,
+    minute_rows,
+    some_tables,
+    write_tables,
+)
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -258,6 +266,46 @@ def test_night_that_follows_is_shown_and_long_times_are_averaged(tmp_path: Path)
     said = words(parsed(written(tables)))
     assert "15 November 2026 to 17 November 2026" in said
     assert "averages of 2 minutes" in said
+
+
+def test_two_minutes_are_shown_second_by_second(tmp_path: Path) -> None:
+    """A minute a step, they would be two steps."""
+    spans: list[tuple[float, float | None]] = [(-20, None), (-20, 70), (10.5, None), (10.5, 13.5), (40, 95)]
+    minutes = [2, 3 + 1, 2 + 1, 2, 2]
+    tables = write_tables(
+        tmp_path / "tables",
+        {"viewers_by_minute": minute_rows("Velkin", minutes), "intervals": interval_rows("Velkin", *spans)},
+    )
+    viewing = read_figures(tables).viewing
+    assert viewing is not None
+    assert (viewing.step, viewing.began) == (timedelta(seconds=1), EVENING - timedelta(seconds=20))
+    expected = [2] * 31 + [3] * 29 + [4] * 30 + [3] * 25 + [2]
+    assert viewing.total.values == viewing.channels[0].values == expected
+    # What a minute began with is what the table says of it.
+    assert [viewing.total.values[20 + 60 * minute] for minute in range(2)] == minutes[:2]
+    said = words(parsed(written(tables)))
+    assert "Boxes on a channel, at the beginning of every second." in said
+    assert "From 19:59:40 to 20:01:35" in said
+
+
+@pytest.mark.parametrize(
+    ("minutes", "step_s"), [(1, 1), (3, 1), (5, 2), (15, 5), (59, 15), (61, 30), (121, 60), (1500, 120)]
+)
+def test_steps_fit_the_time_that_there_is(minutes: int, step_s: int, tmp_path: Path) -> None:
+    tables = write_tables(
+        tmp_path / "tables",
+        {
+            "viewers_by_minute": minute_rows("Velkin", [1] * minutes),
+            "intervals": interval_rows("Velkin", (0, 60 * minutes - 60))
+            if minutes > 1
+            else interval_rows("Velkin", (0, None)),
+        },
+    )
+    viewing = read_figures(tables).viewing
+    assert viewing is not None
+    assert viewing.step == timedelta(seconds=step_s)
+    assert viewing.began == EVENING
+    assert len(viewing.total.values) <= POINTS_MAX
 
 
 def test_matrix_keeps_the_channels_with_the_most_changes(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ pytest.importorskip("pyarrow")
 
 from holdfast.apps.zapviewers.pipeline.report import write_report
 from tests.apps.zapviewers.chromium import Tab, find_chromium, open_tab
-from tests.apps.zapviewers.report_tables import some_tables
+from tests.apps.zapviewers.report_tables import EVENING, some_tables, two_minutes, write_tables
 
 pytestmark = pytest.mark.browser
 
@@ -29,6 +30,26 @@ BEYOND = """[...document.querySelectorAll('span, h1, h2, h3, h4, p, td, th, dd, 
     .map(e => e.textContent)"""
 
 
+# The labels of axes that take more than a line, and pairs that cover each other or another picture.
+LABELS = """[...document.querySelectorAll('.plot')].flatMap(plot => {
+    const seen = e => getComputedStyle(e).display !== 'none';
+    const boxes = [...plot.querySelectorAll('.y span, .x span')].filter(seen)
+        .map(e => ({text: e.textContent, box: e.getBoundingClientRect(), line: parseFloat(
+            getComputedStyle(e).fontSize)}));
+    const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+    const own = plot.closest('figure').getBoundingClientRect();
+    const field = plot.querySelector('svg').getBoundingClientRect();
+    return [
+        ...boxes.filter(l => l.box.height > 1.5 * l.line).map(l => l.text + ' is wrapped'),
+        ...boxes.filter(l => l.box.left < own.left - 8 || l.box.right > own.right + 8).map(l => l.text + ' sticks out'),
+        ...boxes.flatMap((a, i) => boxes.slice(i + 1).filter(b => !apart(a.box, b.box))
+            .map(b => a.text + ' on ' + b.text)),
+        ...boxes.filter(l => l.box.right > field.left + 1 && l.box.bottom < field.bottom - 8)
+            .map(l => l.text + ' on the curve'),
+    ];
+})"""
+
+
 @pytest.fixture(scope="module")
 def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
     chromium = find_chromium()
@@ -44,6 +65,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = folder / "report.html"
     write_report(some_tables(folder / "tables", NAMES), output)
     return output
+
+
+def millions(folder: Path) -> Path:
+    """Viewers whose numbers are long, over two days."""
+    rows = [(EVENING + timedelta(minutes=minute), "Velkin", 2_000_000 + minute) for minute in range(0, 2_000, 7)]
+    return write_tables(folder, {"viewers_by_minute": rows})
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (768, True), (400, False), (320, True)])
@@ -66,6 +93,16 @@ def test_page_loads_offline_and_fits(tab: Tab, report: Path, width: int, dark: b
     assert background == ("rgb(18, 22, 27)" if dark else "rgb(255, 255, 255)")
     assert picture.startswith(b"\x89PNG")
     assert len(picture) > 50_000
+
+
+@pytest.mark.parametrize("width", [1200, 768, 400, 320])
+@pytest.mark.parametrize("make", [some_tables, two_minutes, millions], ids=["evening", "two minutes", "millions"])
+def test_labels_of_axes_can_be_read(tab: Tab, make: Callable[[Path], Path], width: int, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    write_report(make(tmp_path / "tables"), page)
+    tab.open(page, width)
+    tab.screenshot(tmp_path / f"axes-{width}.png")
+    assert tab.ask(LABELS) == []
 
 
 def test_curves_are_lines_of_the_same_width_in_all_sizes(tab: Tab, report: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -15,14 +15,24 @@ from holdfast.apps.zapviewers.pipeline.tables import Tables
 DAY_MINUTES = 24 * 60
 
 
-def run_batch(events: DataFrame, tables: Tables) -> None:
+Stage = tuple[str, Callable[[], None]]
+
+
+def run_batch(events: DataFrame, tables: Tables, tell: Callable[[str], None] = lambda _: None) -> None:
     """All tables, in place of what was there. `events` has (position, published_at, payload)."""
     tables.clear()
-    for _, run in stages(events, tables):
+    run_stages(stages(events, tables), tell)
+
+
+def run_stages(stages: Iterable[Stage], tell: Callable[[str], None]) -> None:
+    """Runs one after another, and tells which."""
+    all_of_them = list(stages)
+    for number, (name, run) in enumerate(all_of_them, start=1):
+        tell(f"table {number} of {len(all_of_them)}: {name}")
         run()
 
 
-def stages(events: DataFrame, tables: Tables) -> Iterator[tuple[str, Callable[[], None]]]:
+def stages(events: DataFrame, tables: Tables) -> Iterator[Stage]:
     """The stages by name, in their order; each reads what the ones before it have written."""
     spark = events.sparkSession
     yield "bronze", lambda: tables.write("bronze", raw_lines(events))
@@ -33,7 +43,7 @@ def stages(events: DataFrame, tables: Tables) -> Iterator[tuple[str, Callable[[]
     yield from gold_stages(spark, tables)
 
 
-def gold_stages(spark: SparkSession, tables: Tables) -> Iterator[tuple[str, Callable[[], None]]]:
+def gold_stages(spark: SparkSession, tables: Tables) -> Iterator[Stage]:
     """The stages that are the same for tables that a stream has written.
 
     Their tables are small, and a file each: by `repartition`, since `coalesce` leaves the work before it to one task.

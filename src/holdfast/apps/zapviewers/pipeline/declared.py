@@ -12,7 +12,7 @@ as well as before, but no run goes on with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pyspark import pipelines
@@ -75,8 +75,10 @@ class Declared:
         return self._spark.readStream.table(name)
 
 
-def run_declared(spark: SparkSession, events: Callable[[], DataFrame], folder: Path) -> Iterator[str]:
-    """Brings the tables below a folder up to date, and gives what Spark tells meanwhile, as it happens.
+def run_declared(
+    spark: SparkSession, events: Callable[[], DataFrame], folder: Path, tell: Callable[[str], None]
+) -> None:
+    """Brings the tables below a folder up to date, and tells meanwhile which of them it is at.
 
     `spark` is a session by way of Connect, with the settings of `settings_for`.
     """
@@ -94,7 +96,20 @@ def run_declared(spark: SparkSession, events: Callable[[], DataFrame], folder: P
     )
     # Other results are answers to commands, and some that this Spark's own command does not expect.
     told = (result["pipeline_event_result"] for result in results if "pipeline_event_result" in result)
-    yield from in_order((event.event.message for event in told), tables.sources)
+    messages = in_order((event.event.message for event in told), tables.sources)
+    tell_tables(messages, tables.sources, tell)
+
+
+def tell_tables(messages: Iterable[str], tables: Collection[str], tell: Callable[[str], None]) -> None:
+    """Takes the messages of a run, and tells of each table when it is begun, and of what has failed."""
+    begun: set[str] = set()
+    for message in messages:
+        found = _FLOW.fullmatch(message)
+        if found is not None and found["state"] == "STARTING" and found["table"] not in begun:
+            begun.add(found["table"])
+            tell(f"table {len(begun)} of {len(tables)}: {found['table']}")
+        elif "FAILED" in message:
+            tell(message)
 
 
 def in_order(messages: Iterable[str], sources: Mapping[str, set[str]]) -> Iterator[str]:

@@ -40,6 +40,7 @@ EVENTS = "position BIGINT, published_at TIMESTAMP, payload BINARY"
 EVENTS_PER_BATCH = 2500
 LOOK_EVERY_S = 1
 NAME = "zapviewers"
+COUNTING = "lines and boxes are counted"
 
 Tell = Callable[[str], None]
 
@@ -92,9 +93,9 @@ def run(
             if engine == DECLARED:
                 facts = _as_declared(known, folder, memory, tell)
             else:
-                with _session(spark, memory) as session:
+                with _session(spark, memory, tell) as session:
                     if engine == BATCH:
-                        facts = _in_batch(known, folder, session, to or head.number)
+                        facts = _in_batch(known, folder, session, to or head.number, tell)
                     else:
                         facts = _as_stream(known, folder, session, tell, every_s)
         except PySparkException as problem:
@@ -103,11 +104,11 @@ def run(
     return facts
 
 
-def _in_batch(known: Facts, folder: Path, spark: SparkSession, to: int) -> Facts:
+def _in_batch(known: Facts, folder: Path, spark: SparkSession, to: int, tell: Tell) -> Facts:
     tables = Tables(folder)
     source = spark.read.format("holdfast").schema(EVENTS).options(**source_options(known.url), to=str(to))
-    run_batch(source.load(), tables)
-    return _counted(known, to, lambda name: tables.read(spark, name))
+    run_batch(source.load(), tables, tell)
+    return _counted(known, to, lambda name: tables.read(spark, name), tell)
 
 
 def _as_stream(known: Facts, folder: Path, spark: SparkSession, tell: Tell, every_s: float | None) -> Facts:
@@ -115,16 +116,23 @@ def _as_stream(known: Facts, folder: Path, spark: SparkSession, tell: Tell, ever
     source = spark.readStream.format("holdfast").schema(EVENTS).options(**source_options(known.url))
     events = source.option("max_events_per_batch", str(EVENTS_PER_BATCH)).load()
     if every_s is None:
-        start_stream(events, tables).awaitTermination()
+        _follow(start_stream(events, tables), tables, tell)
         tell("the stream has taken all that the log holds")
     else:
-        _follow(start_stream(events, tables, f"{every_s:g} seconds"), tables, tell)
-    write_gold(spark, tables)
-    return _counted(known, reached(tables.path(CHECKPOINT)), lambda name: tables.read(spark, name))
+        _follow_until_interrupted(start_stream(events, tables, f"{every_s:g} seconds"), tables, tell)
+    write_gold(spark, tables, tell)
+    return _counted(known, reached(tables.path(CHECKPOINT)), lambda name: tables.read(spark, name), tell)
+
+
+def _follow_until_interrupted(query: StreamingQuery, tables: Tables, tell: Tell) -> None:
+    try:
+        _follow(query, tables, tell)
+    except KeyboardInterrupt:
+        tell("interrupted: the other tables are made from what came so far")
 
 
 def _follow(query: StreamingQuery, tables: Tables, tell: Tell) -> None:
-    """Until someone interrupts: says how far each micro-batch came, and how many positions are waiting."""
+    """Until it ends: says how far each micro-batch came, and how many positions are waiting."""
     told = -1
     try:
         while not query.awaitTermination(LOOK_EVERY_S):
@@ -137,23 +145,21 @@ def _follow(query: StreamingQuery, tables: Tables, tell: Tell) -> None:
                 f"position {last.last:,}, {waiting:,} behind; {last.lines:,} lines, {last.malformed:,} malformed, "
                 f"{last.late:,} late; {now['durationMs']['triggerExecution'] / 1000:.1f} s"
             )
-    except KeyboardInterrupt:
-        tell("interrupted: the other tables are made from what came so far")
     finally:
         query.stop()
 
 
 def _as_declared(known: Facts, folder: Path, memory: str, tell: Tell) -> Facts:
+    tell("Spark starts")
     with connected(NAME, memory=memory, settings=declared.settings_for(folder)) as spark:
+        tell("Spark is there, and looks at which table is made from which")
 
         def events() -> DataFrame:
             return spark.readStream.format("holdfast").schema(EVENTS).options(**source_options(known.url)).load()
 
-        for message in declared.run_declared(spark, events, folder):
-            if "COMPLETED" in message or "FAILED" in message:
-                tell(message)
+        declared.run_declared(spark, events, folder, tell)
         last = reached(folder / declared.CHECKPOINTS / declared.BRONZE_CHECKPOINT)
-        return _counted(known, last, spark.read.table)
+        return _counted(known, last, spark.read.table, tell)
 
 
 def reached(checkpoint: Path) -> int:
@@ -171,8 +177,9 @@ def source_options(url: str) -> dict[str, str]:
     return {"url": url, "filter": f"topic = '{ZAP}'", "from": "earliest", "partitions": tasks}
 
 
-def _counted(known: Facts, last: int, table: Callable[[str], DataFrame]) -> Facts:
+def _counted(known: Facts, last: int, table: Callable[[str], DataFrame], tell: Tell) -> Facts:
     """The facts with the numbers that brokers count, too."""
+    tell(COUNTING)
     row = gold.totals(table("bronze"), table("quarantine"), table("silver")).first()
     assert row is not None, "it is one row"
     when = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
@@ -191,10 +198,11 @@ def _refuse_others(before: Facts | None, folder: Path, engine: str, log: str) ->
 
 
 @contextmanager
-def _session(given: SparkSession | None, memory: str) -> Iterator[SparkSession]:
+def _session(given: SparkSession | None, memory: str, tell: Tell) -> Iterator[SparkSession]:
     if given is not None:
         yield given
         return
+    tell("Spark starts")
     session = make_session(NAME, memory=memory)
     try:
         yield session

@@ -19,6 +19,8 @@ behind the greatest: one box whose clock leapt would make all others late). Line
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
@@ -87,14 +89,13 @@ def take(events: DataFrame, number: int, tables: Tables) -> Progress:
     return progress
 
 
-def write_gold(spark: SparkSession, tables: Tables) -> None:
+def write_gold(spark: SparkSession, tables: Tables, tell: Callable[[str], None] = lambda _: None) -> None:
     """Adds the intervals that go on, and makes the tables that are made from whole tables."""
     last = tables.last_progress()
     if last is None:
         raise PipelineError(f"{tables.folder} holds nothing that a stream has written: run one first.")
     tables.write("intervals", open_intervals(tables.read(spark, "boxes", last.batch)), OPEN)
-    for _, run in batch.gold_stages(spark, tables):
-        run()
+    batch.run_stages(batch.gold_stages(spark, tables), tell)
 
 
 def remembered(boxes: DataFrame) -> DataFrame:

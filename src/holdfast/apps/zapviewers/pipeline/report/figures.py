@@ -1,7 +1,8 @@
 """What the report shows, read from the Parquet tables of a pipeline by pyarrow, without Spark.
 
 Read are the small tables `viewers_now`, `viewers_by_minute`, `windows`, `days` and `changes`, and of `quarantine`
-the reasons and the first few lines, batch by batch. Never read: bronze, silver and intervals, which grow with the log.
+the reasons and the first few lines, batch by batch. Never read: bronze and silver, which grow with the log; and
+`intervals` only where the others tell of so short a time that minutes are too coarse (`short_times`).
 
 Boxes have clocks of their own, and some are years off. So the page is about the busiest day and the days around it
 that have at least a hundredth of its viewing, a week at most; how many days were left out is said.
@@ -23,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from holdfast.apps.zapviewers.pipeline.facts import Facts, read_facts
+from holdfast.apps.zapviewers.pipeline.report.short_times import COLUMNS, SHORT, read_short_time
 from holdfast.errors import PipelineError
 
 TOP = 10
@@ -36,6 +38,7 @@ DAY = timedelta(days=1)
 # Clocks may be centuries off, and such days have no neighbours that Python could count to.
 EARLIEST, LATEST = datetime(1900, 1, 1), datetime(2200, 1, 1)
 UNNAMED = "(no name)"
+ALL = "all channels"
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ class Figures:
 def read_figures(folder: Path) -> Figures:
     """The figures of the tables below a folder. PipelineError if it has none, or something else under their names."""
     tables = _Tables(folder)
-    viewing = _viewing(tables.read("viewers_by_minute", ["minute", "channel", "viewers"]))
+    viewing = _viewing(tables)
     windows = ["window_start", "window_end", "channel", "seconds", "reach"]
     shares = _shares(tables.read("days" if tables.has("days") else "windows", windows), viewing)
     changes = _changes(tables.read("changes", ["from_channel", "to_channel", "zaps"]))
@@ -221,7 +224,8 @@ def committed_files(table: Path) -> Path | list[str]:
     return [str(table / unquote(file.rpartition("/")[2])) for file in files]
 
 
-def _viewing(table: Any | None) -> Viewing | None:
+def _viewing(tables: _Tables) -> Viewing | None:
+    table = tables.read("viewers_by_minute", ["minute", "channel", "viewers"])
     if table is None:
         return None
     table = table.set_column(0, "minute", pc.cast(table["minute"], pa.timestamp("us")))
@@ -231,6 +235,10 @@ def _viewing(table: Any | None) -> Viewing | None:
     first_day, last_day, left_out = _busy_days(sane)
     table = sane.filter(_between(sane["minute"], first_day, last_day + DAY))
     span = pc.min_max(table["minute"]).as_py()
+    if span["max"] - span["min"] < SHORT and tables.has("intervals"):
+        viewing = _short_viewing(tables, span["min"], span["max"], left_out)
+        if viewing is not None:
+            return viewing
     count = (span["max"] - span["min"]) // MINUTE + 1
     width = -(-count // POINTS_MAX)
     began, steps = span["min"], -(-count // width)
@@ -248,7 +256,25 @@ def _viewing(table: Any | None) -> Viewing | None:
     for channel, _ in top:
         rows = table.filter(pc.equal(table["channel"], channel)).group_by("minute").aggregate([("viewers", "sum")])
         channels.append(series(channel, rows))
-    return Viewing(began, MINUTE * width, series("all channels", by_minute), channels, left_out)
+    return Viewing(began, MINUTE * width, series(ALL, by_minute), channels, left_out)
+
+
+def _short_viewing(tables: _Tables, first: datetime, last: datetime, left_out: int) -> Viewing | None:
+    intervals = tables.dataset("intervals", COLUMNS)
+    found = None if intervals is None else read_short_time(intervals, first, last, UNNAMED)
+    if found is None:
+        return None
+    series = [
+        Series(channel, [float(count) for count in counts], sum(counts) / len(counts))
+        for channel, counts in found.viewers.items()
+        if any(counts)
+    ]
+    if not series:
+        return None
+    totals = [sum(values) for values in zip(*(one.values for one in series), strict=True)]
+    total = Series(ALL, totals, sum(totals) / len(totals))
+    ranked = sorted(series, key=lambda one: (-one.average, one.channel))
+    return Viewing(found.began, found.step, total, ranked[:TOP], left_out)
 
 
 def _between(moments: Any, first: datetime, end: datetime) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from holdfast.apps.zapviewers.pipeline.report.figures import TOP, Figures, Ranked
 from holdfast.apps.zapviewers.pipeline.report.heat_map import frequent_changes, heat_map
@@ -27,6 +27,7 @@ from holdfast.apps.zapviewers.pipeline.report.plots import (
 from holdfast.apps.zapviewers.pipeline.report.style import STYLE
 
 TITLE = "Who watched what"
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 # Should markup ever let something through, a browser still runs and loads nothing.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
@@ -82,13 +83,12 @@ def _heading(figures: Figures) -> list[Content]:
 
 def _over_time(figures: Figures) -> list[Content]:
     viewing = figures.viewing
-    parts: list[Content] = [element("h2", "Viewers over the day")]
+    parts: list[Content] = [element("h2", "Viewers over time")]
     if viewing is None:
         return [*parts, _nothing("Nobody has watched anything yet.")]
-    minutes = round(viewing.step.total_seconds() / 60)
-    told = "Boxes on a channel, at the beginning of every minute."
-    if minutes > 1:
-        told = f"Boxes on a channel: averages of {minutes} minutes."
+    told = f"Boxes on a channel, at the beginning of every {_step(viewing.step)}."
+    if viewing.step > MINUTE:
+        told = f"Boxes on a channel: averages of {_step(viewing.step)}."
     if viewing.days_left_out:
         told += f" Left out: {_many(viewing.days_left_out, 'other day')} with a few viewers, by their boxes' clocks."
     return [
@@ -174,6 +174,12 @@ def _tile(term: str, value: str, more: str) -> Element:
 
 def _nothing(text: str) -> Element:
     return element("p", text, class_="quiet")
+
+
+def _step(step: timedelta) -> str:
+    """`second`, `5 seconds`, `minute`, `2 minutes`."""
+    name, count = ("minute", step // MINUTE) if step >= MINUTE else ("second", step // SECOND)
+    return name if count == 1 else _many(count, name)
 
 
 def _day(at: datetime) -> str:

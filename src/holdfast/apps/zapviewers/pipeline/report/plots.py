@@ -18,8 +18,9 @@ X_TICKS_MAX = 8
 Y_TICKS_MAX = 5
 Y_TICKS_SMALL_MAX = 3
 POINTS_SMALL_MAX = 144
-HOURS, DAYS = timedelta(hours=1), timedelta(days=1)
+MINUTES, HOURS, DAYS = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 TIME_STEPS = [
+    *(timedelta(seconds=seconds) for seconds in (1, 2, 5, 10, 15, 30)),
     *(timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 15, 30)),
     *(HOURS * hours for hours in (1, 2, 3, 6, 12)),
     DAYS,
@@ -34,7 +35,12 @@ def number(value: float) -> str:
 def moment(viewing: Viewing, at: datetime) -> str:
     """A time of day, with its date where several days are shown."""
     several = viewing.began.date() != (viewing.ended - timedelta(microseconds=1)).date()
-    return f"{at:%d %b %H:%M}" if several else f"{at:%H:%M}"
+    return f"{at:%d %b} {_clock(at, viewing.step)}" if several else _clock(at, viewing.step)
+
+
+def _clock(at: datetime, step: timedelta) -> str:
+    """A time of day, as exact as steps of a length can be."""
+    return f"{at:%H:%M:%S}" if step < MINUTES else f"{at:%H:%M}"
 
 
 def total_plot(viewing: Viewing) -> Element:
@@ -142,7 +148,9 @@ def _picture(label: str, title: str, words: str, content: list[Element]) -> Elem
 
 def _framed(viewing: Viewing, svg: Element, ticks: list[float], top: float, kind: str) -> Element:
     labels = [element("span", number(value), style=f"bottom:{100 * value / top:.2f}%") for value in ticks]
-    y_axis = element("div", *labels, class_="y", aria_hidden="true")
+    # The room that they need can't be seen from labels that stand where they are put.
+    room = f"--n:{max(len(number(value)) for value in ticks)}"
+    y_axis = element("div", *labels, class_="y", style=room, aria_hidden="true")
     return element("div", y_axis, element("div", svg, _x_axis(viewing), class_="field"), class_=f"plot{kind}")
 
 
@@ -181,7 +189,7 @@ def _x_axis(viewing: Viewing) -> Element:
             # Narrow pictures leave out the odd ones, small ones every second of the others, too.
             kind = "odd" if len(labels) % 2 else "half" if len(labels) % 4 else ""
             kind += " end" if left > 0.97 else ""
-            text = f"{at:%d %b}" if step >= DAYS else f"{at:%H:%M}"
+            text = f"{at:%d %b}" if step >= DAYS else _clock(at, step)
             labels.append(element("span", text, class_=kind.strip(), style=f"left:{100 * left:.2f}%"))
     return element("div", *labels, class_="x", aria_hidden="true")
 

@@ -55,14 +55,15 @@ summary { cursor: pointer; color: var(--strong); }
 .facts dt { color: var(--quiet); }
 .facts dd { margin: 0; }
 .plot { display: grid; grid-template-columns: max-content 1fr; margin-top: .75rem; }
-.plot .y { position: relative; height: 16rem; min-width: 3.2rem; font-size: .75rem; color: var(--quiet); }
-.plot .y span { position: absolute; right: .5rem; transform: translateY(50%); line-height: 1; }
+.plot .y {
+  position: relative; height: 16rem; min-width: calc(var(--n) * 1ch + .5rem); font-size: .75rem; color: var(--quiet);
+}
+.plot .y span { position: absolute; right: .5rem; transform: translateY(50%); white-space: nowrap; line-height: 1; }
 .plot .field { min-width: 0; }
 .plot svg { display: block; width: 100%; height: 16rem; overflow: visible; }
-.plot .x { position: relative; height: 1.4rem; font-size: .75rem; color: var(--quiet); }
-.plot .x span { position: absolute; top: .35rem; transform: translateX(-50%); white-space: nowrap; line-height: 1; }
+.plot .x { position: relative; height: 1.5rem; font-size: .75rem; color: var(--quiet); }
+.plot .x span { position: absolute; top: .5rem; transform: translateX(-50%); white-space: nowrap; line-height: 1; }
 .small .y, .small svg { height: 6rem; }
-.small .y { min-width: 2.4rem; }
 .plot .x .end { transform: translateX(-100%); }
 .small .x .odd, .small .x .half { display: none; }
 .panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(10rem, 1fr)); gap: 1.5rem 1.25rem; }
