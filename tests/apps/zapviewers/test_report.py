@@ -7,6 +7,7 @@ import re
 import xml.etree.ElementTree as ET
 from datetime import datetime, timedelta
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -286,6 +287,33 @@ def test_two_minutes_are_shown_second_by_second(tmp_path: Path) -> None:
     said = words(parsed(written(tables)))
     assert "Boxes on a channel, at the beginning of every second." in said
     assert "From 19:59:40 to 20:01:35" in said
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_step_says_who_watched_when_it_began(seed: int, tmp_path: Path) -> None:
+    """Counted anew for each step, and for each minute of the table; some intervals began long before."""
+    rng = Random(seed)
+    spans: list[tuple[float, float | None]] = []
+    for _ in range(200):
+        began = rng.choice([-90_000, rng.randrange(-40, 500)])
+        spans.append((began, rng.choice([None, rng.randrange(max(0, began), 500) + 4])))
+
+    def watching(second: int) -> int:
+        retained = [(began, ended) for began, ended in spans if ended is None or ended - began > 3]
+        return sum(began <= second and (ended is None or ended > second) for began, ended in retained)
+
+    minutes = [watching(60 * minute) for minute in range(10)]
+    tables = write_tables(
+        tmp_path / "tables",
+        {"viewers_by_minute": minute_rows("Velkin", minutes), "intervals": interval_rows("Velkin", *spans)},
+    )
+    viewing = read_figures(tables).viewing
+    assert viewing is not None
+    assert viewing.step == timedelta(seconds=2)
+    seconds = [(viewing.at(place) - EVENING) // timedelta(seconds=1) for place in range(len(viewing.total.values))]
+    assert viewing.total.values == [watching(second) for second in seconds]
+    assert seconds[0] >= -40
+    assert seconds[-1] >= 495
 
 
 @pytest.mark.parametrize(
