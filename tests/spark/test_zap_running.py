@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -14,7 +17,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from examples import in_spark
+from experiments.replication.group import ReplicaGroup
 from holdfast.apps.zapviewers.pipeline import running
+from holdfast.apps.zapviewers.pipeline.comparing import Comparison
 from holdfast.apps.zapviewers.pipeline.facts import Facts, write_facts
 from holdfast.apps.zapviewers.pipeline.report.figures import read_figures
 from holdfast.apps.zapviewers.pipeline.running import COUNTING, reached, run
@@ -175,3 +181,26 @@ def test_a_stream_that_goes_on_says_how_far_it_is_until_it_is_interrupted(tmp_pa
 def test_only_a_stream_goes_on(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="to go on with what comes is for the engine 'streaming', not for 'batch'"):
         running.run("holdfast://127.0.0.1:1", tmp_path, running.BATCH, every_s=5)
+
+
+def test_the_demo_says_which_table_spark_is_at(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def nothing(*_: object) -> int:
+        return 0
+
+    async def no_comparisons(*_: object) -> list[Comparison]:
+        return []
+
+    def told(url: str, folder: Path, engine: str, *, synthetic: bool, tell: running.Tell) -> Facts:
+        tell("table 1 of 9: bronze")
+        return Facts(lines=1, boxes=1, malformed=0, last=1)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda prefix: str(tmp_path))
+    monkeypatch.setattr(in_spark, "scene", nothing)
+    monkeypatch.setattr(in_spark, "compare", no_comparisons)
+    monkeypatch.setattr(in_spark, "run", told)
+    monkeypatch.setattr(in_spark, "write_report", lambda tables, page: None)
+    assert asyncio.run(in_spark.scene_in_spark(cast(ReplicaGroup, SimpleNamespace(url="holdfast://127.0.0.1:1")))) == 0
+    said = [line.partition(" s  ")[2].strip() for line in capsys.readouterr().out.splitlines()]
+    assert said[1:3] == ["table 1 of 9: bronze", "1 lines of 1 boxes, 0 malformed, to position 1"]
