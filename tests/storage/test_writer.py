@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.errors import LogError, LogPoisoned
 from holdfast.storage import Log, LogSettings, LogWriter, open_log
+from holdfast.storage.inspection import inspect
 from tests.storage.disk import MemoryDisk
 from tests.storage.model import FOLDER, contents, small
 
@@ -168,3 +169,33 @@ def test_streams_may_appear_while_the_writer_works(watched: Watched) -> None:
     watched.wait_for(299)
     assert watched.failures == []
     assert len(watched.log.streams()) == 299
+
+
+def test_what_waited_for_a_slow_disk_makes_no_segment_larger_than_the_others(watched: Watched, disk: SlowDisk) -> None:
+    """One record in a huge segment that is needed would keep all of it on the disk."""
+    usual = watched.log.settings.segment_bytes
+    disk.slow = True
+    watched.log.append("a", 1, b"first")
+    watched.writer.submit(1)
+    assert disk.waiting.acquire(timeout=PATIENCE_S)
+    submitted = range(2, 2 + 20 * usual // 500)
+    for token in submitted:
+        watched.log.append("a", 1, b"x" * 500)
+        watched.writer.submit(token)
+    disk.slow = False
+    disk.leave.release()
+    watched.wait_for(submitted[-1])
+    assert watched.tokens == sorted(watched.tokens)
+    segments = inspect(disk, FOLDER, every=False).segments
+    assert len(segments) > 20
+    assert {segment.bytes for segment in segments} == {usual}
+
+
+def test_one_submission_is_one_group_however_large(watched: Watched, disk: SlowDisk) -> None:
+    """Whoever writes records anew and gives up the old ones relies on it."""
+    disk.calls.clear()
+    for _ in range(watched.log.settings.segment_bytes // 2 // 500):
+        watched.log.append("a", 1, b"x" * 500)
+    watched.writer.submit(1)
+    watched.wait_for(1)
+    assert [call.split()[0] for call in disk.calls] == ["write", "sync"]
