@@ -187,7 +187,7 @@ RECORD_EXAMPLES = [
     paxos.Promised(65),
     paxos.AcceptedVotes(65, 3, [VALUE]),
     paxos.AcceptorState(65, [paxos.Vote(3, 65, VALUE)], 2),
-    paxos.ReplicaState(4, 9, b"\x01\x02", b"\x03" * 32, MEMBERSHIP),
+    paxos.ReplicaState(4, 9, b"\x01\x02", b"\x03" * 32, MEMBERSHIP, trimmed=3),
     routing.RoutesTold("b2", routing.Routes([("b1.7.1", "")])),
     routing.TableState(
         {"b2": ([("b1.7.1", "")], [("b1.7.2", "a = 1")])},

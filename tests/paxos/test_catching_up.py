@@ -88,6 +88,60 @@ def test_a_snapshot_whose_installing_is_cut_off_leaves_the_old_state_or_the_new_
     assert old["group"] == again.streams["group"]
 
 
+def voted(*slots: int, trim_at: int, trim_before: int) -> Bench:
+    """One that has voted in slots in which the others have voted too, one of which lets go of votes."""
+    bench = Bench()
+    bench.meet()
+    for slot in slots:
+        proposed = value(slot, trim_before=trim_before if slot == trim_at else 0)
+        bench.say("r1", Accept(65, slot, [proposed]), Learn(65, [slot]))
+    return bench
+
+
+def test_who_takes_a_snapshot_forgets_the_votes_that_the_group_has_decided_to_forget() -> None:
+    """It skips the decision, which may be the last one for long: its votes would hold its disk until the next."""
+    giver = voted(*range(1, 10), trim_at=8, trim_before=7)
+    state = giver.replica.snapshots.latest
+    assert state is not None
+    taker = voted(*range(2, 10), trim_at=8, trim_before=7)  # the first slot never came
+    assert taker.replica.decided.executed == 0
+    taker.say("r1", *parts(state, 40))
+    assert set(taker.replica.acceptor.votes) == set(giver.replica.acceptor.votes) == {7, 8, 9}
+    again = Bench(streams=taker.streams)
+    assert set(again.replica.acceptor.votes) == {7, 8, 9}
+
+
+def test_votes_are_forgotten_behind_the_snapshot_that_stands_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk keeps any prefix of what was written: the other way round a power cut could leave neither."""
+    bench = follower()
+    order: list[str] = []
+    monkeypatch.setattr(bench.replica.snapshots, "keep", lambda state, out: order.append("snapshot"))
+    monkeypatch.setattr(bench.replica.acceptor, "trim", lambda before, out: order.append(f"votes before {before}"))
+    bench.replica.install(make_state(9, 4, STATE.state, trimmed=6), bench.out)
+    assert order == ["snapshot", "votes before 7"]
+
+
+@pytest.mark.parametrize("trimmed", [-1, STATE.slot + 1])
+def test_a_state_that_lets_go_of_votes_beyond_its_own_slot_is_refused(trimmed: int) -> None:
+    bench = follower()
+    bench.say("r1", *parts(make_state(STATE.slot, 4, STATE.state, trimmed=trimmed), 40))
+    assert (bench.ledger.number, bench.replica.decided.executed) == (0, 0)
+
+
+def test_what_the_group_has_forgotten_is_known_to_who_took_a_snapshot_or_was_restarted_since() -> None:
+    state = voted(*range(1, 10), trim_at=8, trim_before=7).replica.snapshots.latest
+    assert state is not None
+    first, second = follower(), follower()
+    first.say("r1", *parts(state, 40))
+    first.replica._snapshot(first.out)
+    for giver in (first, Bench(streams=first.streams)):
+        state = giver.replica.snapshots.latest
+        assert state is not None
+        assert state.trimmed == 6
+    second.say("r1", *parts(state, 40))
+    assert second.replica.acceptor.trimmed == 6
+
+
 @pytest.mark.parametrize("missing", range(5))
 def test_a_snapshot_with_a_part_missing_changed_or_out_of_order_changes_nothing(missing: int) -> None:
     cut = parts(STATE, 40)

@@ -283,7 +283,8 @@ class AcceptorState(Record, frozen=True):
 
 class ReplicaState(Record, frozen=True):
     """The application's state after a slot; how many commands it had executed; who belonged to the group; the time that
-    the last command had; and the highest ballot of each place in which something executed was proposed."""
+    the last command had; the highest ballot of each place in which something executed was proposed; and up to which
+    slot the group has decided to forget its votes."""
 
     slot: int
     commands: int
@@ -292,6 +293,7 @@ class ReplicaState(Record, frozen=True):
     membership: Membership | None = None
     wall: int = 0
     origins: list[tuple[int, int]] = []  # noqa: RUF012 - a field's default, which is copied
+    trimmed: int = 0
 
 
 PAXOS_MESSAGES: dict[int, type[Message]] = {

@@ -93,6 +93,7 @@ class Replica(Part):
         self.holdings = holdings or NoHoldings()
         self.commands = 0  # executed
         self.wall = 0  # the time that the last of them had
+        self._trimmed = 0  # up to this slot the group has decided to forget its votes
         self._origins: dict[int, int] = {}  # place → the highest ballot of it in which something executed was proposed
         self.elections_won = 0
         self.settings = settings
@@ -137,6 +138,7 @@ class Replica(Part):
     def _restore(self, state: ReplicaState) -> None:
         self._application.set_state(state.state)
         self.commands, self.wall, self._origins = state.commands, state.wall, dict(state.origins)
+        self._trimmed = state.trimmed
         self.decided.skip_to(state.slot)
         self.fast.tally.skip_to(state.slot)
         self.peers.formation.is_joining = False
@@ -467,6 +469,7 @@ class Replica(Part):
 
     def _trim(self, before: int, out: Outbox) -> None:
         """By a decided command, so at the same slot everywhere; each keeps its own snapshot of the same state."""
+        self._trimmed = max(self._trimmed, before - 1)
         self._snapshot(out)
         self.acceptor.trim(before, out)
         self.decided.trim(before - self.settings.trim_keep)
@@ -482,6 +485,7 @@ class Replica(Part):
                 self.roster.membership,
                 self.wall,
                 sorted(self._origins.items()),
+                self._trimmed,
             ),
             out,
         )
@@ -578,8 +582,9 @@ class Replica(Part):
         return now - self._reached_at > 2 * self.settings.patience
 
     def install(self, state: ReplicaState, out: Outbox) -> None:
-        """Another replica's state takes the place of ours. Votes are kept until the group decides to forget them: they
-        may be needed for what this replica lacks."""
+        """Another replica's state takes the place of ours. Votes are kept until the group has decided to forget them:
+        they may be needed for what this replica lacks. The state says how far that is: the next such decision may be
+        far, and the votes would hold the disk until then."""
         before = self.roster.membership
         if state.membership is not None and state.membership.find(self.settings.name) is None:
             return  # of a time before we were added, or after we were removed
@@ -587,6 +592,8 @@ class Replica(Part):
             self.step_down(out)  # with a state of another it may lack what is no part of it
         self._restore(state)
         self.snapshots.keep(state, out)
+        if state.trimmed > self.acceptor.trimmed:
+            self.acceptor.trim(state.trimmed + 1, out)
         if self.roster.membership.number != before.number:
             self._follow_change(before, out)
         out.tell(StateReplaced())

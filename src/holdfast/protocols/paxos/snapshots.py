@@ -30,7 +30,13 @@ class Snapshots:
             if not isinstance(record, ReplicaState):
                 broken("a replica keeps states", record=type(record).__name__)
             same = make_state(
-                record.slot, record.commands, record.state, record.membership, record.wall, record.origins
+                record.slot,
+                record.commands,
+                record.state,
+                record.membership,
+                record.wall,
+                record.origins,
+                record.trimmed,
             )
             require(same.digest == record.digest, "a snapshot is what it was", slot=record.slot)
             self._take(record)

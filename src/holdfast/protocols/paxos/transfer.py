@@ -20,6 +20,7 @@ class _Header(msgspec.Struct, frozen=True, array_like=True):
     membership: Membership | None
     wall: int
     origins: list[tuple[int, int]] = []
+    trimmed: int = 0
 
 
 _read_header = msgspec.msgpack.Decoder(_Header).decode
@@ -27,9 +28,10 @@ _LENGTH: Final = 4  # bytes
 Origins = Sequence[tuple[int, int]]
 
 
-def _header(commands: int, membership: Membership | None, wall: int, origins: Origins) -> bytes:
-    # Without origins as it was before there were any: the hashes of those snapshots are still to be right.
-    return msgspec.msgpack.encode([commands, membership, wall, origins] if origins else [commands, membership, wall])
+def _header(commands: int, membership: Membership | None, wall: int, origins: Origins, trimmed: int) -> bytes:
+    # Without what is not there as it was before there was any: the hashes of those snapshots are still to be right.
+    later = [origins, trimmed] if trimmed else [origins] if origins else []
+    return msgspec.msgpack.encode([commands, membership, wall, *later])
 
 
 def make_state(
@@ -39,15 +41,16 @@ def make_state(
     membership: Membership | None = None,
     wall: int = 0,
     origins: Origins = (),
+    trimmed: int = 0,
 ) -> ReplicaState:
-    header = _header(commands, membership, wall, origins)
+    header = _header(commands, membership, wall, origins, trimmed)
     digest = hashlib.sha256(b"%d " % slot + header + state).digest()
-    return ReplicaState(slot, commands, state, digest, membership, wall, list(origins))
+    return ReplicaState(slot, commands, state, digest, membership, wall, list(origins), trimmed)
 
 
 def pack(state: ReplicaState) -> bytes:
     """The bytes that travel."""
-    header = _header(state.commands, state.membership, state.wall, state.origins)
+    header = _header(state.commands, state.membership, state.wall, state.origins, state.trimmed)
     return len(header).to_bytes(_LENGTH, "big") + header + state.state
 
 
@@ -60,7 +63,9 @@ def unpack(slot: int, data: bytes) -> ReplicaState | None:
         return None
     if header.membership is not None and flaw(header.membership):
         return None
-    return make_state(slot, header.commands, data[end:], header.membership, header.wall, header.origins)
+    if not 0 <= header.trimmed <= slot:
+        return None  # votes would be forgotten that nothing stands for
+    return make_state(slot, header.commands, data[end:], header.membership, header.wall, header.origins, header.trimmed)
 
 
 class IncomingSnapshot:
