@@ -346,7 +346,7 @@ def test_an_accept_that_is_repeated_after_the_slot_was_trimmed_changes_nothing_t
 def test_a_trimmed_acceptor_keeps_its_promise() -> None:
     bench = Bench(trim_keep=1)
     bench.meet()
-    bench.say("r1", Accept(65, 1, [value(1, trim_before=1)]), Learn(65, [1]))
+    bench.say("r1", Accept(65, 1, [value(1), value(2, trim_before=2)]), Learn(65, [1, 2]))
     assert [type(record) for record in bench.streams["acceptor"]] == [AcceptorState]
     again = Bench(streams={"acceptor": [*bench.streams["acceptor"], Promised(129)]})
     assert again.replica.acceptor.promised == 129

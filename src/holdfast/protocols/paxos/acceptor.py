@@ -34,6 +34,7 @@ class Acceptor:
         self._durable_promise = 0
         self._promise_token = 0
         self._unchecked = 0
+        self._stored_bytes = 0  # of values, in votes on the disk: also in those that are forgotten
 
     def recover(self, records: Iterable[Record]) -> None:
         for record in records:
@@ -48,6 +49,7 @@ class Acceptor:
                     self.promised = record.promised
                     self.votes = {vote.slot: vote for vote in record.votes}
                     self.trimmed = record.trimmed
+                    self._stored_bytes = self._bytes()
                 case _:
                     broken("the acceptor's stream holds its records", record=type(record).__name__)
         self._durable_promise = self.promised
@@ -97,6 +99,7 @@ class Acceptor:
         for slot, value in enumerate(values, first):
             # A value that came in a large message would keep all of it alive.
             self.votes[slot] = Vote(slot, ballot, value.copy(), fast)
+            self._stored_bytes += len(value)
 
     def on_durable(self, token: int) -> list[SafeVotes]:
         """The votes that are safe now."""
@@ -115,11 +118,19 @@ class Acceptor:
         return [self.votes[slot] for slot in sorted(self.votes) if slot >= first]
 
     def trim(self, before: int, out: Outbox) -> None:
-        """Forgets votes in slots that are decided, executed and in a snapshot."""
+        """Forgets votes in slots that are decided, executed and in a snapshot. The disk forgets them when they are half
+        of what it has, or more: one that catches up has votes far ahead, and would write them again each time."""
         self.votes = {slot: vote for slot, vote in self.votes.items() if slot >= before}
         self.trimmed = max(self.trimmed, before - 1)
+        kept = self._bytes()
+        if self._stored_bytes < 2 * kept:
+            return
+        self._stored_bytes = kept
         # What is under way stays in the order of the disk: the new record stands for it.
         out.snapshot(STREAM, AcceptorState(self.promised, self.votes_from(before), self.trimmed))
+
+    def _bytes(self) -> int:
+        return sum([len(vote.value) for vote in self.votes.values()])
 
     def check_invariants(self) -> None:
         # A look at all votes after every turn would make long runs quadratic; short ones get it.
