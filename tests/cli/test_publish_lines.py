@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from holdfast.cli.lines import LIFETIME_MS_MAX, read_line
-from holdfast.cli.standard_input import PIECE, PIECES_AHEAD, lines_from
+from holdfast.cli.standard_input import LINE_BYTES_MAX, PIECE, PIECES_AHEAD, lines_from
 from holdfast.errors import EventError
 from tests.cli.test_main import run
 from tests.runtime.broker_process import BrokerProcess
@@ -83,3 +83,33 @@ def test_a_lifetime_that_no_event_can_have_is_named_with_its_line(lifetime: int)
 def test_a_topic_without_attributes_is_not_left_waiting_for_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("publish", "--topic", "stock") == 2
     assert "--topic is of one event: say --attributes too" in capsys.readouterr().err
+
+
+def test_a_line_that_never_ends_is_refused_before_it_fills_the_memory() -> None:
+    piece = b"x" * PIECE
+
+    async def read() -> int:
+        reading, writing = os.pipe()
+
+        def write() -> int:
+            """As much as is taken before the reader gives up."""
+            written = 0
+            try:
+                os.write(writing, b"{}\n{}\n")
+                while written < 4 * LINE_BYTES_MAX:
+                    written += os.write(writing, piece)
+            except BrokenPipeError:
+                pass
+            return written
+
+        writer = asyncio.get_running_loop().run_in_executor(None, write)
+        lines = lines_from(reading)
+        assert [await anext(lines), await anext(lines)] == [b"{}", b"{}"]
+        with pytest.raises(EventError, match=r"line 3: it has more than .* bytes, beyond line_bytes_max"):
+            await anext(lines)
+        os.close(reading)
+        written = await writer
+        os.close(writing)
+        return written
+
+    assert asyncio.run(read()) < 2 * LINE_BYTES_MAX

@@ -54,6 +54,7 @@ class UsageError(HoldfastError):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs `holdfast` with the given arguments, or those of the process. Gives the exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    _open_what_is_closed()
     _never_fail_on_a_character()
     try:
         parsed = _parser(given).parse_args(given)
@@ -92,6 +93,15 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
 def _fail(problem: object) -> int:
     print(f"holdfast: {problem}", file=sys.stderr)
     return BAD_INPUT
+
+
+def _open_what_is_closed() -> None:
+    """A program that was started without standard input or output (`<&-`) has none to read, and writes to nobody. Or
+    else the next file or socket would be taken for it."""
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            setattr(sys, name, open(descriptor, mode))  # noqa: SIM115 - for as long as we live
 
 
 def _never_fail_on_a_character() -> None:

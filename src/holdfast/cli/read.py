@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from holdfast import client
 from holdfast.cli.lines import read_place, write_line
 from holdfast.cli.main import OK
+from holdfast.cli.waiting import add_timeout_argument, bus_at
 from holdfast.cli.where import DEFAULT_URL, add_where_arguments, url_from
+from holdfast.model import Filter
 from holdfast.runtime import loop
 
 EXAMPLES = """\
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_where_arguments(parser)
     parser.add_argument("--start", type=_place, metavar="PLACE", help="a position or a time (default: the first kept)")
     parser.add_argument("--end", type=_place, metavar="PLACE", help="a position or a time (default: the last one now)")
+    add_timeout_argument(parser)
     parser.set_defaults(run=_run)
 
 
@@ -37,11 +39,12 @@ def _place(text: str) -> object:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    Filter(arguments.filter)  # what is none is told before a broker is looked for
     loop.run(_read(url_from(arguments) or DEFAULT_URL, arguments))
     return OK
 
 
 async def _read(url: str, arguments: argparse.Namespace) -> None:
-    async with client.connect(url) as bus:
+    async with bus_at(url, arguments.timeout) as bus:
         async for batch in bus.read(arguments.filter, arguments.start, arguments.end).batches():
             sys.stdout.buffer.write(b"".join(map(write_line, batch)))

@@ -8,7 +8,10 @@ import sys
 from holdfast import client
 from holdfast.cli.lines import read_place, write_line
 from holdfast.cli.main import OK, UsageError
+from holdfast.cli.waiting import add_timeout_argument, bus_at
 from holdfast.cli.where import DEFAULT_URL, add_where_arguments, url_from
+from holdfast.cli.zap_options import read_whole
+from holdfast.model import Filter
 from holdfast.runtime import loop
 
 EXAMPLES = """\
@@ -25,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.add_argument("filter", metavar="FILTER", nargs="?", default="", help="which events (default: all)")
     add_where_arguments(parser)
-    parser.add_argument("--count", type=int, metavar="N", help="stop after so many events")
+    parser.add_argument("--count", type=read_whole, metavar="N", help="stop after so many events")
     parser.add_argument(
         "--overflow", choices=("disconnect", "drop-oldest", "block"), default="disconnect", help="if we are too slow"
     )
@@ -34,12 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from", dest="from_", type=read_place, metavar="PLACE",
         help="with --name: new, earliest, a position or a time; moves a name that exists",
     )  # fmt: skip
+    add_timeout_argument(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.from_ is not None and arguments.name is None:
         raise UsageError("--from is for named subscriptions: say --name, or use holdfast read")
+    Filter(arguments.filter)  # what is none is told before a broker is looked for
     loop.run(_subscribe(url_from(arguments) or DEFAULT_URL, arguments))
     return OK
 
@@ -48,7 +53,7 @@ async def _subscribe(url: str, arguments: argparse.Namespace) -> None:
     def on_state(state: client.State, detail: str) -> None:
         print(f"{state.value}: {detail}", file=sys.stderr, flush=True)
 
-    async with client.connect(url, on_state=on_state) as bus:
+    async with bus_at(url, arguments.timeout, on_state) as bus:
         made: client.Subscription | client.NamedSubscription
         if arguments.name is None:
             made = bus.subscribe(arguments.filter, overflow=arguments.overflow)

@@ -125,6 +125,11 @@ class Bus:
             await self._runner.stop()
             raise
 
+    @property
+    def reason(self) -> str:
+        """Why there is no connection, or was none: what came of the last attempt that failed."""
+        return self._reason
+
     def _settings(self) -> ClientSettings:
         """What the client's node is given; experiments in which days are seconds give it other times."""
         return ClientSettings(self.name, self._addresses, allow_direct=self._allow_direct)
@@ -173,6 +178,11 @@ class Bus:
     async def flush(self) -> None:
         """Returns when everything posted so far is acknowledged; raises the first problem with any of it."""
         await self._publishing.flush()
+
+    @property
+    def unanswered(self) -> int:
+        """Events that are published and not acknowledged yet."""
+        return self._publishing.unanswered
 
     async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
         """Publishes events as fast as they are taken in, and returns their number when all are acknowledged."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -20,9 +21,10 @@ def new_event(attributes: Mapping[str, Value], topic: str, payload: bytes, lifet
         check_mapping(attributes)
     nanoseconds = 0
     if lifetime is not None:
-        if not lifetime > 0:
-            raise ValueError(f"lifetime is {lifetime} s, and has to be positive")
-        nanoseconds = max(1, int(lifetime * 1_000) * MILLISECOND)
+        if not 0 < lifetime < math.inf:
+            raise ValueError(f"lifetime is {lifetime} s, and has to be positive and finite; leave it out for ever")
+        # To the nearest one: 1.001 s is a little less than 1,001 ms as a float.
+        nanoseconds = max(1, round(lifetime * 1_000)) * MILLISECOND
     return requests.NewEvent(attributes, topic, payload, nanoseconds)
 
 

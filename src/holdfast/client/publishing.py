@@ -45,6 +45,11 @@ class Publishing:
         self._room: list[asyncio.Future[None]] = []
         self._idle: list[asyncio.Future[None]] = []
 
+    @property
+    def unanswered(self) -> int:
+        """Events that are on their way."""
+        return self._unanswered
+
     async def publish(self, event: requests.NewEvent, retry: bool) -> None:
         """Returns when the event is acknowledged."""
         self._bus._check_open()
