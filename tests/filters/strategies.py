@@ -17,11 +17,14 @@ from tests.filters.reference import Value
 
 T = TypeVar("T")
 
-NAMES = ("a", "b", "c", "größe", "$x_1.y", "topic", "quoted name", 'a"b', "Select", "or")
-QUOTED_NAMES = frozenset({"quoted name", 'a"b', "or"})
+NAMES = ("a", "b", "c", "größe", "$x_1.y", "topic", "quoted name", 'a"b', "Select", "or", "नमस्ते", "€_²", "a\u200db")
+QUOTED_NAMES = frozenset({"quoted name", 'a"b', "or", "a\u200db"})
 INTEGERS = (1, 0, 2, 3, 5, 7, 10, 2**31, 2**53 - 1, 2**53, 2**53 + 1, 2**62, 2**63 - 2, 2**63 - 1)
 FLOATS = (0.5, 0.0, 1.0, 2.0, 2.5, 1e-3, 5e-324, 2.0**53, 2.0**53 + 2, 2.0**62, 2.0**63, 1e16, 1e308, 1.7e308)
-NUMBER_TEXTS = ("007", ".5", "7.", "1E3", "1e-2", "2.5E+1")
+NUMBER_TEXTS = (
+    *(".5", "7.", "1E3", "1e-2", "2.5E+1", "007.5", "5L", "0l", "7d", "2.5D", "1e3d"),
+    *("0x1F", "0XaL", "0b101", "1_000", "0x7fff_ffff_ffff_ffff", "1_0.2_5e0_1"),
+)
 STRINGS = ("a", "", "b", "ab", "aa", "abc", "it's", "%", "_", "a_b", "a%", "ä", "\U0001f600", "\ue000", "\ud7ff", "a\0")
 CHARACTERS = "ab%_!'ä\0\ud7ff\ue000\U0001f600\U0010ffff"
 COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=")
@@ -155,11 +158,22 @@ def number_atom(choices: Choices) -> str:
     return choices.of(("", "", "-")) + (choices.of("ab") if choices.below(2) else number_text(choices))
 
 
+def bare_condition(choices: Choices, depth: int) -> str:
+    """A condition without an operator: what may be a boolean."""
+    match choices.below(4 if depth else 3):
+        case 0 | 1:
+            return name_text(choices)
+        case 2:
+            return keyword(choices, choices.of(("TRUE", "FALSE")))
+        case _:
+            return f"({filter_text(choices, depth - 1)})"
+
+
 def predicate(choices: Choices, depth: int) -> str:
     negation = choices.of(("", "", "NOT ", "not "))
     match choices.below(10):
         case 0:
-            return atom(choices, depth)
+            return bare_condition(choices, depth)
         case 1:
             operand, low, high = (chain(choices, depth) for _ in range(3))
             return f"{operand} {negation}{keyword(choices, 'BETWEEN')} {low} {keyword(choices, 'AND')} {high}"

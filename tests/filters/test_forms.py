@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
+import holdfast
 from holdfast import Filter, FilterError, FilterLimits
 from tests.filters import strategies
 
@@ -161,3 +162,11 @@ def test_a_filter_of_a_subclass_of_str_holds_plain_text() -> None:
     filter = Filter(Text("x > 5"))
     assert type(str(filter)) is str
     assert Filter.from_msgpack(filter.to_msgpack()) == filter
+
+
+def test_whoever_subscribes_or_reads_with_a_name_for_a_text_is_warned(caplog: pytest.LogCaptureFixture) -> None:
+    bus = holdfast.connect("holdfast://127.0.0.1:1")
+    bus.subscribe('country = "UK"')
+    bus.read('country = "UK"')
+    warning = "filter 'country = \"UK\"', column 11: \"UK\" is the name of an attribute; if it is a text, write 'UK'"
+    assert [record.getMessage() for record in caplog.records] == [warning, warning]

@@ -114,11 +114,6 @@ def test_what_is_no_boolean_is_unknown_as_a_condition(truth_of: TruthOf, value: 
     assert truth_of("x", {"x": value}) is expected
 
 
-@pytest.mark.parametrize("text", ["1", "'a'", "''", "0", "-1", "1 + 1", "-x", "x + 1", "(x * 2)", "-TRUE", "+TRUE"])
-def test_a_number_or_a_string_is_unknown_as_a_condition(truth_of: TruthOf, text: str) -> None:
-    assert truth_of(text, {"x": 1}) is UNKNOWN
-
-
 def test_a_condition_in_parentheses_is_a_boolean_value(truth_of: TruthOf) -> None:
     assert truth_of("(x > 1) = TRUE", {"x": 2}) is TRUE
     assert truth_of("(x > 1) = (y > 1)", {"x": 2, "y": 0}) is FALSE

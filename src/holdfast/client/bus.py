@@ -232,7 +232,7 @@ class Bus:
         """
         if not 1 <= window <= 65_536:
             raise ValueError(f"window is 1 to 65536, not {window}")
-        Filter(filter)  # what is none is refused here: a broker closes the link for a text that is far too long
+        _check_filter(filter)
         if name is not None:
             if not 0 < len(name.encode()) <= 128:
                 raise ValueError("a subscription's name has 1 to 128 bytes")
@@ -307,7 +307,7 @@ class Bus:
         range twice gives the same events; PositionGone if a part of it is not kept any more. `at_least` waits until
         the log has reached that position.
         """
-        Filter(filter)  # as `subscribe` does
+        _check_filter(filter)
         return LogRange(self._log, filter, start, end, at_least)
 
     async def forget(self, name: str) -> bool:
@@ -383,7 +383,7 @@ class Bus:
         From then on an event that matches none of the client's advertisements raises NotAdvertised. A client that has
         none may publish anything.
         """
-        Filter(filter)  # as `subscribe` does
+        _check_filter(filter)
         return Advertisement(self, filter)
 
     async def _make_advertisement(self, text: str) -> int:
@@ -525,6 +525,12 @@ class Bus:
         self._publishing.end(problem)
         for subscription in self._subscriptions.values():
             subscription._end(problem)
+
+
+def _check_filter(text: str) -> None:
+    """What is none is refused here: a broker closes the link for a text that is far too long."""
+    for hint in Filter(text).hints:
+        log.warning("filter %r, %s", text, hint)
 
 
 def connect(

@@ -15,6 +15,7 @@ from holdfast.errors import FilterError
 from holdfast.model import covering, padres
 from holdfast.model.canonical import Canonical, canonical_key, canonical_of
 from holdfast.model.canonical_text import canonical_node
+from holdfast.model.hints import hints_of
 from holdfast.model.limits import DEFAULT_LIMITS, DEPTH_MAX, FilterLimits
 from holdfast.model.parser import check_text, parse
 from holdfast.model.rendering import render
@@ -96,6 +97,11 @@ class Filter:
     def attributes(self) -> tuple[str, ...]:
         """The attributes that the filter reads, in the order of their first use."""
         return names_read(self._root)
+
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """What the text says and hardly means: `country = "UK"` compares two attributes; a string is `'UK'`."""
+        return hints_of(self._text, self._limits)
 
     @property
     def root(self) -> Node:

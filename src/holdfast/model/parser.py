@@ -12,6 +12,7 @@ from sys import intern
 
 from holdfast.errors import FilterError
 from holdfast.model.arithmetic import calculate, negate
+from holdfast.model.hints import IN_DOUBLE_QUOTES
 from holdfast.model.lexer import END, KEYWORD, NAME, NUMBER, STRING, SYMBOL, Token, tokens_of
 from holdfast.model.like import PatternError, parse_like
 from holdfast.model.limits import FilterLimits
@@ -76,6 +77,7 @@ PREDICATES = (Comparison, Between, In, Like, IsNull)
 
 AN_OPERAND = "an attribute, a literal, '(', NOT or a sign"
 A_TEST_FOR_NULL = "IS NULL or IS NOT NULL behind an attribute"
+A_CONDITION = "a comparison, BETWEEN, IN, LIKE, IS NULL, a boolean attribute, TRUE or FALSE"
 AN_OPERATOR = "an operator, AND, OR or the end of the filter"
 
 
@@ -118,6 +120,7 @@ class Parser:
         self._operators: list[tuple[Binding, str, bool, int]] = []  # binding, symbol, negated or prefix, offset
         self._operands: list[Node] = []
         self._heights: list[int] = []
+        self._starts: list[int] = []  # where the text of an operand begins
         self._nesting = 0
         self._predicates = 0
         self._after_predicate = False
@@ -139,7 +142,7 @@ class Parser:
         if self._operators:
             _, _, _, offset = self._operators[-1]
             raise self._error("a parenthesis is not closed", offset, "')'")
-        self._count_condition(self._operands[0], 0)
+        self._count_condition(self._operands[0], 0, self._starts[0])
         return self._operands[0]
 
     # ---- operands
@@ -147,13 +150,13 @@ class Parser:
     def _take_operand(self, kind: str, value: str | int | float, offset: int) -> bool:
         """Takes one token where an operand must begin; says whether one must still begin behind it."""
         if kind is NAME:
-            self._push(Attribute(intern(str(value))), 1)
+            self._push(Attribute(intern(str(value))), 1, offset)
         elif kind is NUMBER:
-            self._push(Literal(self._checked_number(value, offset)), 1)  # type: ignore[arg-type]
+            self._push(Literal(self._checked_number(value, offset)), 1, offset)  # type: ignore[arg-type]
         elif kind is STRING:
-            self._push(Literal(value), 1)
+            self._push(Literal(value), 1, offset)
         elif kind is KEYWORD and (value == "TRUE" or value == "FALSE"):
-            self._push(Literal(value == "TRUE"), 1)
+            self._push(Literal(value == "TRUE"), 1, offset)
         elif kind is KEYWORD and value == "NOT":
             if self._operators and self._operators[-1][0] > Binding.NOT:
                 raise self._error(f"NOT can't follow {self._operators[-1][1]}", offset, "parentheses around NOT …")
@@ -185,11 +188,12 @@ class Parser:
             raise self._too_deep(offset)
         self._operators.append((binding, symbol, True, offset))
 
-    def _push(self, node: Node, height: int) -> None:
+    def _push(self, node: Node, height: int, start: int) -> None:
         if height > self._limits.depth:
             raise self._too_deep(self._tokens[self._at - 1][2])
         self._operands.append(node)
         self._heights.append(height)
+        self._starts.append(start)
 
     # ---- operators
 
@@ -218,7 +222,7 @@ class Parser:
         else:
             self._reduce(TIGHTER[binding])  # a chain waits, and is built in one go
         if binding < Binding.NOT:
-            self._count_condition(self._operands[-1], offset)
+            self._count_condition(self._operands[-1], offset, self._starts[-1])
         self._operators.append((binding, symbol, False, offset))
         return True
 
@@ -235,7 +239,7 @@ class Parser:
         if keyword == "BETWEEN":
             self._operators.append((Binding.COMPARISON, BETWEEN_LOW, negated, offset))
             return True
-        operand, height = self._operands.pop(), self._heights.pop()
+        operand, height, start = self._pop()
         predicate: Node
         if keyword == "IN":
             predicate = In(operand, self._in_values())
@@ -243,16 +247,20 @@ class Parser:
             predicate = self._like(operand)
         else:
             predicate, negated = self._is_null(operand, offset)
-        self._push_predicate(predicate, height + 1, negated, offset)
+        self._push_predicate(predicate, height + 1, negated, offset, start)
         self._after_predicate = True
         return False
 
-    def _push_predicate(self, predicate: Node, height: int, negated: bool, offset: int) -> None:
+    def _push_predicate(self, predicate: Node, height: int, negated: bool, offset: int, start: int) -> None:
         self._count_predicate(offset)
         if negated:
-            self._push(Not(predicate), height + 1)
+            self._push(Not(predicate), height + 1, start)
         else:
-            self._push(predicate, height)
+            self._push(predicate, height, start)
+
+    def _pop(self) -> tuple[Node, int, int]:
+        """The last operand with its height and where it begins."""
+        return self._operands.pop(), self._heights.pop(), self._starts.pop()
 
     def _refuse_chain(self, symbol: str, offset: int) -> None:
         if self._after_predicate or (self._operators and self._operators[-1][0] is Binding.COMPARISON):
@@ -334,25 +342,25 @@ class Parser:
                 self._reduce_chain(operators[-1][0])
                 continue
             held, symbol, flag, offset = operators.pop()
-            right, right_height = self._operands.pop(), self._heights.pop()
+            right, right_height, right_start = self._pop()
             if held is Binding.NOT:
                 self._nesting -= 1
-                self._count_condition(right, offset)
-                self._push(Not(right), right_height + 1)
+                self._count_condition(right, offset, right_start)
+                self._push(Not(right), right_height + 1, offset)
             elif held is Binding.SIGN:
                 self._nesting -= 1
-                self._push_sign(symbol, right, right_height)
+                self._push_sign(symbol, right, right_height, offset)
             elif symbol is BETWEEN_LOW:
                 raise self._error("BETWEEN has no upper bound", offset, "BETWEEN low AND high")
             elif symbol is BETWEEN_HIGH:
-                low, low_height = self._operands.pop(), self._heights.pop()
-                operand, height = self._operands.pop(), self._heights.pop()
+                low, low_height, _ = self._pop()
+                operand, height, start = self._pop()
                 height = max(height, low_height, right_height) + 1
-                self._push_predicate(Between(operand, low, right), height, flag, offset)
+                self._push_predicate(Between(operand, low, right), height, flag, offset, start)
             else:
-                left, left_height = self._operands.pop(), self._heights.pop()
+                left, left_height, start = self._pop()
                 self._count_predicate(offset)
-                self._push(Comparison(symbol, left, right), max(left_height, right_height) + 1)
+                self._push(Comparison(symbol, left, right), max(left_height, right_height) + 1, start)
 
     def _reduce_chain(self, held: Binding) -> None:
         """Applies the operators of one binding that wait side by side; a chain grows in width, not in height."""
@@ -361,14 +369,14 @@ class Parser:
             start -= 1
         operators = self._operators[start:]
         size = len(operators) + 1
-        operands, heights = self._operands[-size:], self._heights[-size:]
-        del self._operators[start:], self._operands[-size:], self._heights[-size:]
+        operands, heights, starts = self._operands[-size:], self._heights[-size:], self._starts[-size:]
+        del self._operators[start:], self._operands[-size:], self._heights[-size:], self._starts[-size:]
         if held is Binding.AND or held is Binding.OR:
-            self._count_condition(operands[-1], operators[-1][3])
+            self._count_condition(operands[-1], operators[-1][3], starts[-1])
             connective = And if held is Binding.AND else Or
             parts = [part for operand in operands for part in _parts(connective, operand)]
             height = max(h + (not isinstance(o, connective)) for h, o in zip(heights, operands, strict=True))
-            self._push(connective(tuple(parts)), height)
+            self._push(connective(tuple(parts)), height, starts[0])
             return
         first = operands[0]
         rest = [(operator[1], operand) for operator, operand in zip(operators, operands[1:], strict=True)]
@@ -380,26 +388,30 @@ class Parser:
             first = folded
             done += 1
         if done == len(rest):
-            self._push(first, 1)
+            self._push(first, 1, starts[0])
         else:
-            self._push(Arithmetic(first, tuple(rest[done:])), max(heights) + 1)
+            self._push(Arithmetic(first, tuple(rest[done:])), max(heights) + 1, starts[0])
 
-    def _push_sign(self, symbol: str, operand: Node, height: int) -> None:
+    def _push_sign(self, symbol: str, operand: Node, height: int, start: int) -> None:
         if isinstance(operand, Literal) and operand.value.__class__ in (int, float):
             value = -operand.value if symbol == "-" else operand.value
             # Only the literal 2**63 negates into range from outside of it.
             folded = value if value == INTEGER_MIN else negate(negate(value))
             if folded is not None:
-                self._push(Literal(folded), 1)
+                self._push(Literal(folded), 1, start)
                 return
-        self._push(Sign(symbol == "-", operand), height + 1)
+        self._push(Sign(symbol == "-", operand), height + 1, start)
 
     # ---- limits and errors
 
-    def _count_condition(self, node: Node, offset: int) -> None:
-        """An attribute or literal that stands as a condition is a predicate too."""
-        if not isinstance(node, PREDICATES + CONNECTIVES):
-            self._count_predicate(offset)
+    def _count_condition(self, node: Node, offset: int, start: int) -> None:
+        """An attribute, TRUE or FALSE as a condition is a predicate too; what is never a boolean is no condition."""
+        if isinstance(node, PREDICATES + CONNECTIVES):
+            return
+        if not isinstance(node, Attribute) and not (isinstance(node, Literal) and node.value.__class__ is bool):
+            is_string = isinstance(node, Literal) and node.value.__class__ is str
+            raise self._error(f"a {'string' if is_string else 'number'} is no condition", start, A_CONDITION)
+        self._count_predicate(offset)
 
     def _count_predicate(self, offset: int) -> None:
         self._predicates += 1
@@ -421,6 +433,8 @@ class Parser:
 
     def _unexpected(self, kind: str, value: str | int | float, offset: int, expected: str) -> FilterError:
         problem = "the filter ends too early" if kind is END else f"unexpected {kind} {str(value)[:40]!r}"
+        if kind is NAME and self._text[offset] == '"':
+            expected += f"; {IN_DOUBLE_QUOTES}"
         return self._error(problem, offset, expected)
 
     def _too_deep(self, offset: int) -> FilterError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.model.lexer import KEYWORDS
+from holdfast.model.lexer import KEYWORDS, is_name_part, is_name_start
 from holdfast.model.like import LikePattern, pattern_text
 from holdfast.model.syntax import (
     And,
@@ -110,8 +110,7 @@ def string_text(text: str) -> str:
 
 def name_text(name: str) -> str:
     """The name as it is where that can be read back, else in double quotes."""
-    plain = (name[0].isalpha() or name[0] in "_$") and all(c.isalnum() or c in "_.$" for c in name)
-    if plain and name.upper() not in KEYWORDS:
+    if is_name_start(name[0]) and all(map(is_name_part, name)) and name.upper() not in KEYWORDS:
         return name
     return '"' + name.replace('"', '""') + '"'
 
