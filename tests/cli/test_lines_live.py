@@ -178,3 +178,21 @@ def test_a_count_of_events_that_is_none_is_refused(count: str, capsys: pytest.Ca
 def test_a_place_that_is_none_is_refused(place: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("read", f"--start={place}") == 2
     assert "is no position and no time" in capsys.readouterr().err
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("options", [[], ["--name", "n"]])
+def test_an_interrupt_ends_a_subscriber_whose_broker_is_gone(tmp_path: Path, options: list[str]) -> None:
+    with BrokerProcess(tmp_path, entry='data = "data"\n') as broker:
+        arguments = [*CLI, "subscribe", "--url", broker.url, *options]
+        with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=-1) as subscriber:
+            assert subscriber.stderr is not None
+            while subscriber.stderr.readline() != b"subscribed\n":
+                pass
+            broker.kill()
+            assert subscriber.stderr.readline().startswith(b"disconnected: ")
+            subscriber.send_signal(signal.SIGINT)
+            try:
+                assert subscriber.wait(30) == 130
+            finally:
+                subscriber.kill()

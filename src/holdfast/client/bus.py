@@ -263,8 +263,7 @@ class Bus:
 
     async def _end_subscription(self, number: int) -> None:
         self._subscriptions.pop(number, None)
-        if self.state is not State.CLOSED:
-            await self._ask(requests.EndSubscription(number))
+        await self._tell(requests.EndSubscription(number))
 
     def _consumed(self, number: int, count: int) -> None:
         if self._runner is not None and self.state is not State.CLOSED:
@@ -352,8 +351,7 @@ class Bus:
 
     async def _end_cursor(self, number: int) -> None:
         self._subscriptions.pop(-number, None)
-        if self.state is not State.CLOSED:
-            await self._ask(log_requests.EndCursor(number))
+        await self._tell(log_requests.EndCursor(number))
 
     def _consumed_cursor(self, number: int, count: int) -> None:
         if self._runner is not None and self.state is not State.CLOSED:
@@ -393,8 +391,7 @@ class Bus:
         raise _refusal(result, text)
 
     async def _end_advertisement(self, number: int) -> None:
-        if self.state is not State.CLOSED:
-            await self._ask(requests.EndAdvertisement(number))
+        await self._tell(requests.EndAdvertisement(number))
 
     # ----------------------------------------------------------------------------------------------------- requests
     def _next_request(self) -> int:
@@ -427,6 +424,14 @@ class Bus:
             return await future
         finally:
             self._futures.pop(request, None)
+
+    async def _tell(self, command: Any) -> None:
+        """Returns when the broker has heard it. Without a connection that may take for ever, so nobody waits: the
+        node knows, and says it when there is one again."""
+        if self.state is State.DISCONNECTED and self._runner is not None:
+            self._runner.request(self._next_request(), command)
+        elif self.state is not State.CLOSED:
+            await self._ask(command)
 
     # --------------------------------------------------------------------------------------- called by the runner
     def on_deliver(self, subscription: int, events: list[ReceivedEvent]) -> None:
