@@ -86,6 +86,7 @@ def attributes(text: str) -> bytes:
         (attributes('{"a": 1, "b": "\\ud800"}'), "attribute 'b' holds a lone surrogate"),
         (attributes('{"\\ud800": 1}'), "attribute name '\\ud800' holds a lone surrogate"),
         (attributes('{"topic": "stock"}'), "'topic' is not an attribute that an event sets itself"),
+        (attributes('{"": 1}'), "an attribute's name is empty, and no filter could read it"),
         (attributes("[]"), "attributes are an array, and have to be an object"),
         (attributes('{"a": ' * 5000 + "1" + "}" * 5000), "attribute 'a' is an object|nested far too deep"),
         (attributes(json.dumps(dict.fromkeys(map(str, range(65)), 1))), f"beyond attributes_max, {ATTRIBUTES_MAX}"),

@@ -91,6 +91,9 @@ def test_attribute_names_are_text(index: FilterIndex[Any]) -> None:
         index.match({5: 1})  # type: ignore[dict-item]
     with pytest.raises(EventError, match="surrogate"):
         index.match({"\ud800": 1})
+    for ask in (lambda: index.match({"": 1, "x": 1}), lambda: index.match_batch([{"x": 1, "": 1}])):
+        with pytest.raises(EventError, match="an attribute's name is empty"):
+            ask()
 
 
 @pytest.mark.parametrize("mapping", [OrderedDict, MappingProxyType, dict])

@@ -150,7 +150,7 @@ def test_mistakes_raise_precise_exceptions_and_harm_nothing(broker: BrokerProces
                 await bus.subscribe("price >").__aenter__()
             assert (caught.value.problem, caught.value.offset) == ("the filter ends too early", 7)
             for attributes in ({"n": float("inf")}, {"n": 2**70}, {"": 1}, {"n": None}, {"topic": "x"}):
-                with contextlib.suppress(EventError):
+                with pytest.raises(EventError):
                     await bus.publish(attributes)  # type: ignore[arg-type]
             with pytest.raises(EventError, match="attributes are a mapping"):
                 await bus.publish([("n", 1)])  # type: ignore[arg-type]

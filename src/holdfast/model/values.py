@@ -66,6 +66,8 @@ def check_attributes(attributes: Mapping[str, object]) -> None:
             raise EventError(f"attribute names are strings, not {type(name).__name__}: {name!r}")
         if name == TOPIC:
             raise topic_in_attributes()
+        if not name:
+            raise EventError("an attribute's name is empty, and no filter could read it; give it a character")
         if not is_unicode_text(name):
             raise EventError(f"attribute name {name!r} holds a lone surrogate, which is no Unicode text", name)
         check_value(name, value)

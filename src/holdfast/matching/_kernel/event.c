@@ -110,6 +110,8 @@ int event_load(kernel_index *self, PyObject *attributes, PyObject *topic) {
             if (!utf8(name, &length)) return -1;
         } else if (PyUnicode_GET_LENGTH(name) == 5 && memcmp(PyUnicode_DATA(name), "topic", 5) == 0) {
             return -1;
+        } else if (PyUnicode_GET_LENGTH(name) == 0) {
+            return -1;
         }
         if (set_value(self, attribute_find(self, name), value) < 0) return -1;
     }
