@@ -196,3 +196,17 @@ def test_an_interrupt_ends_a_subscriber_whose_broker_is_gone(tmp_path: Path, opt
                 assert subscriber.wait(30) == 130
             finally:
                 subscriber.kill()
+
+
+@pytest.mark.parametrize("name", ["", "n" * 129, "\udcff"])
+def test_a_name_that_no_subscription_can_have_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("subscribe", f"--name={name}", "--url", "holdfast://127.0.0.1:1", "--timeout", "0.1") == 2
+    assert "argument --name: a subscription's name has 1 to 128 bytes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["subscribe", "read"])
+def test_a_filter_without_quotes_is_told_that_it_needs_them(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(name, "topic", "=", "stock") == 2
+    assert "unrecognized arguments: = stock; a filter is one argument: put quotes around it" in capsys.readouterr().err
+    assert run("publish", "stock") == 2
+    assert capsys.readouterr().err.endswith("unrecognized arguments: stock\n")

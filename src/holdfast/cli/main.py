@@ -57,7 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_what_is_closed()
     _never_fail_on_a_character()
     try:
-        parsed = _parser(given).parse_args(given)
+        parser = _parser(given)
+        parsed, rest = parser.parse_known_args(given)
+        if rest:
+            quotes = "; a filter is one argument: put quotes around it" if hasattr(parsed, "filter") else ""
+            parser.error(f"unrecognized arguments: {' '.join(rest)}{quotes}")
         code: int = parsed.run(parsed)
         sys.stdout.flush()
         return code

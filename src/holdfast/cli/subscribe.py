@@ -12,6 +12,8 @@ from holdfast.cli.waiting import add_timeout_argument, bus_at
 from holdfast.cli.where import DEFAULT_URL, add_where_arguments, url_from
 from holdfast.cli.zap_options import read_whole
 from holdfast.model import Filter
+from holdfast.model.values import is_unicode_text
+from holdfast.protocols.cursors.host import NAME_BYTES_MAX
 from holdfast.runtime import loop
 
 EXAMPLES = """\
@@ -32,13 +34,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--overflow", choices=("disconnect", "drop-oldest", "block"), default="disconnect", help="if we are too slow"
     )
-    parser.add_argument("--name", help="a named subscription: the broker keeps what was not printed")
+    parser.add_argument("--name", type=_name, help="a named subscription: the broker keeps what was not printed")
     parser.add_argument(
         "--from", dest="from_", type=read_place, metavar="PLACE",
         help="with --name: new, earliest, a position or a time; moves a name that exists",
     )  # fmt: skip
     add_timeout_argument(parser)
     parser.set_defaults(run=_run)
+
+
+def _name(text: str) -> str:
+    if not is_unicode_text(text) or not 0 < len(text.encode()) <= NAME_BYTES_MAX:
+        raise argparse.ArgumentTypeError(f"a subscription's name has 1 to {NAME_BYTES_MAX} bytes of UTF-8")
+    return text
 
 
 def _run(arguments: argparse.Namespace) -> int:
