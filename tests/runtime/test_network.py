@@ -337,8 +337,10 @@ def test_what_no_way_leads_around_is_lost_where_nothing_is_kept(network: BrokerN
         # wanted behind b3, until b3 has told it.
         await network.until(
             "b1",
-            lambda measures: not measures["brokers_unreachable"] + measures["brokers_unready"]
-            and measures["routes"] >= before["routes"],
+            lambda measures: (
+                not measures["brokers_unreachable"] + measures["brokers_unready"]
+                and measures["routes"] >= before["routes"]
+            ),
         )
         await clients.publish(range(21, 31))
         assert await clients.got() == both(range(21, 31))
