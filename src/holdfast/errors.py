@@ -20,7 +20,7 @@
     │   ├── BusClosed           the bus is not open, or not any more
     │   ├── NotConnected        no broker answers, and it was not to be waited for
     │   ├── OutcomeUnknown      an event that may or may not have been accepted
-    │   ├── Superseded          another client has taken the name
+    │   ├── Superseded          another client has taken the name, or an operator the named subscription away
     │   ├── LimitReached        more than the broker allows
     │   ├── NoLog               the broker keeps no log of events
     │   ├── PositionGone        a position that the log does not hold any more, or of another log
@@ -462,7 +462,7 @@ class OutcomeUnknown(BusError):  # noqa: N818
 
 
 class Superseded(BusError):  # noqa: N818
-    """Another client has opened a session under this client's name."""
+    """Another client has this client's name now, or the named subscription; or that was forgotten for everyone."""
 
 
 class LimitReached(BusError):  # noqa: N818

@@ -22,7 +22,12 @@ from holdfast.protocols.operating.messages import (
     Inspected,
     LeadershipMoved,
     LinkReport,
+    ListNames,
     MoveLeadership,
+    NameRemoved,
+    NameReport,
+    NamesListed,
+    RemoveName,
     SubscriptionReport,
 )
 from holdfast.protocols.paxos import messages as paxos
@@ -45,6 +50,7 @@ MEMBERSHIP = Membership(
     ("b0",),
     Protocol.MULTI,
 )
+NAME = NameReport("risk", "a", True, 1, 2, 3, 4, 5, 6, "price > 1")
 VALUE = msgspec.Raw(b"\x93\x07\x91\xc3\x02")  # Entry(7, [true], 2), as it was written before it had a change
 MESSAGE_EXAMPLES: list[Message] = [
     messages.OpenSession(2**62, 3, (1, 2), (10, 20), (9, 19)),
@@ -89,7 +95,12 @@ MESSAGE_EXAMPLES: list[Message] = [
         7,
         (LinkReport("client:a", "client", 8, 9, 10),),
         (SubscriptionReport("a", 1, "price > 1", 2, 3, 4, 5),),
+        (NAME,),
     ),
+    ListNames(3, "risk", 7),
+    NamesListed(3, "b1", (NAME,), 9, True, "no log"),
+    RemoveName(3, "risk", True),
+    NameRemoved(3, True, "a", 5, "no"),
     MoveLeadership(3, "r2"),
     LeadershipMoved(3, "r2", "no"),
     ChangeGroup(7, GroupAction.REPLACE, "b4", "c4:1", "p4:1", "b2", "fast"),
@@ -169,6 +180,7 @@ COMMAND_EXAMPLES: list[commands.Command] = [
     commands.Execute("client:a", 3, 4, 2, b"\x01\x02"),
     commands.Arrive("", "b2", "disk-2", (4, 9), BATCH),
     commands.ExpireEvents("", 5),
+    commands.RemoveName("", "operator:o", 3, "risk", True),
 ]
 
 # As they were when the first journals were written: what came since has its default.

@@ -176,6 +176,10 @@ class Model:
                 _, owner_of = self.names.pop(command.name, (0, None))
                 if owner_of is not None:
                     self.lost.add(owner_of)
+            case commands.RemoveName() if command.force or self.names.get(command.name, (0, None))[1] is None:
+                _, owner_of = self.names.pop(command.name, (0, None))
+                if owner_of is not None:
+                    self.lost.add(owner_of)
 
     def _open(self, command: commands.OpenCursor, current: bool) -> None:
         owner = (command.client, command.epoch, command.cursor)
@@ -237,6 +241,7 @@ def test_a_cursors_state_has_everything() -> None:
     """Without its takeovers, an event would come again after a restart as if it came for the first time."""
     cursor = Cursor("name", Filter("price > 1"), 3)
     cursor.generation, cursor.owner, cursor.takeovers, cursor.born = 4, ("client:s", 7, 1), [9, 5], 2
+    cursor.made_at, cursor.used_at = 11, 12
     cursor.filters.append((6, Filter("price > 2")))
     again = Cursor.from_state(cursor.get_state())
     for field in Cursor.__slots__:

@@ -79,3 +79,18 @@ def test_what_is_expendable_leaves_enough_and_nothing_young_goes(
 def test_contradictions_are_found() -> None:
     with pytest.raises(InvariantBroken, match="begins before it ends"):
         LogState(head=3, tail=5).check_invariants()
+
+
+@given(given_batches=batches, position=st.integers(0, 40), tail=st.integers(1, 40))
+def test_bytes_behind_a_position_are_about_those_of_the_events_there(
+    given_batches: list[tuple[int, int, int]], position: int, tail: int
+) -> None:
+    log, events = filled(given_batches)
+    log.keep_from(tail)
+    kept = events[max(position, log.tail - 1) :]
+    about, exact = log.bytes_behind(position), sum(size for _, size in kept)
+    assert (about == 0) == (not kept) or about == 0 == exact
+    between = max((b.bytes - a.bytes for a, b in zip(log.marks, log.marks[1:], strict=False)), default=0)
+    between = max(between, log.bytes - log.marks[-1].bytes)
+    assert abs(about - exact) <= between
+    assert about >= log.bytes_behind(position + 1), "never more behind a later one"

@@ -95,6 +95,37 @@ def test_status_and_group_show_who_leads_and_move_it(tmp_path: Path) -> None:
         assert f"{leader}: deposed: replica='{leader}'" in logged
 
 
+@pytest.mark.full
+def test_names_of_a_group_are_those_of_all_its_replicas_and_forgotten_by_all(tmp_path: Path) -> None:
+    """Any replica may be asked: the leader answers, and what it forgets is in the decided log."""
+
+    async def scene() -> None:
+        with ReplicaGroup(tmp_path) as group:
+            group.start()
+            leader = await group.leader()
+            follower = next(name for name in group.names if name != leader)
+            asked = f"holdfast://{group.addresses[follower]}"
+            async with holdfast.connect(group.url, name="c") as bus:
+                async with bus.subscribe("n > 0", name="kept"):
+                    await bus.publish_many([{"n": n} for n in range(5)])
+                    held = await asyncio.to_thread(cli, "names", "forget", "kept", asked)
+                    assert (held.returncode, held.stdout) == (1, "")
+                    assert f"c reads 'kept' at {leader} right now: --force takes it away" in held.stderr
+                shown = await asyncio.to_thread(cli, "names", "list", asked)
+                assert [line.split()[:4] for line in shown.stdout.splitlines()[1:]] == [["kept", "-", "0", "5"]]
+                page = await asyncio.to_thread(cli, "status", str(group.site), "--subscriptions", "3")
+                assert page.stdout.count("names that are furthest behind") == 1, "once, not at each replica"
+                gone = await asyncio.to_thread(cli, "names", "forget", "kept", str(group.site))
+                assert gone.stdout == f"forgotten: 'kept' at {leader}, 5 events behind\n", gone.stderr
+                group.stop(leader)
+                again = None
+                while again is None or again.returncode:  # until another one leads
+                    again = await asyncio.to_thread(cli, "names", "list", str(group.site))
+                assert again.stdout == "no named subscriptions\n", "also where another replica leads"
+
+    run(scene)
+
+
 def test_a_replica_with_another_disk_takes_no_part(tmp_path: Path) -> None:
     """A wiped disk can't vote."""
 

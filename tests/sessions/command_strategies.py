@@ -56,6 +56,7 @@ log_steps = (
     step("close cursor", number),
     step("acknowledge", number, st.integers(0, 12)),
     step("forget", names),
+    step("remove", names, st.booleans()),
     step("stage", st.sampled_from(["q", "r"]), st.integers(1, 3), st.sampled_from(["s", "t"]), number, batches),
     step(
         "commit", st.sampled_from(["q", "r"]), st.integers(1, 3), st.sampled_from([(), ("s",), ("s", "t"), ("t", "t")])
@@ -132,6 +133,8 @@ def to_command(core: BrokerCore, step: tuple[Any, ...]) -> Command:
             return commands.AcknowledgeCursor(name, epoch, fields[0], fields[1])
         case "forget":
             return commands.ForgetName(name, epoch, 1, fields[0])
+        case "remove":
+            return commands.RemoveName("", "operator:o", 1, fields[0], fields[1])
         case "stage":
             return commands.StageEvents(name, epoch, 2, fields[0], fields[1], 1, fields[2], fields[3], fields[4])
         case "commit":
@@ -183,6 +186,7 @@ any_commands = st.lists(
         st.builds(commands.CloseCursor, anyone, epochs, integers),
         st.builds(commands.AcknowledgeCursor, anyone, epochs, integers, integers),
         st.builds(commands.ForgetName, anyone, epochs, integers, texts),
+        st.builds(commands.RemoveName, anyone, texts, integers, texts, st.booleans()),
         st.builds(commands.StageEvents, anyone, epochs, integers, texts, integers, integers, texts, integers, raw),
         st.builds(commands.CommitStages, anyone, epochs, integers, texts, integers, st.lists(texts).map(tuple)),
         st.builds(commands.ExpireStages, anyone, integers),

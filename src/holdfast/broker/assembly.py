@@ -19,6 +19,7 @@ from holdfast.protocols.cursors.deliveries import DeliverySettings
 from holdfast.protocols.cursors.event_log import EventLog
 from holdfast.protocols.cursors.host import RetentionSettings
 from holdfast.protocols.cursors.log_holdings import LogHoldings
+from holdfast.protocols.cursors.names import NamesDesk
 from holdfast.protocols.cursors.refill import Refill
 from holdfast.protocols.operating.desk import Facts, OperatorDesk
 from holdfast.protocols.operating.operator import Operator
@@ -107,8 +108,9 @@ def make_broker(
     log = kit.log(core, sequencer, host, events, settings.retention, settings.delivery)
     # The sequencer comes first: it journals a turn before the log is written, and before anyone is told.
     carriers = () if network is None else network.parts
-    parts = [sequencer, log, *carriers, host, ApplicationDesk(core, sequencer, host)]
-    desk = OperatorDesk(settings.name, parts, CoreCensus(core), facts)
+    names = NamesDesk(settings.name, core, sequencer, host)
+    parts = [sequencer, log, *carriers, host, ApplicationDesk(core, sequencer, host), names]
+    desk = OperatorDesk(settings.name, parts, CoreCensus(core), names, [*facts, names])
     return Assembly([*parts, desk, SnapshotTaker(sequencer)])
 
 
@@ -141,9 +143,11 @@ def make_replica(
     log = kit.log(core, replica, host, events, settings.retention, settings.delivery, replicated=True)
     direct = DirectHost(core, replica, host, hosting)
     # The replica comes first: it proposes what the turn asked for.
-    parts = [*replica.parts, log, refill, host, direct, ApplicationDesk(core, replica, host)]
-    facts: list[Facts] = [PlainFacts({"scheme": "paxos", "durable": "yes"}), replica]
-    return Assembly([*parts, OperatorDesk(settings.name, parts, CoreCensus(core), facts, GroupOperations(replica))])
+    names = NamesDesk(settings.name, core, replica, host)
+    parts = [*replica.parts, log, refill, host, direct, ApplicationDesk(core, replica, host), names]
+    facts: list[Facts] = [PlainFacts({"scheme": "paxos", "durable": "yes"}), replica, names]
+    desk = OperatorDesk(settings.name, parts, CoreCensus(core), names, facts, GroupOperations(replica))
+    return Assembly([*parts, desk])
 
 
 def make_operator(address: str) -> Assembly:

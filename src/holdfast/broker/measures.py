@@ -59,6 +59,7 @@ NODE_MEASURES: Final = {
     "log_alarm": "1 if more than 80% of the log's hard limit is used: soon what named subscriptions need goes",
     "named_subscriptions": "cursors into the log",
     "named_lag_events": "how far the slowest named subscription is behind the head",
+    "named_others": "named subscriptions beyond those that have measures of their own: they are summed",
     "named_sent_total": "events sent to named subscriptions, with those sent again",
     "named_read_total": "of those, the ones that were read from the log",
     "named_expired_total": "events that had expired before a named subscription's owner got them",
@@ -104,6 +105,13 @@ DRIVER_MEASURES: Final = {
 }
 
 MEASURES: Final = {**NODE_MEASURES, **DRIVER_MEASURES}
+
+# Those of which there is one for each name of a subscription, as far as names have their own: the furthest behind. That
+# of the empty name, which nobody has, is the sum over all others.
+MEASURES_BY_NAME: Final = {
+    "named_behind_events": "events that a named subscription has not acknowledged",
+    "named_behind_bytes": "about how many bytes of those the log keeps; not summed for others, which hold the same",
+}
 
 # Those of which there is one for each reason: docs/limits.md has the reasons.
 MEASURES_BY_REASON: Final = {"refusals_total": "connections that were refused or broke the protocol, by reason"}

@@ -35,6 +35,7 @@ SUBCOMMANDS = {
     "subscribe": "print events as JSON lines, as they come",
     "read": "print events from a broker's log, by position",
     "status": "show the live network: brokers, links, roles, rates, backlog",
+    "names": "which named subscriptions keep events, and for whom; forget one",
     "group": "who leads a group of replicas; let another one lead",
     "bench": "measure a broker: events a second, and latency",
     "zap": "ZapViewers: a synthetic log of set-top boxes; publish it, watch who watches what, ask",

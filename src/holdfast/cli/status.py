@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.cli.main import CHECK_FAILED, OK, UsageError
+from holdfast.cli.names import HEADINGS as NAME_HEADINGS
+from holdfast.cli.names import name_cells, name_row
 from holdfast.cli.status_network import network_part
 from holdfast.cli.terminal import CLEAR, duration, is_terminal, paint, table
 from holdfast.cli.where import DEFAULT_URL, addresses_at
@@ -27,7 +29,8 @@ examples:
   holdfast status                        the broker at the default address
   holdfast status site.toml --watch      all brokers of a site, again and again
   holdfast status --json                 one JSON object
-  holdfast status --subscriptions 10     with the ten subscriptions that get the least of their events on time
+  holdfast status --subscriptions 10     with the ten subscriptions that get the least of their events on time, and
+                                         the ten names that are furthest behind
 
 exit code 1 if a broker does not answer; of a group, if a member does not
 """
@@ -66,7 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="subscriptions to show for each broker, the least reliable first (default none)",
+        help="subscriptions to show for each broker, the least reliable first, and names, the furthest behind first "
+        "(default none)",
     )
     parser.add_argument(
         "--application", action="store_true", help="with a digest of the state of the hosted application"
@@ -132,6 +136,7 @@ def _row(name: str, address: str, before: Answer, now: Answer, seconds: float) -
         "links_total": now.links_total,
         "links": [msgspec.structs.asdict(link) for link in now.links],
         "subscriptions": [msgspec.structs.asdict(one) for one in now.subscriptions],
+        "names": [name_row(one) for one in now.names],
     }
     if isinstance(before, Inspected) and before.incarnation == now.incarnation:
         row["rates"] = {
@@ -173,7 +178,7 @@ def _page(rows: Sequence[dict[str, Any]]) -> str:
             cells += [f"{measures[name]:,}" for name in ("events_accepted_total", "backlog_events")]
             cells.append(_on_time(*(measures.get(f"events_{name}_total", 0) for name in FATES)))
         lines.append(cells + ["-"] * (len(HEADINGS) - len(cells)))
-    parts = [table(lines)]
+    parts, leader = [table(lines)], _leader_of(rows)
     replicas = [row for row in rows if "role" in row]
     if replicas:
         parts.append(_group(replicas))
@@ -192,6 +197,9 @@ def _page(rows: Sequence[dict[str, Any]]) -> str:
             parts.append(_links(row))
         if row["subscriptions"]:
             parts.append(_subscriptions(row))
+        # All replicas of a group have the same names, and its leader knows who is there to read them.
+        if row["names"] and (leader is None or row is leader):
+            parts.append(_names(row))
     return "\n".join(parts) + "\n"
 
 
@@ -255,9 +263,13 @@ def _log(row: dict[str, Any]) -> str:
     )
     named = f"{measures['named_subscriptions']:,} named subscriptions"
     behind = f", the slowest {measures['named_lag_events']:,} events behind" if measures["named_lag_events"] else ""
-    text = f"{row['broker']}: log: {kept}; {named}{behind}"
+    held_by = row.get("log_held_by")
+    holds = f"; {held_by!r} holds the oldest events" if held_by else ""
+    text = f"{row['broker']}: log: {kept}; {named}{behind}{holds}"
     if measures["log_alarm"]:
         alarm = "ALARM: the log is near its hard limit; soon events go that named subscriptions need"
+        if held_by:
+            alarm += f": read {held_by!r}, or let it go with `holdfast names forget`"
         text += "\n" + paint(f"{row['broker']}: {alarm}", "red")
     return text
 
@@ -275,6 +287,11 @@ def _subscriptions(row: dict[str, Any]) -> str:
         numbers = [f"{count:,}" for count in (one["number"], one["waiting"], *fates)]
         lines.append([one["client"], *numbers, _on_time(*fates), one["filter"]])
     return f"\n{row['broker']}: subscriptions that get the least on time\n{table(lines, '  ')}"
+
+
+def _names(row: dict[str, Any]) -> str:
+    lines = [NAME_HEADINGS, *map(name_cells, row["names"])]
+    return f"\n{row['broker']}: names that are furthest behind\n{table(lines, '  ')}"
 
 
 def _links(row: dict[str, Any]) -> str:

@@ -7,10 +7,27 @@ import secrets
 from types import TracebackType
 from typing import Any
 
+import msgspec
+
 from holdfast.broker.assembly import make_operator
 from holdfast.kernel.links import Role
-from holdfast.protocols.operating.messages import GroupChangeBegun, Inspected, LeadershipMoved
-from holdfast.protocols.operating.operator import AskBroker, Asked, AskToChange, AskToMove, Unreachable
+from holdfast.protocols.operating.messages import (
+    GroupChangeBegun,
+    Inspected,
+    LeadershipMoved,
+    NameRemoved,
+    NameReport,
+    NamesListed,
+)
+from holdfast.protocols.operating.operator import (
+    AskBroker,
+    Asked,
+    AskForNames,
+    AskToChange,
+    AskToForget,
+    AskToMove,
+    Unreachable,
+)
 from holdfast.runtime.runner import NodeRunner
 
 
@@ -36,7 +53,7 @@ class BrokerDesk:
         self, links: int = 100, application: bool = False, subscriptions: int = 0
     ) -> Inspected | Unreachable:
         """What the broker says of itself, or why it does not. `application`: with a digest of the hosted one's state,
-        which may take a while. `subscriptions`: with so many of those, the least reliable first."""
+        which may take a while. `subscriptions`: with so many of those, the least reliable first, and so many names."""
         return await self._ask(AskBroker(links, application, subscriptions))  # type: ignore[no-any-return]
 
     async def move_leadership(self, to: str = "") -> LeadershipMoved | Unreachable:
@@ -46,6 +63,21 @@ class BrokerDesk:
     async def change_group(self, change: AskToChange) -> GroupChangeBegun | Unreachable:
         """Asks the leader of a group to change it; it takes a while after that."""
         return await self._ask(change)  # type: ignore[no-any-return]
+
+    async def names(self) -> NamesListed | Unreachable:
+        """All named subscriptions, in the order of their names."""
+        found: list[NameReport] = []
+        while True:
+            answer: NamesListed | Unreachable = await self._ask(AskForNames(found[-1].name if found else ""))
+            if isinstance(answer, Unreachable):
+                return answer
+            found += answer.names
+            if not answer.more:
+                return msgspec.structs.replace(answer, names=tuple(found))
+
+    async def forget_name(self, name: str, force: bool = False) -> NameRemoved | Unreachable:
+        """Gives a named subscription up; one that a client has only by force."""
+        return await self._ask(AskToForget(name, force))  # type: ignore[no-any-return]
 
     async def _ask(self, command: Asked) -> Any:
         if self._runner is None:

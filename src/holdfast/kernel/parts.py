@@ -86,6 +86,10 @@ class Part:
         """Numbers by name, for operators; names differ between parts."""
         return {}
 
+    def measure_each(self) -> dict[str, dict[str, int]]:
+        """Such numbers for each of several things, by their names, of which there is a bounded number."""
+        return {}
+
 
 def handler_name(kind: type) -> str:
     """`on_open_session` for `OpenSession`."""
@@ -128,6 +132,7 @@ class Assembly:
         self._finish = _hooks(parts, "finish")
         self._checks = _hooks(parts, "check_invariants")
         self._measures = _hooks(parts, "measure")
+        self._measures_each = _hooks(parts, "measure_each")
         self._tables = {role: self._table(role) for role in Role}
         self._table_of_link: dict[int, _Table] = {}
         self._hearers: dict[type[Notice], list[Callable[[Any, Outbox], None]]] = {}
@@ -190,6 +195,10 @@ class Assembly:
     def measure(self) -> dict[str, int]:
         """What all parts measure, by name."""
         return {name: value for measure in self._measures for name, value in measure().items()}
+
+    def measure_each(self) -> dict[str, dict[str, int]]:
+        """What parts measure of each of several things, by name."""
+        return {name: values for measure in self._measures_each for name, values in measure().items()}
 
     def check_invariants(self) -> None:
         for check in self._checks:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final, cast
 
-from holdfast.broker.measures import MEASURES, MEASURES_BY_REASON
+from holdfast.broker.measures import MEASURES, MEASURES_BY_NAME, MEASURES_BY_REASON
 from holdfast.runtime.refusals import REASONS
 from holdfast.runtime.runner import NodeRunner
 
@@ -26,6 +26,15 @@ def exposition(runners: Sequence[NodeRunner]) -> str:
         rows = [f'holdfast_{name}{{broker="{broker}"}} {values[name]}' for broker, values in measured if name in values]
         if rows:
             lines += [*_heading(name, meaning), *rows]
+    each = [(runner.name, runner.measure_each()) for runner in runners]
+    for name, meaning in MEASURES_BY_NAME.items():
+        rows = [
+            f'holdfast_{name}{{broker="{broker}",name="{_label(label)}"}} {value}'
+            for broker, values in each
+            for label, value in values.get(name, {}).items()
+        ]
+        if rows:
+            lines += [*_heading(name, meaning), *rows]
     for name, meaning in MEASURES_BY_REASON.items():
         lines += _heading(name, meaning)
         for runner in runners:
@@ -41,6 +50,11 @@ def exposition(runners: Sequence[NodeRunner]) -> str:
     ):
         lines += [*_heading(name, meaning), f"holdfast_{name} {value}"]
     return "\n".join(lines) + "\n"
+
+
+def _label(text: str) -> str:
+    """As the format wants what users chose: without it a name could end its line and begin another."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _heading(name: str, meaning: str) -> list[str]:

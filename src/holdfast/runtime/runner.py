@@ -67,6 +67,7 @@ NOTE_LEVELS = {
     "neighbour-suspected": logging.WARNING,
     "neighbour-not-there": logging.INFO,
     "other-network": logging.WARNING,
+    "log-held": logging.WARNING,
 }
 
 log = logging.getLogger("holdfast")
@@ -214,6 +215,11 @@ class NodeRunner:
             "disk_bytes": self._storage.bytes_on_disk if self._storage is not None else 0,
             "disk_alarm": int(self._storage is not None and self._storage.is_held),
         }
+
+    def measure_each(self) -> dict[str, dict[str, int]]:
+        """What the node measures of each of several, by their names."""
+        measure_node: Callable[[], dict[str, dict[str, int]]] = getattr(self._node, "measure_each", dict)
+        return measure_node()
 
     def request(self, request: int, command: Any) -> None:
         """For the application: asks the node for something."""

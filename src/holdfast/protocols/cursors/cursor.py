@@ -26,15 +26,21 @@ class CursorState(msgspec.Struct, frozen=True, array_like=True):
     owner: tuple[str, int, int] | None
     takeovers: list[int]
     born: int = 1
+    made_at: int = 0  # of a state that was written before this was kept: not known
+    used_at: int = 0
 
 
 class Cursor:
     """Compared by identity."""
 
-    __slots__ = ("acknowledged", "born", "filters", "generation", "name", "owner", "takeovers")
+    __slots__ = (
+        "acknowledged", "born", "filters", "generation", "made_at", "name", "owner", "takeovers", "used_at",
+    )  # fmt: skip
 
-    def __init__(self, name: str, filter: Filter, acknowledged: int) -> None:
+    def __init__(self, name: str, filter: Filter, acknowledged: int, made_at: int = 0) -> None:
         self.name = name
+        # By the time of commands: when it was made, and last opened, acknowledged or left. 0 is not known.
+        self.made_at = self.used_at = made_at
         # Each filter counts for the events behind a position, up to where the next one begins.
         self.filters: list[tuple[int, Filter]] = [(acknowledged, filter)]
         self.acknowledged = acknowledged
@@ -65,6 +71,9 @@ class Cursor:
     def _drop_old_filters(self) -> None:
         while len(self.filters) > 1 and self.filters[1][0] <= self.acknowledged:
             del self.filters[0]
+
+    def use(self, wall: int) -> None:
+        self.used_at = max(self.used_at, wall)
 
     @property
     def is_first_owner(self) -> bool:
@@ -98,8 +107,9 @@ class Cursor:
 
     def get_state(self) -> CursorState:
         filters = [(after, str(filter)) for after, filter in self.filters]
+        times = self.made_at, self.used_at
         return CursorState(
-            self.name, filters, self.acknowledged, self.generation, self.owner, self.takeovers, self.born
+            self.name, filters, self.acknowledged, self.generation, self.owner, self.takeovers, self.born, *times
         )
 
     @classmethod
@@ -107,7 +117,7 @@ class Cursor:
         cursor = cls(state.name, Filter(state.filters[0][1]), state.acknowledged)
         cursor.filters = [(after, Filter(text)) for after, text in state.filters]
         cursor.generation, cursor.owner, cursor.takeovers = state.generation, state.owner, list(state.takeovers)
-        cursor.born = state.born
+        cursor.born, cursor.made_at, cursor.used_at = state.born, state.made_at, state.used_at
         return cursor
 
     def check_invariants(self, head: int) -> None:

@@ -58,6 +58,17 @@ class LogState(msgspec.Struct, array_like=True):
         """About how many bytes of events are kept."""
         return self.bytes - self.marks[0].bytes if self.marks else 0
 
+    def bytes_behind(self, position: int) -> int:
+        """About how many bytes of events are kept behind a position: exact at marks, and even between them."""
+        first = max(position + 1, self.tail)
+        if first > self.head or not self.marks:
+            return 0
+        place = max(0, bisect_right(self.marks, first, key=lambda mark: mark.position) - 1)
+        mark = self.marks[place]
+        following = self.marks[place + 1] if place + 1 < len(self.marks) else LogMark(self.head + 1, 0, self.bytes)
+        passed = (first - mark.position) * (following.bytes - mark.bytes) // (following.position - mark.position)
+        return self.bytes - mark.bytes - passed
+
     def position_before(self, wall: int) -> int:
         """A position from which on to look for the first event accepted at a time or later."""
         place = bisect_left(self.marks, wall, key=lambda mark: mark.wall)

@@ -14,7 +14,7 @@ from holdfast.protocols.cursors.cursor import Cursor, CursorState
 from holdfast.protocols.cursors.log_state import LogState
 from holdfast.protocols.sessions.lifetimes import deadlines_of
 from holdfast.protocols.sessions.messages import Refusal
-from holdfast.protocols.sessions.outputs import CursorFed, CursorLeft, CursorTaken, Output, Reply
+from holdfast.protocols.sessions.outputs import CursorFed, CursorLeft, CursorTaken, NameRemoval, Output, Reply
 
 if TYPE_CHECKING:
     from holdfast.model.event import Event, EventBytes
@@ -35,6 +35,7 @@ class CursorTable:
         self._cursors_max = cursors_max
         self._owned: dict[Owner, Cursor] = {}
         self.generations = 0  # how often any cursor was taken
+        self.wall = 0  # of the command that is being applied
         # Who lost a cursor and has not said that it knows: (client, epoch) → the client's number for it → why.
         self.ended: dict[tuple[str, int], dict[int, str]] = {}
         self._index: FilterIndex[Cursor] = FilterIndex()
@@ -91,7 +92,7 @@ class CursorTable:
             if len(self.cursors) >= self._cursors_max:
                 refuse(Refusal.LIMIT, f"the broker has {self._cursors_max} named subscriptions, and takes no more")
                 return
-            cursor = self.cursors[command.name] = Cursor(command.name, wanted, place)
+            cursor = self.cursors[command.name] = Cursor(command.name, wanted, place, self.wall)
             self._index.add(cursor, wanted)
             self._tell(cursor)
         elif moving:
@@ -128,6 +129,7 @@ class CursorTable:
             self._release(cursor, outputs, "the client has opened it again")
             cursor.owner = owner
         self._owned[owner] = cursor
+        cursor.use(self.wall)
         after = max(cursor.acknowledged, min(command.received, self._log.head)) if same_life else cursor.acknowledged
         answer = messages.CursorOpened(command.cursor, cursor.generation, cursor.acknowledged, after)
         outputs.append(Reply(command.client, command.epoch, answer))
@@ -151,6 +153,7 @@ class CursorTable:
         cursor = self._owned.pop(owner, None)
         if cursor is not None:
             cursor.owner = None
+            cursor.use(self.wall)
             outputs.append(CursorLeft(owner))
         ended = self.ended.get(owner[:2], {})
         if ended.pop(command.cursor, None) is not None and not ended:
@@ -160,7 +163,9 @@ class CursorTable:
     def leave(self, client: str, epoch: int, outputs: list[Output]) -> None:
         """The session is over, or its client stayed away for too long: it has no cursors any more."""
         for owner in [owner for owner in self._owned if owner[0] == client and owner[1] == epoch]:
-            self._owned.pop(owner).owner = None
+            cursor = self._owned.pop(owner)
+            cursor.owner = None
+            cursor.use(self.wall)
             outputs.append(CursorLeft(owner))
         self.ended.pop((client, epoch), None)
 
@@ -171,17 +176,35 @@ class CursorTable:
             self._say_ended(owner, outputs)
         elif cursor is not None:
             cursor.acknowledge(min(command.position, self._log.head))
+            cursor.use(self.wall)
             answer = messages.Acknowledged(command.cursor, cursor.acknowledged)
             outputs.append(Reply(command.client, command.epoch, answer))
 
     def forget(self, command: commands.ForgetName, outputs: list[Output]) -> None:
-        cursor = self.cursors.pop(command.name, None)
+        cursor = self.cursors.get(command.name)
         if cursor is not None:
-            self._release(cursor, outputs, "the named subscription was given up")
-            self._index.remove(cursor)
-            self._interests.unnamed(cursor.name)
+            self._give_up(cursor, outputs, "the named subscription was given up")
         answer = messages.NameForgotten(command.request, cursor is not None)
         outputs.append(Reply(command.client, command.epoch, answer))
+
+    def remove(self, command: commands.RemoveName, outputs: list[Output]) -> None:
+        """An operator gives a name up; one that someone has only by force."""
+        cursor = self.cursors.get(command.name)
+        if cursor is None:
+            removal = NameRemoval(command.operator, command.request, command.name, False)
+        else:
+            owner = "" if cursor.owner is None else cursor.owner[0]
+            removed, behind = command.force or not owner, self._log.head - cursor.acknowledged
+            removal = NameRemoval(command.operator, command.request, command.name, removed, owner, behind)
+            if removed:
+                self._give_up(cursor, outputs, "an operator has forgotten the named subscription")
+        outputs.append(removal)
+
+    def _give_up(self, cursor: Cursor, outputs: list[Output], problem: str) -> None:
+        del self.cursors[cursor.name]
+        self._release(cursor, outputs, problem)
+        self._index.remove(cursor)
+        self._interests.unnamed(cursor.name)
 
     # ------------------------------------------------------------------------------------------------------- events
     @property
@@ -216,17 +239,18 @@ class CursorTable:
         return {row for row, wanted in zip(rows, matched, strict=True) if wanted}
 
     def floor(self) -> int:
-        """The first position that some cursor still needs; the log's end if none needs any.
+        """The first position that some cursor still needs; the log's end if none needs any."""
+        holder = self.holder()
+        return self._log.head + 1 if holder is None else max(holder.acknowledged + 1, self._log.tail)
+
+    def holder(self) -> Cursor | None:
+        """The cursor that needs the oldest event; of several, the first by name.
 
         One that has lost something needs nothing any more: whoever opens it is refused. Who has it reads on.
         """
         tail = self._log.tail
-        needed = [
-            max(cursor.acknowledged + 1, tail)
-            for cursor in self.cursors.values()
-            if cursor.acknowledged + 1 >= tail or cursor.owner is not None
-        ]
-        return min(needed, default=self._log.head + 1)
+        needy = (c for c in self.cursors.values() if c.acknowledged + 1 >= tail or c.owner is not None)
+        return min(needy, key=lambda cursor: (cursor.acknowledged, cursor.name), default=None)
 
     # -------------------------------------------------------------------------------------------------------- state
     def get_state(self) -> list[CursorState]:

@@ -18,6 +18,7 @@ from holdfast.protocols.operating.messages import (
     LeadershipMoved,
     LinkReport,
     MoveLeadership,
+    NameReport,
     SubscriptionReport,
 )
 
@@ -34,6 +35,12 @@ class Census(Protocol):
 
     def application_facts(self) -> dict[str, str]:
         """What the hosted application says of itself."""
+        ...
+
+
+class Names(Protocol):
+    def furthest_behind(self, count: int, out: Outbox) -> tuple[NameReport, ...]:
+        """So many named subscriptions, those first that hold the oldest events."""
         ...
 
 
@@ -72,11 +79,18 @@ class OperatorDesk(Part):
     )
 
     def __init__(
-        self, broker: str, parts: Sequence[Part], census: Census, facts: Sequence[Facts], group: Group | None = None
+        self,
+        broker: str,
+        parts: Sequence[Part],
+        census: Census,
+        names: Names,
+        facts: Sequence[Facts],
+        group: Group | None = None,
     ) -> None:
         self._broker = broker
         self._parts = tuple(parts)
         self._census = census
+        self._names = names
         self._facts = tuple(facts)
         self._group = group or NoGroup()
         self._incarnation = 0
@@ -105,6 +119,7 @@ class OperatorDesk(Part):
         if inspect.application:
             facts |= self._census.application_facts()
         shown = tuple(reports[: max(0, min(inspect.links, LINKS_MAX))])
+        wanted = max(0, min(inspect.subscriptions, SUBSCRIPTIONS_MAX))
         answer = Inspected(
             inspect.request,
             self._broker,
@@ -114,7 +129,8 @@ class OperatorDesk(Part):
             facts,
             len(reports),
             shown,
-            self._census.subscriptions(max(0, min(inspect.subscriptions, SUBSCRIPTIONS_MAX))),
+            self._census.subscriptions(wanted),
+            self._names.furthest_behind(wanted, out),
         )
         out.send(peer, answer, after=NOW)
 

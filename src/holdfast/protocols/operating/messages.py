@@ -12,7 +12,7 @@ from holdfast.kernel.messages import NOMINAL_WEIGHT, Message
 class Inspect(Message, frozen=True):
     """How are you? `links` is how many links at most are to be told of, those with the most waiting first.
     `application`: what state is the hosted application in? That takes as long as a snapshot of it. `subscriptions` is
-    how many of those are to be told of, the least reliable first."""
+    how many of those are to be told of, the least reliable first, and how many names, the furthest behind first."""
 
     request: int
     links: int = 100
@@ -42,6 +42,24 @@ class SubscriptionReport(msgspec.Struct, frozen=True, array_like=True, gc=False)
     dropped: int
 
 
+class NameReport(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One named subscription. `owner` is the client that has it, if one does, and `connected` whether it has a link
+    here. Events behind the head that it has not acknowledged, and about how many bytes of those are kept; `lost` of
+    them are not kept any more. For how long (nanoseconds) it exists, and is not opened, acknowledged or left; -1 is not
+    known."""
+
+    name: str
+    owner: str
+    connected: bool
+    acknowledged: int
+    behind: int
+    bytes: int
+    lost: int
+    age: int
+    unused: int
+    filter: str
+
+
 class Inspected(Message, frozen=True):
     """`measures` are numbers by name (docs/operations.md); `facts` are texts by name. Times are nanoseconds."""
 
@@ -54,9 +72,11 @@ class Inspected(Message, frozen=True):
     links_total: int
     links: tuple[LinkReport, ...] = ()
     subscriptions: tuple[SubscriptionReport, ...] = ()
+    names: tuple[NameReport, ...] = ()
 
     def weight(self) -> int:
-        return NOMINAL_WEIGHT * (1 + len(self.measures) + len(self.links) + len(self.subscriptions))
+        reports = len(self.links) + len(self.subscriptions) + len(self.names)
+        return NOMINAL_WEIGHT * (1 + len(self.measures) + reports)
 
 
 class MoveLeadership(Message, frozen=True):
@@ -102,6 +122,47 @@ class GroupChangeBegun(Message, frozen=True):
     problem: str = ""
 
 
+class ListNames(Message, frozen=True):
+    """Which named subscriptions are there? In the order of their names, so many behind `after`."""
+
+    request: int
+    after: str = ""
+    count: int = 500
+
+
+class NamesListed(Message, frozen=True):
+    """`total` is how many there are, `more` whether some follow; or why there can't be any."""
+
+    request: int
+    broker: str
+    names: tuple[NameReport, ...]
+    total: int
+    more: bool
+    problem: str = ""
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT * (1 + len(self.names))
+
+
+class RemoveName(Message, frozen=True):
+    """Give a named subscription up. `force`: also if a client has it, which is told."""
+
+    request: int
+    name: str
+    force: bool = False
+
+
+class NameRemoved(Message, frozen=True):
+    """`owner` is the client that has it, or had it until now; `behind` is how many events it had not acknowledged, -1
+    if there is no such name. Or the problem."""
+
+    request: int
+    removed: bool
+    owner: str = ""
+    behind: int = -1
+    problem: str = ""
+
+
 OPERATING_MESSAGES: dict[int, type[Message]] = {
     40: Inspect,
     41: Inspected,
@@ -109,4 +170,8 @@ OPERATING_MESSAGES: dict[int, type[Message]] = {
     43: LeadershipMoved,
     44: ChangeGroup,
     45: GroupChangeBegun,
+    46: ListNames,
+    47: NamesListed,
+    48: RemoveName,
+    49: NameRemoved,
 }

@@ -19,7 +19,11 @@ from holdfast.protocols.operating.messages import (
     Inspect,
     Inspected,
     LeadershipMoved,
+    ListNames,
     MoveLeadership,
+    NameRemoved,
+    NamesListed,
+    RemoveName,
 )
 
 BROKERS: Final = frozenset({Role.BROKER})
@@ -50,7 +54,23 @@ class AskToChange(msgspec.Struct, frozen=True, gc=False):
     protocol: str = ""
 
 
-Asked = AskBroker | AskToMove | AskToChange
+class AskForNames(msgspec.Struct, frozen=True, gc=False):
+    """A request of the application: which named subscriptions are there, behind that one?"""
+
+    after: str = ""
+
+
+class AskToForget(msgspec.Struct, frozen=True, gc=False):
+    """A request of the application: give a named subscription up."""
+
+    name: str
+    force: bool = False
+
+
+Asked = AskBroker | AskToMove | AskToChange | AskForNames | AskToForget
+
+
+Answer = Inspected | LeadershipMoved | GroupChangeBegun | NamesListed | NameRemoved
 
 
 class Unreachable(msgspec.Struct, frozen=True, gc=False):
@@ -62,7 +82,7 @@ class Operator(Part):
 
     name: ClassVar[str] = "operator"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
-        (Inspected, LeadershipMoved, GroupChangeBegun), BROKERS
+        (Inspected, LeadershipMoved, GroupChangeBegun, NamesListed, NameRemoved), BROKERS
     )
 
     def __init__(self, address: str) -> None:
@@ -92,6 +112,10 @@ class Operator(Part):
                 message = MoveLeadership(request, asked.to)
             case AskToChange():
                 message = ChangeGroup(request, *msgspec.structs.astuple(asked))
+            case AskForNames():
+                message = ListNames(request, asked.after)
+            case AskToForget():
+                message = RemoveName(request, asked.name, asked.force)
             case _:
                 assert_never(asked)
         out.send(self._broker, message, after=NOW)
@@ -102,16 +126,23 @@ class Operator(Part):
             self._ask(request, out)
 
     def on_inspected(self, peer: str, inspected: Inspected, out: Outbox) -> None:
-        if self._waiting.pop(inspected.request, None) is not None:
-            out.complete(inspected.request, inspected)
+        self._complete(inspected, out)
 
     def on_group_change_begun(self, peer: str, begun: GroupChangeBegun, out: Outbox) -> None:
-        if self._waiting.pop(begun.request, None) is not None:
-            out.complete(begun.request, begun)
+        self._complete(begun, out)
 
     def on_leadership_moved(self, peer: str, moved: LeadershipMoved, out: Outbox) -> None:
-        if self._waiting.pop(moved.request, None) is not None:
-            out.complete(moved.request, moved)
+        self._complete(moved, out)
+
+    def on_names_listed(self, peer: str, listed: NamesListed, out: Outbox) -> None:
+        self._complete(listed, out)
+
+    def on_name_removed(self, peer: str, removed: NameRemoved, out: Outbox) -> None:
+        self._complete(removed, out)
+
+    def _complete(self, answer: Answer, out: Outbox) -> None:
+        if self._waiting.pop(answer.request, None) is not None:
+            out.complete(answer.request, answer)
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
         self._fail(down.reason, out)

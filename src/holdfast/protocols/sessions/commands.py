@@ -196,10 +196,19 @@ class ExpireEvents(_Command, frozen=True, tag=30):
     before: int
 
 
+class RemoveName(_Command, frozen=True, tag=31):
+    """An operator gives a named subscription up; one that a client has only with `force`. `client` is empty."""
+
+    operator: str
+    request: int
+    name: str
+    force: bool = False
+
+
 LogCommandOfClient: TypeAlias = (
     OpenCursor | CloseCursor | AcknowledgeCursor | ForgetName | StageEvents | CommitStages | LookAtLog
 )
-LogCommand: TypeAlias = LogCommandOfClient | ExpireStages | KeepLog
+LogCommand: TypeAlias = LogCommandOfClient | ExpireStages | KeepLog | RemoveName
 SessionCommand: TypeAlias = (
     OpenSession
     | EndSession

@@ -136,6 +136,7 @@ class BrokerCore:
         self.number = number
         if not self.memory:
             self.memory = max(1, wall)
+        self.cursors.wall = wall
         outputs: list[Output] = []
         match command:
             case commands.Publish():
@@ -613,6 +614,8 @@ class BrokerCore:
                 outputs.append(Kept(log.tail))
             case commands.ExpireStages():
                 self.staging.expire(command.before)
+            case commands.RemoveName():
+                self.cursors.remove(command, outputs)
             case _:
                 if self.session(command.client, command.epoch) is None:
                     return

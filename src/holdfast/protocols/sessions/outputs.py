@@ -126,8 +126,20 @@ class LogLookedAt(msgspec.Struct, frozen=True, gc=False):
     request: int
 
 
+class NameRemoval(msgspec.Struct, frozen=True, gc=False):
+    """What came of an operator's wish to give a name up. `owner` is the client that has it, or had it until now, if
+    one does; `behind` how many events it had not acknowledged."""
+
+    operator: str
+    request: int
+    name: str
+    removed: bool
+    owner: str = ""
+    behind: int = -1  # there is no such name
+
+
 SessionOutput: TypeAlias = (
     Reply | Opened | NotOpened | Answered | Woken | Expired | Removed | Freed | MadeByApplication | Entered
 )
-LogOutput: TypeAlias = Logged | CursorTaken | CursorLeft | CursorFed | Kept | LogLookedAt
+LogOutput: TypeAlias = Logged | CursorTaken | CursorLeft | CursorFed | Kept | LogLookedAt | NameRemoval
 Output: TypeAlias = SessionOutput | LogOutput
