@@ -72,6 +72,10 @@ class SiteProcesses:
         for name in list(self.processes):
             self.stop(name)
 
+    def more_arguments(self, name: str) -> Sequence[str]:
+        """What a broker is started with besides."""
+        return ()
+
     def start(self, *names: str) -> None:
         """Starts some, or all that are not there."""
         started = []
@@ -80,7 +84,10 @@ class SiteProcesses:
             command = [sys.executable, "-m", "holdfast.cli", "broker", str(site), "--id", name]
             with (self.folder / f"{name}.log").open("a") as log:
                 self.processes[name] = subprocess.Popen(
-                    [*command, "--log-level", self._log_level], stdout=subprocess.PIPE, stderr=log, text=True
+                    [*command, "--log-level", self._log_level, *self.more_arguments(name)],
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
                 )
             started.append(name)
         for name in started:

@@ -14,6 +14,7 @@
     │   └── UnknownId       an id that the index does not hold                     (a KeyError)
     ├── TraceError          lines that are no trace, or a question that it can't answer  (a ValueError)
     │   ├── SampledTrace    a trace that leaves rows out, given to a checker
+    │   ├── CutOffTrace     a trace that ends in the middle of a line
     │   ├── UnknownEvent    an event that the trace does not tell of
     │   └── UnknownChecker  a name that no checker has
     ├── BusError
@@ -207,6 +208,10 @@ class TraceError(HoldfastError, ValueError):
 
 class SampledTrace(TraceError):  # noqa: N818
     """The trace leaves rows out, so that a checker would take what was left out for what did not happen."""
+
+
+class CutOffTrace(TraceError):  # noqa: N818
+    """The trace ends in the middle of a line: whoever wrote it was stopped, or is still writing."""
 
 
 class UnknownEvent(TraceError):  # noqa: N818

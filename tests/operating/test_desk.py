@@ -3,7 +3,8 @@
 from random import Random
 
 from holdfast.broker.assembly import BrokerSettings, make_broker, make_operator
-from holdfast.broker.measures import NETWORK_MEASURES, NODE_MEASURES
+from holdfast.broker.measures import MEASURES, NETWORK_MEASURES, NODE_MEASURES
+from holdfast.cli.status import HEADINGS
 from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Received, Requested, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import NOW, Complete, Connect, Disconnect, RecordingOutbox, Send
@@ -132,3 +133,13 @@ def test_everyone_who_waits_hears_that_the_broker_is_gone_and_so_does_who_asks_l
         node, out = operator()
         node.handle([Requested(1, AskBroker()), loss, Requested(2, AskBroker())], out)
         assert out.take_effects() == [Complete(1, Unreachable("refused")), Complete(2, Unreachable("refused"))]
+
+
+def test_no_measure_claims_to_know_of_events_that_never_arrived() -> None:
+    """Real-time reliability (D1-B10) counts all that was published, and a broker knows what reached it: what it shows
+    reads best when the network fails. So it is called by what it counts."""
+    claims = {name: meaning for name, meaning in MEASURES.items() if "reliability" in name or "reliability" in meaning}
+    assert claims == {}
+    assert "arrived" in MEASURES["on_time_of_arrived_per_mille"]
+    assert "on time" not in HEADINGS
+    assert "on time, of arrived" in HEADINGS

@@ -188,9 +188,9 @@ def test_status_shows_how_much_came_on_time_and_for_whom_it_did_not(tmp_path: Pa
         "expired": 2,
         "dropped": 0,
     }
-    assert one["measures"]["reliability_per_mille"] == 600
+    assert one["measures"]["on_time_of_arrived_per_mille"] == 600
     fates = [(s["client"], s["filter"], s["on_time"], s["expired"]) for s in one["subscriptions"]]
-    assert fates == [("clock", "n > 1", 1, 1), ("clock", "n > 0", 2, 1)], "the least reliable first"
+    assert fates == [("clock", "n > 1", 1, 1), ("clock", "n > 0", 2, 1)], "the least on time first"
     assert "60.00%" in shown.stdout.splitlines()[1]
     assert "50.00%" in shown.stdout
 

@@ -70,7 +70,7 @@ NODE_MEASURES: Final = {
     "events_on_time_total": "events that subscribers have received, and none of them after its deadline",
     "events_expired_total": "events that reached no subscriber before their deadline, once for each who wanted them",
     "events_dropped_total": "events that a subscription that drops the oldest had no room for",
-    "reliability_per_mille": "real-time reliability: of a thousand events that subscribers wanted, those on time",
+    "on_time_of_arrived_per_mille": "of a thousand events that arrived here and were wanted, those on time",
     "application_requests_total": "requests that the hosted application has executed",
     "application_failures_total": "requests and events at which it raised something",
     "application_events_total": "events that it made",

@@ -12,6 +12,7 @@ from holdfast.broker.site_text import is_address
 from holdfast.cli.applications import application_of
 from holdfast.cli.logs import add_log_arguments, start_logging
 from holdfast.cli.main import BROKER_FAILED, OK, STORAGE_FAILED
+from holdfast.cli.trace_options import add_trace_arguments, trace_settings
 from holdfast.cli.where import chosen
 from holdfast.errors import LogError, SiteError
 from holdfast.runtime import loop
@@ -22,6 +23,7 @@ from holdfast.runtime.site_file import read_site
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_serving_arguments(parser)
     parser.add_argument("--id", metavar="BROKER", help="only this broker (default: all of the site)")
+    add_trace_arguments(parser, "FILE", "write a trace there, for `holdfast trace`; of several brokers, say --id")
     parser.set_defaults(run=run)
 
 
@@ -48,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     entries = chosen(site, arguments.id, where)
     if arguments.metrics and not is_address(arguments.metrics):
         raise SiteError(f"--metrics is {arguments.metrics!r}; write host:port, for instance 127.0.0.1:9411", where)
+    trace = trace_settings(arguments, len(entries))
     check_servable(site, where, arguments.metrics)
     make_application = application_of(site.application, where)
     start_logging(arguments)
@@ -70,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"it is a replica of a group, with {others}; clients need one of them, or all their addresses")
 
     try:
-        failure = loop.run(serve(site, entries, ready, arguments.metrics, make_application))
+        failure = loop.run(serve(site, entries, ready, arguments.metrics, make_application, trace))
     except LogError as error:
         print(f"holdfast: {error}", file=sys.stderr)
         return STORAGE_FAILED

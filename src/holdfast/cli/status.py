@@ -29,7 +29,7 @@ examples:
   holdfast status                        the broker at the default address
   holdfast status site.toml --watch      all brokers of a site, again and again
   holdfast status --json                 one JSON object
-  holdfast status --subscriptions 10     with the ten subscriptions that get the least of their events on time, and
+  holdfast status --subscriptions 10     with the ten subscriptions that get the least of what arrives on time, and
                                          the ten names that are furthest behind
 
 exit code 1 if a broker does not answer; of a group, if a member does not
@@ -48,7 +48,7 @@ HEADINGS = [
     "out/s",
     "events",
     "backlog",
-    "on time",
+    "on time, of arrived",
 ]
 
 FATES = ("on_time", "expired", "dropped")  # what became of events that were wanted
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="subscriptions to show for each broker, the least reliable first, and names, the furthest behind first "
+        help="subscriptions to show for each broker, the least on time first, and names, the furthest behind first "
         "(default none)",
     )
     parser.add_argument(
@@ -275,18 +275,18 @@ def _log(row: dict[str, Any]) -> str:
 
 
 def _on_time(on_time: int, expired: int, dropped: int) -> str:
-    """Real-time reliability (D1-B10), of what is known."""
+    """Of the events that arrived at the broker and whose fate it knows. What never came there is not in it."""
     wanted = on_time + expired + dropped
     return f"{on_time / wanted:.2%}" if wanted else "-"
 
 
 def _subscriptions(row: dict[str, Any]) -> str:
-    lines = [["subscriber", "number", "waiting", "received", "expired", "dropped", "on time", "filter"]]
+    lines = [["subscriber", "number", "waiting", "received", "expired", "dropped", "on time, of arrived", "filter"]]
     for one in row["subscriptions"]:
         fates = [one[name] for name in FATES]
         numbers = [f"{count:,}" for count in (one["number"], one["waiting"], *fates)]
         lines.append([one["client"], *numbers, _on_time(*fates), one["filter"]])
-    return f"\n{row['broker']}: subscriptions that get the least on time\n{table(lines, '  ')}"
+    return f"\n{row['broker']}: subscriptions that get the least of what arrives on time\n{table(lines, '  ')}"
 
 
 def _names(row: dict[str, Any]) -> str:

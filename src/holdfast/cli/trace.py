@@ -5,20 +5,31 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from holdfast.cli.main import CHECK_FAILED, OK
-from holdfast.cli.trace_file import open_trace
+from holdfast.cli.main import BAD_INPUT, CHECK_FAILED, OK
+from holdfast.cli.trace_file import open_traces
 from holdfast.errors import SampledTrace
-from holdfast.trace.checkers import CHECKERS, PROMISED_BY_ALL, VIOLATIONS_KEPT, Checker, check_trace, make_checker
+from holdfast.trace.checkers import (
+    CHECKERS,
+    PROMISED_BY_ALL,
+    VIOLATIONS_KEPT,
+    Checker,
+    check_trace,
+    make_checker,
+    unchecked,
+)
 from holdfast.trace.reliability import Reliability, measure_reliability, told, total
 from holdfast.trace.schema import Header
 from holdfast.trace.story import story
 from holdfast.trace.summary import summary
 
 SHOWN_DEFAULT = 5
+CANT_CHECK = BAD_INPUT  # nothing of what was asked for can be checked on such a trace
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,8 +83,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_file(parser: argparse.ArgumentParser) -> None:
-    text = "the trace; may be compressed by gzip or xz, and '-' is standard input"
-    parser.add_argument("--trace", metavar="FILE", required=True, help=text)
+    text = (
+        "the trace; may be compressed by gzip or xz, and '-' is standard input; several are those of a site's brokers"
+    )
+    parser.add_argument("--trace", metavar="FILE", nargs="+", required=True, help=text)
 
 
 def _count(text: str) -> int:
@@ -88,19 +101,21 @@ def _described() -> list[str]:
 
 
 def _story(arguments: argparse.Namespace) -> int:
-    with open_trace(arguments.trace) as (header, rows):
-        _write(story(header, rows, arguments.event))
+    with open_traces(arguments.trace) as (header, rows):
+        _write(story(header, rows, arguments.event, _moment(header)))
     return OK
 
 
 def _summary(arguments: argparse.Namespace) -> int:
-    with open_trace(arguments.trace) as (header, rows):
-        _write(summary(header, rows))
+    with open_traces(arguments.trace) as (header, rows):
+        _write(summary(header, rows, _moment(header)))
     return OK
 
 
 def _reliability(arguments: argparse.Namespace) -> int:
-    with open_trace(arguments.trace) as (header, rows):
+    with open_traces(arguments.trace) as (header, rows):
+        if header.is_live:
+            raise SampledTrace(f"the traces of {header.run} are those of brokers, which do not say what clients got")
         if header.sampled:
             raise SampledTrace(f"the trace of {header.run} leaves rows out (it is sampled): shares of it say nothing")
         measured = measure_reliability(rows)
@@ -118,8 +133,13 @@ def _shown(one: Reliability) -> dict[str, Any]:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    with open_trace(arguments.trace) as (header, rows):
-        checkers = [make_checker(name) for name in _names(arguments.checkers, header)]
+    with open_traces(arguments.trace) as (header, rows):
+        wanted = {checker.name: checker for checker in map(make_checker, _names(arguments.checkers, header))}
+        without = {name: why for name in wanted if (why := unchecked(header, name))}
+        checkers = [checker for name, checker in wanted.items() if name not in without]
+        _write([f"not checked  {name}: {why}" for name, why in without.items()])
+        if not checkers:
+            return CANT_CHECK
         check_trace(header, rows, checkers)
     for checker in checkers:
         _write(_verdict(checker, arguments.show))
@@ -146,7 +166,16 @@ def _verdict(checker: Checker, shown: int) -> list[str]:
     return lines
 
 
-def _write(lines: list[str]) -> None:
+def _moment(header: Header) -> Callable[[int], str] | None:
+    """Brokers that serve trace by the wall clock."""
+    return _utc if header.is_live else None
+
+
+def _utc(t: int) -> str:
+    return f"{datetime.fromtimestamp(t // 10**9, UTC):%Y-%m-%d %H:%M:%S}.{t % 10**9 // 10**6:03} UTC"
+
+
+def _write(lines: Sequence[str]) -> None:
     """Prints lines. What a trace holds is anybody's text: signs that would command the terminal are not passed on."""
     for line in lines:
         shown = line if line.isprintable() else "".join(sign if sign.isprintable() else "\ufffd" for sign in line)

@@ -1,19 +1,22 @@
-"""Opens the file of a trace: plain, compressed by gzip or xz, or standard input.
+"""Opens the files of a trace: plain, compressed by gzip or xz, or standard input.
 
-Whatever is wrong with its contents is a TraceError that names the file and the line.
+Whatever is wrong with their contents is a TraceError that names the file and the line. Several files are those of
+brokers of one site, each of which wrote its own while it served; they are read as one, in the order of their clocks. A
+broker that was killed, or still writes, leaves half a line: that is said, and what stands before it counts.
 """
 
 from __future__ import annotations
 
 import gzip
+import heapq
 import lzma
 import sys
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import BinaryIO, cast
 
-from holdfast.errors import TraceError
+from holdfast.errors import CutOffTrace, TraceError
 from holdfast.trace.reader import read_trace
 from holdfast.trace.schema import Header, Row
 
@@ -30,12 +33,52 @@ def open_trace(name: str) -> Iterator[tuple[Header, Iterator[Row]]]:
     try:
         with _opened(name) as source:
             header, rows = read_trace(_lines(source))
-            yield header, (row for _, row in rows)
+            found = (row for _, row in rows)
+            yield header, (_up_to_the_cut(name, found) if header.is_live else found)
     except TraceError as problem:
-        shown = "standard input" if name == STANDARD_INPUT else name
         if problem.line is None:
             raise
-        raise TraceError(f"{shown}, line {problem.line}: {problem.problem}") from None
+        raise TraceError(f"{_shown(name)}, line {problem.line}: {problem.problem}") from None
+
+
+def _shown(name: str) -> str:
+    return "standard input" if name == STANDARD_INPUT else name
+
+
+def _up_to_the_cut(name: str, rows: Iterator[Row]) -> Iterator[Row]:
+    try:
+        yield from rows
+    except CutOffTrace as cut:
+        print(f"{_shown(name)}: line {cut.line}, its last, is cut off, and left out", file=sys.stderr)
+
+
+@contextmanager
+def open_traces(names: Sequence[str]) -> Iterator[tuple[Header, Iterator[Row]]]:
+    """The header and the rows of one trace, or of those that several brokers of a site wrote."""
+    if len(names) == 1:
+        with open_trace(names[0]) as opened:
+            yield opened
+        return
+    with ExitStack() as stack:
+        found = [stack.enter_context(open_trace(name)) for name in names]
+        headers = [header for header, _ in found]
+        for name, header in zip(names, headers, strict=True):
+            if not header.is_live:
+                raise TraceError(f"{_shown(name)} is the trace of a whole run, {header.run}: ask about it alone")
+        sites = list(dict.fromkeys(str(header.settings.get("site")) for header in headers))
+        if len(sites) > 1:
+            raise TraceError(f"these are traces of several sites: {', '.join(sites)}")
+        yield _joined(sites[0], headers), heapq.merge(*(rows for _, rows in found), key=lambda row: row.t)
+
+
+def _joined(site: str, headers: Sequence[Header]) -> Header:
+    brokers = dict.fromkeys(str(header.settings.get("broker")) for header in headers)
+    settings = {**headers[0].settings, "share": min(header.share for header in headers)}
+    if any(header.settings.get("continues") for header in headers):
+        settings["continues"] = True
+    sampled = any(header.sampled for header in headers)
+    run = f"{site}/{','.join(brokers)}"
+    return Header(run=run, system=headers[0].system, sampled=sampled, settings=settings)
 
 
 @contextmanager

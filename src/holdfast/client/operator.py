@@ -53,7 +53,7 @@ class BrokerDesk:
         self, links: int = 100, application: bool = False, subscriptions: int = 0
     ) -> Inspected | Unreachable:
         """What the broker says of itself, or why it does not. `application`: with a digest of the hosted one's state,
-        which may take a while. `subscriptions`: with so many of those, the least reliable first, and so many names."""
+        which may take a while. `subscriptions`: with so many of those, the least on time first, and so many names."""
         return await self._ask(AskBroker(links, application, subscriptions))  # type: ignore[no-any-return]
 
     async def move_leadership(self, to: str = "") -> LeadershipMoved | Unreachable:

@@ -34,12 +34,13 @@ from holdfast.kernel.inputs import (
 from holdfast.kernel.links import Role, peer_name
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import InvariantBroken, Node
-from holdfast.kernel.outbox import Complete, Connect, Deliver, Disconnect, Note, Outbox, ReadLog, SendLog
+from holdfast.kernel.outbox import CONTROL, Complete, Connect, Deliver, Disconnect, Note, Outbox, ReadLog, SendLog
 from holdfast.kernel.parts import BREACH
 from holdfast.kernel.queues import Entry, Lane, OutputQueue, QueueState
 from holdfast.kernel.storage import StoredStreams, message_of
 from holdfast.protocols.catalogue import MESSAGES
 from holdfast.runtime.connection import CLOSE_WITHIN_S, SECONDS, Connection
+from holdfast.runtime.live_trace import LiveTrace
 from holdfast.runtime.refusals import Refusals
 from holdfast.runtime.storage import Storage
 from holdfast.wire.addresses import split_address
@@ -94,8 +95,11 @@ class NodeRunner:
         limits: WireLimits | None = None,
         incarnation: int = 0,
         remote_operators: bool = False,
+        make_trace: Callable[[], LiveTrace] | None = None,
     ) -> None:
         self.name = name
+        self._make_trace = make_trace
+        self._trace: LiveTrace | None = None
         self._remote_operators = remote_operators
         self.role = role
         self.failure: str = ""  # why the node stopped, if it did by itself
@@ -107,7 +111,7 @@ class NodeRunner:
         self._limits = limits or WireLimits()
         # Larger at each start, as long as the clock does not go back; a disk knows better.
         self._incarnation = incarnation or time.time_ns()
-        self._out = Outbox()
+        self._out = Outbox(tracing=make_trace is not None)
         self._node: Node | None = None
         self._loop = asyncio.get_running_loop()
         self._inbox: list[Input] = []
@@ -149,6 +153,10 @@ class NodeRunner:
 
     def begin(self) -> None:
         """The second half: from now on it dials."""
+        if self._make_trace is not None:
+            # Not before: a second process of a broker that runs must leave its trace alone.
+            self._trace = self._make_trace()
+            self._trace.fault(self.name, "up")
         if self._storage is None:
             self._hand(Started(self._incarnation))
         else:
@@ -194,6 +202,10 @@ class NodeRunner:
         if self._storage is not None:
             self._storage.close()
             self._storage = None
+        if self._trace is not None:
+            trace, self._trace = self._trace, None
+            trace.fault(self.name, "crashed" if self.failure else "stopped")
+            trace.close()
         self.stopped.set()
 
     def _fail(self, reason: str) -> None:
@@ -256,6 +268,8 @@ class NodeRunner:
                 if connection.peer in out.queues:
                     out.queues[connection.peer].touch()
             self._carry_out(out)
+            if self._trace is not None:
+                self._trace.flush()
             for connection in heard:
                 connection.digested()
         except InvariantBroken as error:
@@ -314,6 +328,10 @@ class NodeRunner:
                 if self._storage is not None:
                     self._send_log(self._storage, action)
             case Note():
+                if self._trace is not None:
+                    self._trace.note(action)
+                if action.kind != CONTROL:
+                    return  # for traces alone
                 what, detail = action.fields.get("what", action.kind), action.fields.get("detail", action.fields)
                 told = " ".join(f"{name}={value!r}" for name, value in detail.items())
                 log.log(NOTE_LEVELS.get(what, logging.DEBUG), "%s: %s: %s", self.name, what, told)
@@ -354,6 +372,9 @@ class NodeRunner:
             entries = queue.take(durable, TAKE_BYTES)
             if not entries:
                 break
+            if self._trace is not None:  # before the peer can have it: rows of several brokers stand by their clocks
+                for entry in entries:
+                    self._trace.sent(queue.peer, entry.message, entry.weight)
             connection.write(encode_frames([(kinds[type(e.message)], encode(e.message)) for e in entries]))
         left = len(queue)
         if left:
@@ -422,6 +443,8 @@ class NodeRunner:
         self._by_peer[name] = self._by_link[connection.link] = connection
         self._fresh.append(connection)
         initiated = bool(connection.address)
+        if self._trace is not None:
+            self._trace.link(name, is_up=True)
         self._hand(LinkUp(connection.link, name, peer.incarnation, peer.role, initiated, connection.address))
         return True
 
@@ -436,6 +459,8 @@ class NodeRunner:
         self._refusals.add(reason, connection.peer or connection.origin, problem)
 
     def on_messages(self, connection: Connection, messages: list[Message]) -> None:
+        if self._trace is not None:
+            self._trace.received(connection.peer, messages)
         self._hand(Received(connection.link, connection.peer, messages))
         self._heard.append(connection)
 
@@ -460,6 +485,8 @@ class NodeRunner:
             del self._by_link[connection.link]
             if self._by_peer.get(connection.peer) is connection:
                 del self._by_peer[connection.peer]
+            if self._trace is not None:
+                self._trace.link(connection.peer, is_up=False)
             self._hand(LinkDown(connection.link, connection.peer, reason))
         elif connection.address:
             self._hand(ConnectFailed(connection.expected, connection.address, reason, connection.refusal))

@@ -19,6 +19,7 @@ from holdfast.kernel.node import Node
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.runtime.descriptors import fitted
+from holdfast.runtime.live_trace import LiveTrace, TraceSettings
 from holdfast.runtime.metrics import MetricsServer
 from holdfast.runtime.runner import NodeRunner
 from holdfast.runtime.segment_storage import SegmentStorage
@@ -62,13 +63,14 @@ async def serve(
     ready: Ready,
     metrics: str = "",
     make_application: MakeApplication | None = None,
+    trace: TraceSettings | None = None,
 ) -> Failure | None:
     """Serves until SIGTERM or SIGINT, or until a broker fails. LogError if a broker's log can't be used."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    return await serve_until(stopping, site, entries, ready, metrics, make_application)
+    return await serve_until(stopping, site, entries, ready, metrics, make_application, trace)
 
 
 async def serve_until(
@@ -78,6 +80,7 @@ async def serve_until(
     ready: Ready,
     metrics: str = "",
     make_application: MakeApplication | None = None,
+    trace: TraceSettings | None = None,
 ) -> Failure | None:
     """The same until the event is set."""
     for owner, address in _addresses(site, metrics):
@@ -90,7 +93,7 @@ async def serve_until(
         if metrics:
             await exporter.listen(*split_address(metrics))
         for entry in entries:
-            runners.append(await _start(site, entry, limits, ready, make_application))
+            runners.append(await _start(site, entry, limits, ready, make_application, trace))
         waiting = [asyncio.ensure_future(event.wait()) for event in (stopping, *(r.stopped for r in runners))]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         for task in waiting:
@@ -106,7 +109,12 @@ async def serve_until(
 
 
 async def _start(
-    site: Site, entry: BrokerEntry, limits: WireLimits, ready: Ready, make_application: MakeApplication | None
+    site: Site,
+    entry: BrokerEntry,
+    limits: WireLimits,
+    ready: Ready,
+    make_application: MakeApplication | None,
+    trace: TraceSettings | None,
 ) -> NodeRunner:
     settings = BrokerSettings(
         entry.id,
@@ -134,7 +142,13 @@ async def _start(
     owner = entry.id if site.is_network else ""
     storage = SegmentStorage(entry.data, owner=owner) if entry.durable else None
     runner = NodeRunner(
-        entry.id, Role.BROKER, make, storage=storage, limits=limits, remote_operators=site.remote_operators
+        entry.id,
+        Role.BROKER,
+        make,
+        storage=storage,
+        limits=limits,
+        remote_operators=site.remote_operators,
+        make_trace=None if trace is None else lambda: LiveTrace(trace, entry.id, site.name, site.scheme.kind),
     )
     try:
         # The addresses first: a second process of a broker that runs must not dial others in its name.

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import msgspec
 
-from holdfast.errors import TraceError
+from holdfast.errors import CutOffTrace, TraceError
 from holdfast.trace.schema import KINDS, TRACE_FORMAT, TRACE_VERSION, AnyRow, Header, Row
 
 
@@ -93,5 +93,5 @@ def _raise_unreadable(line: bytes | str, number: int, problem: Exception) -> NoR
     # Only the last line of a file can lack its end.
     ended = line.endswith(b"\n") if isinstance(line, bytes) else line.endswith("\n")
     if not ended and not isinstance(problem, msgspec.ValidationError):
-        raise TraceError("the trace is cut off in the middle of this line, its last", number) from None
+        raise CutOffTrace("the trace is cut off in the middle of this line, its last", number) from None
     raise TraceError(f"this is no row of a trace: {problem}", number) from None

@@ -18,6 +18,7 @@ import msgspec
 
 TRACE_FORMAT = "holdfast-trace"
 TRACE_VERSION = 1
+OF_BROKERS = "brokers"  # the `view` in the settings of a trace that a broker wrote while it served
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +32,17 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     sampled: bool = False  # rows were left out: no checker may draw conclusions
     promises: list[str] = []  # the checkers that this run must pass, for instance "weak-ordered:b2"
     settings: dict[str, Any] = {}
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a broker wrote it while it served: what its clients got is not in it, and times are since 1970."""
+        return self.settings.get("view") == OF_BROKERS
+
+    @property
+    def share(self) -> float:
+        """Of the events, those that have rows."""
+        share = self.settings.get("share", 1.0)
+        return float(share) if isinstance(share, int | float) else 1.0
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", gc=False):

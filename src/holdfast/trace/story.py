@@ -6,7 +6,7 @@ It tells what the trace says and concludes nothing: promises are for the checker
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
 from holdfast.errors import UnknownEvent
@@ -28,17 +28,19 @@ from holdfast.trace.schema import (
 )
 
 WELL = ("up", "healed")  # states of components that explain nothing
+TO_CLIENTS = ("Deliver", "CursorEvents")  # messages that bring events to subscribers
 IDS_KEPT = 20_000  # ids among which a mistyped one is looked for
 
 
-def story(header: Header, rows: Iterable[Row], event: str) -> list[str]:
-    """The story of an event, line by line. Raises UnknownEvent if the trace does not tell of it."""
+def story(header: Header, rows: Iterable[Row], event: str, moment: Callable[[int], str] | None = None) -> list[str]:
+    """The story of an event, line by line. Raises UnknownEvent if the trace does not tell of it. `moment` says when a
+    time was, for people; else it is milliseconds of the run."""
     notes = _Notes(event)
     for row in rows:
         notes.see(row)
     if notes.published is None and not notes.way:
         raise UnknownEvent(event, get_close_matches(event, notes.ids))
-    return _tell(header, notes)
+    return _tell(header, notes, moment or _ms)
 
 
 class _Interest:
@@ -164,21 +166,31 @@ class _Notes:
         return f"{text} at {_ms(t - self.published.t)}" if self.published else f"{text} before that"
 
 
-def _tell(header: Header, notes: _Notes) -> list[str]:
+def _tell(header: Header, notes: _Notes, moment: Callable[[int], str]) -> list[str]:
     published = notes.published
     begin = published.t if published else notes.way[0][1].t
     sampled = ", sampled: rows are left out" if header.sampled else ""
     lines = [f"event {_plain(notes.event)} in run {_plain(header.run)} ({_plain(header.system)}{sampled})", ""]
     if published is None:
-        lines.append(f"Nobody published it, as far as the trace tells; times are from {_ms(begin)} on.")
+        lines.append(f"Nobody published it, as far as the trace tells; times are from {moment(begin)} on.")
     else:
-        lines.append(f"published by {_plain(published.publisher)} at {_ms(begin)}; times below count from then")
+        lines.append(f"published by {_plain(published.publisher)} at {moment(begin)}; times below count from then")
         lines += _table(_attributes(published), "  ")
     interested = _interested(notes)
     open_ends = any(not interest.got for interest in interested)
     lines += ["", *_table(_way(notes, begin, open_ends), "")]
+    if header.is_live:
+        return [*lines, "", _sent(notes)]
     lines += ["", _heading(published, interested), *_table(_fates(notes, interested, begin), "  ")]
     return lines
+
+
+def _sent(notes: _Notes) -> str:
+    """Of brokers' own traces: to which clients it was sent. Whether they got it, and who wanted it, is not in them."""
+    hops = [row for _, row in notes.way if isinstance(row, Hop) and row.what in TO_CLIENTS]
+    clients = list(dict.fromkeys(f"{_plain(hop.target)} by {_plain(hop.source)}" for hop in hops))
+    to = f"sent to {', '.join(clients)}" if clients else "sent to no client"
+    return f"{to}; brokers' traces do not say who wanted it, and what clients handed on"
 
 
 def _attributes(published: Published) -> list[tuple[str, ...]]:

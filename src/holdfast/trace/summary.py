@@ -6,13 +6,13 @@ Latencies are exact, not estimated: the whole is sorted. First deliveries count;
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from holdfast.trace.schema import KINDS, Delivered, Header, Published, Row
 
 
-def summary(header: Header, rows: Iterable[Row]) -> list[str]:
-    """The summary of a run, line by line."""
+def summary(header: Header, rows: Iterable[Row], moment: Callable[[int], str] | None = None) -> list[str]:
+    """The summary of a run, line by line. `moment` says when a time was, for people."""
     counts: Counter[type[Row]] = Counter()
     published: dict[str, int] = {}
     latencies: list[int] = []
@@ -28,10 +28,19 @@ def summary(header: Header, rows: Iterable[Row]) -> list[str]:
             subscriptions[row.subscription] = None
             if row.attempt == 1 and row.event in published:
                 latencies.append(row.t - published[row.event])
-    lines = [f"run {header.run}, system {header.system}, seed {header.seed}{', sampled' if header.sampled else ''}"]
-    lines.append("empty" if begin is None or end is None else f"from {begin / 1e6:.3f} to {end / 1e6:.3f} ms")
+    if header.is_live:
+        lines = [f"brokers {header.run}, system {header.system}, {left_out(header)}"]
+    else:
+        lines = [f"run {header.run}, system {header.system}, seed {header.seed}{', sampled' if header.sampled else ''}"]
+    if begin is None or end is None:
+        lines.append("empty")
+    elif moment is None:
+        lines.append(f"from {begin / 1e6:.3f} to {end / 1e6:.3f} ms")
+    else:
+        lines.append(f"from {moment(begin)} to {moment(end)}")
     lines += ["", *(f"{counts[KINDS[kind]]:12,}  {kind}" for kind in KINDS if counts[KINDS[kind]]), ""]
-    lines.append(f"deliveries: {counts[Delivered]:,}, subscriptions that got any: {len(subscriptions):,}")
+    if not header.is_live:
+        lines.append(f"deliveries: {counts[Delivered]:,}, subscriptions that got any: {len(subscriptions):,}")
     if latencies:
         latencies.sort()
         p50, p99 = (percentile(latencies, share) / 1e6 for share in (0.50, 0.99))
@@ -39,6 +48,16 @@ def summary(header: Header, rows: Iterable[Row]) -> list[str]:
             f"from publication to delivery: p50 {p50:.3f} ms, p99 {p99:.3f} ms, max {latencies[-1] / 1e6:.3f} ms"
         )
     return lines
+
+
+def left_out(header: Header) -> str:
+    """What a trace that brokers wrote does not tell."""
+    parts = ["of clients, what they published and were sent"]
+    if header.sampled:
+        parts.append(f"sampled: {header.share:.4%} of the events, and no queues".replace(".0000%", "%"))
+    if header.settings.get("continues"):
+        parts.append("older rows are in older files, or gone")
+    return "; ".join(parts)
 
 
 def percentile(ascending: Sequence[int], share: float) -> int:

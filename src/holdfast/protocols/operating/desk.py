@@ -30,7 +30,7 @@ SUBSCRIPTIONS_MAX: Final = 1_000
 
 class Census(Protocol):
     def subscriptions(self, count: int) -> tuple[SubscriptionReport, ...]:
-        """So many, the least reliable first."""
+        """So many, the least on time first."""
         ...
 
     def application_facts(self) -> dict[str, str]:

@@ -12,7 +12,7 @@ from holdfast.kernel.messages import NOMINAL_WEIGHT, Message
 class Inspect(Message, frozen=True):
     """How are you? `links` is how many links at most are to be told of, those with the most waiting first.
     `application`: what state is the hosted application in? That takes as long as a snapshot of it. `subscriptions` is
-    how many of those are to be told of, the least reliable first, and how many names, the furthest behind first."""
+    how many of those are to be told of, the least on time first, and how many names, the furthest behind first."""
 
     request: int
     links: int = 100

@@ -37,7 +37,7 @@ def census(core: BrokerCore) -> dict[str, int]:
         "events_on_time_total": tally.on_time,
         "events_expired_total": tally.expired,
         "events_dropped_total": tally.dropped,
-        "reliability_per_mille": tally.reliability,
+        "on_time_of_arrived_per_mille": tally.on_time_per_mille,
     }
 
 
@@ -52,7 +52,7 @@ class CoreCensus:
         if not count:
             return ()
         all_of_them = _subscriptions(self._core)
-        found = heapq.nsmallest(count, all_of_them, key=lambda subscription: subscription.tally.reliability)
+        found = heapq.nsmallest(count, all_of_them, key=lambda subscription: subscription.tally.on_time_per_mille)
         return tuple(
             SubscriptionReport(
                 subscription.client.removeprefix(CLIENT),

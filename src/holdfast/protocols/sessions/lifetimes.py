@@ -36,8 +36,9 @@ class Tally(msgspec.Struct, array_like=True, gc=False):
         self.dropped += other.dropped
 
     @property
-    def reliability(self) -> int:
-        """Of a thousand events that were wanted and whose fate is known, those on time: real-time reliability."""
+    def on_time_per_mille(self) -> int:
+        """Of a thousand events that arrived, were wanted and whose fate is known, those on time. What never reached the
+        broker is not among them: this is no real-time reliability (D1-B10)."""
         wanted = self.on_time + self.expired + self.dropped
         return PER_MILLE * self.on_time // wanted if wanted else PER_MILLE
 

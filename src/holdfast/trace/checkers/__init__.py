@@ -4,7 +4,7 @@
 """
 
 from holdfast.trace.checkers.checker import VIOLATIONS_KEPT, Checker, Violation
-from holdfast.trace.checkers.registry import CHECKERS, PROMISED_BY_ALL, make_checker
+from holdfast.trace.checkers.registry import CHECKERS, PROMISED_BY_ALL, make_checker, unchecked
 from holdfast.trace.checkers.watch import Watch, check_trace
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "Watch",
     "check_trace",
     "make_checker",
+    "unchecked",
 ]

@@ -25,6 +25,7 @@ from holdfast.trace.checkers.only_matching import OnlyMatching
 from holdfast.trace.checkers.publisher_order import PublisherOrder
 from holdfast.trace.checkers.restricted import Restricted
 from holdfast.trace.checkers.total_order import TotalOrder
+from holdfast.trace.schema import Header
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -63,6 +64,19 @@ CHECKERS: dict[str, Entry] = {
 
 # What every scheme promises, whatever its header says.
 PROMISED_BY_ALL = ("only-matching", "at-most-once", "bounded-queues")
+
+# What can be checked on the rows of brokers alone, one by one, so that a trace without its beginning or end will do.
+CHECKED_LIVE = ("bounded-queues",)
+
+
+def unchecked(header: Header, name: str) -> str:
+    """Why a checker can say nothing about a trace that brokers wrote while they served; empty if it can, or if it is
+    another one. What such a trace leaves out would be taken for what did not happen."""
+    if not header.is_live:
+        return ""
+    if name not in CHECKED_LIVE:
+        return "brokers' traces do not say what clients asked for and got"
+    return "a sample leaves notes on queues out" if header.sampled else ""
 
 
 def make_checker(name: str) -> Checker:

@@ -1,7 +1,8 @@
 """Feeds the rows of one run to several checkers, live or from a file.
 
-Each checker gets only the rows of the types that it reads, by one look-up for all of them. A sampled trace is refused:
-what it leaves out would be taken for what did not happen.
+Each checker gets only the rows of the types that it reads, by one look-up for all of them. A sampled trace is refused,
+and so is one of brokers alone for checkers that ask about clients: what is left out would be taken for what did not
+happen.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.errors import SampledTrace
 from holdfast.trace.checkers.checker import Checker, Handler, Violation
+from holdfast.trace.checkers.registry import unchecked
 from holdfast.trace.schema import Header, Row
 
 
@@ -21,6 +23,9 @@ class Watch:
             raise SampledTrace(
                 f"the trace of {header.run} leaves rows out (it is sampled): nothing can be checked on it"
             )
+        for checker in checkers:
+            if why := unchecked(header, checker.name):
+                raise SampledTrace(f"{checker.name} can't be checked on the trace of {header.run}: {why}")
         self.checkers = tuple(checkers)
         self._violations = [checker.violations for checker in self.checkers]
         self._handlers: dict[type[Row], tuple[Handler, ...]] = {}
