@@ -66,6 +66,12 @@ def test_story_and_summary_print_what_the_library_says(call: Call, tmp_path: Pat
     assert call("summary", "--trace", path) == (0, counted, "")
 
 
+def test_the_event_may_stand_before_the_files_or_behind_them(call: Call, tmp_path: Path) -> None:
+    path = saved(example_run(), tmp_path)
+    assert call("story", "--trace", path, "feed/1/1") == call("story", "feed/1/1", "--trace", path)
+    assert call("story", "--trace", path) == (2, "", "holdfast: say which event: its id, for instance p1/1/17\n")
+
+
 def test_an_unknown_event_is_bad_input(call: Call, tmp_path: Path) -> None:
     answer = call("story", "fed/1/1", "--trace", saved(example_run(), tmp_path))
     assert answer == (2, "", "holdfast: the trace has no event 'fed/1/1'; did you mean feed/1/1?\n")

@@ -775,9 +775,9 @@ FRESH: list[Fresh] = [
         breaks="events that a named subscription has not acknowledged are given up while its owner is away",
         edits=(
             Edit(
-                f"{_CURSORS}.table:CursorTable.floor",
-                "if cursor.acknowledged + 1 >= tail or cursor.owner is not None",
-                "if cursor.owner is not None",
+                f"{_CURSORS}.table:CursorTable.holder",
+                "if c.acknowledged + 1 >= tail or c.owner is not None",
+                "if c.owner is not None",
             ),
         ),
     ),

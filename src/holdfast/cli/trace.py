@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.cli.main import BAD_INPUT, CHECK_FAILED, OK
+from holdfast.cli.main import BAD_INPUT, CHECK_FAILED, OK, UsageError
 from holdfast.cli.trace_file import open_traces
 from holdfast.errors import SampledTrace
 from holdfast.trace.checkers import (
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     telling = questions.add_parser(
         "story", help="what happened to one event", description="What happened to one event."
     )
-    telling.add_argument("event", metavar="EVENT", help="its id, for instance p1/1/17")
+    telling.add_argument("event", metavar="EVENT", nargs="?", help="its id, for instance p1/1/17")
     _add_file(telling)
     telling.set_defaults(run=_story)
 
@@ -101,6 +101,10 @@ def _described() -> list[str]:
 
 
 def _story(arguments: argparse.Namespace) -> int:
+    if arguments.event is None and len(arguments.trace) > 1:
+        arguments.event = arguments.trace.pop()  # behind the files, which may be several, it counts as one of them
+    if arguments.event is None:
+        raise UsageError("say which event: its id, for instance p1/1/17")
     with open_traces(arguments.trace) as (header, rows):
         _write(story(header, rows, arguments.event, _moment(header)))
     return OK

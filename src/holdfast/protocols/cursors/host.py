@@ -23,7 +23,7 @@ from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model import Filter
 from holdfast.protocols.cursors.deliveries import CursorDeliveries, DeliverySettings
 from holdfast.protocols.cursors.event_log import EventLog
-from holdfast.protocols.cursors.log_state import LogState
+from holdfast.protocols.cursors.held_log import HeldLog
 from holdfast.protocols.cursors.messages import (
     NEW,
     Acknowledge,
@@ -64,7 +64,6 @@ NAME_BYTES_MAX: Final = 128
 NO_LOG: Final = "the broker keeps no log: give it 'data' in the site file"
 NO_NAME: Final = f"a name has 1 to {NAME_BYTES_MAX} bytes"
 WRITE_WITHIN: Final = 10 * MILLISECOND  # in a group: what is decided is appended to the log at the latest
-HELD_BYTES: Final = 128 * 1024**2  # of a log whose size is not limited: from here on it is said who holds it
 FOUND_RECORDS: Final = 1_000  # read at a time when a time is looked for
 
 
@@ -133,7 +132,7 @@ class LogHost(Part):
         self._last_look = 0
         self._ticking = False
         self._writing_due = False  # the timer is set
-        self._held_bytes = 0  # of the log, from which on it is said again who holds them
+        self._held = HeldLog(self._retention.bytes, self._retention.bytes_hard)
 
     # -------------------------------------------------------------------------------------------------------- life
     def on_started(self, started: Started, out: Outbox) -> None:
@@ -446,33 +445,10 @@ class LogHost(Part):
         soft, hard = log.expendable(settings.bytes or never, oldest), log.expendable(settings.bytes_hard or never, -1)
         if max(hard, min(soft, self._core.cursors.floor())) > log.tail:
             self._sequencer.submit(commands.KeepLog("", hard, soft), out)
-        self._warn(log, soft, out)
+        self._held.look(log, self._core.cursors.holder(), soft, out)
         staged = self._core.staging.oldest()
         if staged is not None and staged < wall - settings.stage_age:
             self._sequencer.submit(commands.ExpireStages("", wall - settings.stage_age), out)
-
-    @property
-    def _alarm_bytes(self) -> int:
-        """From which size of the log on it is near the hard limit: 80% of it."""
-        return self._retention.bytes_hard * 8 // 10 + 1 if self._retention.bytes_hard else 1 << 62
-
-    def _warn(self, log: LogState, soft: int, out: Outbox) -> None:
-        """Says which name keeps the log from shrinking: when that has doubled it, with every doubling since, and when
-        the alarm begins."""
-        holder, alarm = self._core.cursors.holder(), self._alarm_bytes
-        if holder is None or holder.acknowledged + 1 >= soft:
-            self._held_bytes = 0
-        elif log.kept_bytes >= (self._held_bytes or min(2 * self._retention.bytes or HELD_BYTES, alarm)):
-            self._held_bytes = min(2 * log.kept_bytes, alarm) if log.kept_bytes < alarm else 2 * log.kept_bytes
-            out.report(
-                "log-held",
-                name=holder.name,
-                owner="" if holder.owner is None else holder.owner[0],
-                behind_events=log.head - holder.acknowledged,
-                log_bytes=log.kept_bytes,
-                bytes_hard=self._retention.bytes_hard,
-                remedy="read it, or let it go with `holdfast names forget`",
-            )
 
     def _trusted_wall(self, out: Outbox) -> int:
         """The wall clock, as far as something may be given up for it. One that jumps ahead would make everything old at
@@ -489,7 +465,7 @@ class LogHost(Part):
             "log_head": log.head,
             "log_tail": log.tail,
             "log_bytes": log.kept_bytes,
-            "log_alarm": int(log.kept_bytes >= self._alarm_bytes),
+            "log_alarm": int(log.kept_bytes >= self._held.alarm_bytes),
             "named_subscriptions": len(cursors),
             "named_lag_events": max((log.head - cursor.acknowledged for cursor in cursors), default=0),
             "named_sent_total": self._deliveries.sent_total,
