@@ -24,7 +24,7 @@ def new_event(attributes: Mapping[str, Value], topic: str, payload: bytes, lifet
         if not 0 < lifetime < math.inf:
             raise ValueError(f"lifetime is {lifetime} s, and has to be positive and finite; leave it out for ever")
         # To the nearest one: 1.001 s is a little less than 1,001 ms as a float.
-        nanoseconds = max(1, round(lifetime * 1_000)) * MILLISECOND
+        nanoseconds = max(1, round(lifetime * 1_000) * MILLISECOND)
     return requests.NewEvent(attributes, topic, payload, nanoseconds)
 
 
