@@ -61,8 +61,11 @@ A caller's mistake gets a precise exception with its fields; nothing here is rai
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+_Error = TypeVar("_Error", bound=BaseException)
 
 CARET_CONTEXT_CHARACTERS = 60
 
@@ -344,6 +347,9 @@ class NotAMember(WrongLog):
         self.name = name
         self.members = tuple(members)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name, self.members), vars(self)
+
 
 class LimitsChanged(WrongLog):
     """A replica's group was formed with other `[limits]`, which decide what comes of a request: they stay as they
@@ -353,6 +359,9 @@ class LimitsChanged(WrongLog):
         super().__init__(f"the group was formed with other limits ({difference}): give it those again")
         self.difference = difference
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.difference,), vars(self)
+
 
 class ApplicationChanged(WrongLog):
     """A broker hosted another application when it wrote its data. What is executed again must come out as it did."""
@@ -361,6 +370,9 @@ class ApplicationChanged(WrongLog):
         super().__init__(f"the data were written with the application {was!r}; the site file has {given or 'none'!r}")
         self.was = was
         self.given = given
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.was, self.given), vars(self)
 
 
 class StateLost(LogError):  # noqa: N818
@@ -581,3 +593,17 @@ class HandshakeRefused(ProtocolError):  # noqa: N818
 
 def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else "�" for c in text)
+
+
+def renewed(error: _Error) -> _Error:
+    """A new exception that says the same, for an error that is kept and raised more than once.
+
+    An exception collects the traceback of every place that raises it; and those who catch it may change it. What was
+    raised before is its cause.
+    """
+    try:
+        again = copy.copy(error)
+    except Exception:  # of another library, which made it so that it can't be copied
+        return error
+    again.__cause__ = error if error.__traceback__ is not None else error.__cause__
+    return again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from holdfast.errors import (
     Superseded,
     UrlError,
 )
+from holdfast.protocols.sessions.requests import NewEvent
 from tests.runtime.broker_process import BrokerProcess, free_port
 
 
@@ -330,5 +332,42 @@ def test_room_is_made_while_events_are_taken_one_by_one(broker: BrokerProcess) -
                     break
             assert max(reports) <= 2
             assert sum(reports) == 40
+
+    run(scene)
+
+
+def test_who_waits_at_a_bus_that_closes_gets_an_exception_of_its_own(broker: BrokerProcess) -> None:
+    """One exception object for all would collect the traceback of every task that raises it."""
+
+    async def scene() -> None:
+        async with connect(broker.url) as bus, contextlib.AsyncExitStack() as subscribed:
+            subscriptions = [await subscribed.enter_async_context(bus.subscribe(f"n = {n}")) for n in range(50)]
+            waiting = [asyncio.create_task(events.next()) for events in subscriptions]
+            await asyncio.sleep(0)
+            await bus.close()
+            problems: list[Any] = await asyncio.gather(*waiting, return_exceptions=True)
+            for events in subscriptions[:3]:  # also who asks once more
+                with pytest.raises(BusClosed) as raised:
+                    await events.next()
+                problems.append(raised.value)
+        assert {type(problem) for problem in problems} == {BusClosed}
+        assert len({id(problem) for problem in problems}) == len(problems)
+        lines = [sum(text.count("\n") for text in traceback.format_exception(problem)) for problem in problems]
+        assert max(lines) < 30, lines
+
+    run(scene)
+
+
+def test_requests_and_publications_of_a_bus_that_ends_get_exceptions_of_their_own() -> None:
+    async def scene() -> None:
+        bus = connect("holdfast://127.0.0.1:1")
+        batch = bus._publishing.collect([NewEvent({"n": n}) for n in range(3)], True)
+        waiting = [asyncio.get_running_loop().create_future() for _ in range(6)]
+        bus._futures.update(enumerate(waiting[:3]))
+        batch.waiters.update(enumerate(waiting[3:]))
+        bus._end_everything(Superseded("another client has the name"))
+        problems = [future.exception() for future in waiting]
+        assert [type(problem) for problem in problems] == [Superseded] * 6
+        assert len({id(problem) for problem in problems}) == 6
 
     run(scene)

@@ -36,6 +36,7 @@ from holdfast.errors import (
     OutcomeUnknown,
     SubscriptionEnded,
     Superseded,
+    renewed,
 )
 from holdfast.kernel.links import Role
 from holdfast.model import Filter
@@ -523,10 +524,10 @@ class Bus:
     def _end_everything(self, problem: HoldfastError) -> None:
         self._change(State.CLOSED, str(problem))
         if self._opened is not None and not self._opened.done():
-            self._opened.set_exception(problem)
+            self._opened.set_exception(renewed(problem))
         for future in self._futures.values():
             if not future.done():
-                future.set_exception(problem)
+                future.set_exception(renewed(problem))
         self._publishing.end(problem)
         for subscription in self._subscriptions.values():
             subscription._end(problem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, renewed
 from holdfast.model.received import ReceivedEvent
 
 
@@ -24,7 +24,7 @@ class EventFeed:
         """Waits until there is an event. False when it was closed here; raises what ended it else."""
         while not self.events:
             if self.problem is not None:
-                raise self.problem
+                raise renewed(self.problem)
             if self.over:
                 return False
             self._waiter = asyncio.get_running_loop().create_future()

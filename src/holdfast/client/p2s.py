@@ -31,7 +31,7 @@ import msgspec
 from holdfast.broker.site import ApplicationEntry, BrokerEntry
 from holdfast.client.blocking import BlockingBus, BlockingSubscription
 from holdfast.client.url import SCHEME
-from holdfast.errors import HoldfastError, ReplicaFailed, SiteError
+from holdfast.errors import HoldfastError, ReplicaFailed, SiteError, renewed
 from holdfast.kernel.application import Derived
 from holdfast.model.rendering import string_text
 from holdfast.runtime import loop
@@ -129,7 +129,7 @@ class Replica:
         self._thread.start()
         self._ready.wait()
         if self._problem is not None:
-            raise self._problem
+            raise renewed(self._problem)
 
     def stop(self) -> None:
         """Stops it, and returns when its files are closed. ReplicaFailed if it had stopped by itself."""
@@ -140,7 +140,7 @@ class Replica:
                 self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
         if self._problem is not None:
-            raise self._problem
+            raise renewed(self._problem)
 
     def _serve(self) -> None:
         try:

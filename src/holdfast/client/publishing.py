@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from holdfast.client.publications import Publication, from_publication
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, renewed
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.messages import Refusal
 
@@ -155,7 +155,7 @@ class Publishing:
         for batch in [*self._batches.values(), *self._collecting.values()]:
             for waiter in batch.waiters.values():
                 if not waiter.done():
-                    waiter.set_exception(problem)
+                    waiter.set_exception(renewed(problem))
         self._batches.clear()
         self._collecting.clear()
         self._unanswered = 0

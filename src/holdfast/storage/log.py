@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.errors import LogClosed, LogCorrupt, LogError, LogPoisoned, RecordRefused, RecordsGone, RecordsLost
+from holdfast.errors import (
+    LogClosed,
+    LogCorrupt,
+    LogError,
+    LogPoisoned,
+    RecordRefused,
+    RecordsGone,
+    RecordsLost,
+    renewed,
+)
 from holdfast.storage.closing import write_closing
 from holdfast.storage.files import Files, SystemFiles
 from holdfast.storage.format import salt_of
@@ -277,7 +286,7 @@ class Log:
 
     def _check(self) -> None:
         if self._stopped is not None:
-            raise self._stopped
+            raise renewed(self._stopped)
 
     def _check_open(self) -> None:
         if self._closed:

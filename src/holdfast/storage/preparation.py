@@ -10,6 +10,7 @@ import os
 import threading
 from contextlib import suppress
 
+from holdfast.errors import renewed
 from holdfast.storage.files import Files, write_zeros
 from holdfast.storage.recovery import PREPARED
 
@@ -38,7 +39,7 @@ class Preparation:
         """The path of a file of the size, which the caller will rename. Raises what went wrong."""
         self._wait()
         if self._failure is not None:
-            raise self._failure
+            raise renewed(self._failure)
         if self._size != size:
             self._make(size)
         self._size = 0
