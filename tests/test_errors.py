@@ -14,7 +14,7 @@ from holdfast import errors
 from holdfast.errors import BusClosed, HoldfastError, LogPoisoned, renewed
 
 SAMPLES = {"str": "text", "int": 3, "int | None": 4, "Hashable": "id", "Sequence[str]": ("a", "b")}
-SAMPLES["Mapping[str, tuple[int, int | None]] | None"] = {"events": (1, None)}  # type: ignore[assignment]
+SAMPLES["Mapping[str, tuple[int, int | None]] | None"] = {"events": (1, None)}
 
 
 def every_error() -> Iterator[HoldfastError]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from holdfast.storage import Log, LogSettings
@@ -21,6 +21,11 @@ def small(clock: Callable[[], int] | None = None, segment_bytes: int = 32 * 1024
         prepare_ahead=False,
         clock=clock or ticking(),
     )
+
+
+def growing(clock: Callable[[], int] | None = None) -> LogSettings:
+    """The same with segments that grow, as those of real logs do."""
+    return replace(small(clock), first_segment_bytes=9 * 1024)
 
 
 def ticking(start: int = 1_000) -> Callable[[], int]:

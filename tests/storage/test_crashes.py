@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.storage import Log, open_log
 from tests.storage.disk import MemoryDisk, PowerCut
-from tests.storage.model import FOLDER, LogModel, contents, do_something, expected, small, ticking
+from tests.storage.model import FOLDER, LogModel, contents, do_something, expected, growing, ticking
 from tests.tiers import blocks
 
 SEEDS = 2_000
@@ -29,7 +29,7 @@ class Crashing:
         self.disk.stop_after = self.rng.choice([None, self.rng.randrange(8), self.rng.randrange(40)])
         log = None
         try:
-            log = open_log(FOLDER, small(self.clock), self.disk)
+            log = open_log(FOLDER, growing(self.clock), self.disk)
             self._compare(log)
             self._work(log)
             if self.rng.random() < 0.5:
@@ -64,7 +64,7 @@ def crash_often(seed: int) -> None:
     for _ in range(5):
         run.life()
     run.disk.stop_after = None
-    log = open_log(FOLDER, small(run.clock), run.disk)
+    log = open_log(FOLDER, growing(run.clock), run.disk)
     run._compare(log)
     log.close()
 

@@ -126,3 +126,23 @@ def test_a_segment_that_could_not_be_prepared_stops_the_log_when_it_is_needed() 
     assert append_until_it_fails(log) > 10
     assert log.poisoned is not None
     assert "no space left" in str(log.poisoned)
+
+
+def test_a_segment_that_could_not_be_prepared_gives_its_room_back() -> None:
+    """Others need it, and so does whoever wants to make room."""
+    disk = MemoryDisk()
+    log = open_log(FOLDER, small(segment_bytes=4 * 1024 * 1024), disk)
+    written = [0]
+
+    def full_after_two_pieces(call: str, path: str) -> OSError | None:
+        if call == "write" and path.endswith("prepared"):
+            written[0] += 1
+            return OSError(errno.ENOSPC, "no space left on device") if written[0] > 2 else None
+        return None
+
+    disk.fail = full_after_two_pieces
+    log.append("a", 1, bytes(5 * 1024 * 1024))
+    with pytest.raises(LogPoisoned, match="no space left"):
+        log.commit()
+    assert written == [3]
+    assert not [path for path in disk.paths() if path.endswith("prepared")]

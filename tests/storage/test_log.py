@@ -10,6 +10,7 @@ import pytest
 from holdfast.errors import LogClosed, LogCorrupt, LogLocked, NotALog, RecordRefused, RecordsGone
 from holdfast.storage import Log, LogRecord, LogSettings, Retention, SystemFiles, open_log
 from holdfast.storage.format import IMPLEMENTATION, extend
+from holdfast.storage.settings import MEBIBYTE
 from tests.storage.disk import MemoryDisk
 from tests.storage.model import FOLDER, small, ticking
 
@@ -393,3 +394,38 @@ def test_the_next_segment_is_prepared_before_it_is_needed(tmp_path: Path) -> Non
     fill(log, "a", 100)
     log.close()
     assert len(list((tmp_path / "log").glob("*.segment"))) == 2
+
+
+def test_a_new_log_takes_little_room_and_its_segments_grow_with_it() -> None:
+    """Two events are no reason to take 128 MiB; what writes much has large segments soon."""
+    disk = MemoryDisk()
+    log = open_log(FOLDER, LogSettings(), disk)
+    log._tail._preparation._wait()
+    fill(log, "a", 2)
+    log.close()
+    assert sum(len(disk.bytes_of(path)) for path in disk.paths()) < 4 * MEBIBYTE
+    log = open_log(FOLDER, LogSettings(prepare_ahead=False), disk)
+    sizes: list[int] = []
+    for _ in range(80):
+        log.append("a", 1, bytes(MEBIBYTE))
+        log.commit()
+        log.truncate("a", log.end("a"))
+        size = log._shelf.newest.header.size // MEBIBYTE
+        sizes += [size] if sizes[-1:] != [size] else []
+    assert sizes == [2, 4, 8, 16, 32, 64]
+    log.close()
+    again = open_log(FOLDER, LogSettings(segment_bytes=32 * MEBIBYTE, prepare_ahead=False), disk)
+    assert again._shelf.newest.header.size == 64 * MEBIBYTE  # files keep their sizes
+    assert again.settings.next_segment_bytes(64 * MEBIBYTE) == 32 * MEBIBYTE
+
+
+def test_a_commit_that_is_larger_than_the_next_segment_gets_one_with_room_behind_it() -> None:
+    disk = MemoryDisk()
+    log = open_log(FOLDER, LogSettings(prepare_ahead=False), disk)
+    log.append("a", 1, bytes(5 * MEBIBYTE))
+    log.commit()
+    assert log._shelf.newest.header.size == 8 * MEBIBYTE
+    log.append("a", 1, bytes(100 * MEBIBYTE))
+    log.commit()
+    assert 100 * MEBIBYTE < log._shelf.newest.header.size < 101 * MEBIBYTE
+    assert [r[0] for part in reopened(log, disk).scan("a") for r in part] == [1, 2]

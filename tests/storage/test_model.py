@@ -30,7 +30,15 @@ class LogMachine(RuleBasedStateMachine):
     def _open(self, segment_bytes: int, verify: str) -> None:
         self.log = open_log(
             FOLDER,
-            LogSettings(segment_bytes, 700, 2048, "all" if verify == "all" else "newest", False, clock=self.clock),
+            LogSettings(
+                segment_bytes,
+                700,
+                2048,
+                "all" if verify == "all" else "newest",
+                False,
+                clock=self.clock,
+                first_segment_bytes=9 * 1024,
+            ),
             self.disk,
         )
 

@@ -95,8 +95,8 @@ def _open_locked(files: Files, folder: str, settings: LogSettings, identity: int
 
 def _create(files: Files, folder: str, settings: LogSettings) -> None:
     log_id = secrets.token_bytes(16)
-    header = Header(log_id, 1, settings.segment_bytes, 0, 0, 1, salt_of(log_id), 0)
-    header.size = max(header.size, 2 * len(header.encode()))
+    header = Header(log_id, 1, 0, 0, 0, 1, salt_of(log_id), 0)
+    header.size = settings.next_segment_bytes(0, 2 * len(header.encode()))
     _, file = make_segment(files, folder, Preparation(files, folder, ahead=False), header)
     files.close(file)
 

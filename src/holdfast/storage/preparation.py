@@ -1,7 +1,8 @@
 """Makes the next segment's file before it is needed: filled with zeros, and on the disk.
 
 A sync in a file that already has its blocks and its size needs no change of the file system's own data, which halves
-its time. Filling 64 MiB takes a while, so a thread of its own does it, one for each file.
+its time. Filling 64 MiB takes a while, so a thread of its own does it, one for each file. A file that can't be filled
+is removed: others need the room, and whoever is to make some needs a little.
 """
 
 from __future__ import annotations
@@ -71,6 +72,10 @@ class Preparation:
                 if self._given_up.is_set():
                     return
                 write_zeros(self._files, file, start, min(size, start + step))
+        except OSError:
+            with suppress(OSError):
+                self._files.remove(self._path)
+            raise
         finally:
             self._files.close(file)
         self._size = size

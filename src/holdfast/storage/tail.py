@@ -46,7 +46,7 @@ class Tail:
         self.time = opened.time  # of the last group
         self.marked = opened.marked  # whether the last group is a mark
         self._preparation = Preparation(files, folder, settings.prepare_ahead)
-        self._preparation.start(settings.segment_bytes)
+        self._preparation.start(settings.next_segment_bytes(shelf.newest.header.size))
 
     def write(self, blocks: list[Block], time: int) -> None:
         """Writes the blocks as one group. When it returns, they are on the disk and may be read."""
@@ -130,10 +130,11 @@ class Tail:
         old = self._shelf.newest
         streams = {s.id: StreamEntry(s.name, s.durable, s.first) for s in self._shelf.all_streams()}
         header = Header(
-            self._log_id, old.header.segment + 1, self._settings.segment_bytes, old.end, self.group, self.group + 2,
+            self._log_id, old.header.segment + 1, 0, old.end, self.group, self.group + 2,
             self._chain, self.time, streams, old.index, self.repairs,
         )  # fmt: skip
-        header.size = max(header.size, len(header.encode()) + need + 2 * BLOCK_BYTES)
+        least = len(header.encode()) + need + 2 * BLOCK_BYTES
+        header.size = self._settings.next_segment_bytes(old.header.size, least)
         path, file = make_segment(self._files, self._folder, self._preparation, header)
         start, rest, _ = encode_block(
             self._chain, self._salt, old.end, old.header.segment, self.group + 1, self.time, 0, 0, END | SEAL, b""
@@ -146,7 +147,7 @@ class Tail:
         self.marked = True
         with self._shelf.lock:
             self._shelf.segments.append(Segment(self._files, path, header, {}, header.length))
-        self._preparation.start(self._settings.segment_bytes)
+        self._preparation.start(self._settings.next_segment_bytes(header.size))
         self._drop()
 
     def _drop(self) -> None:
