@@ -1,5 +1,7 @@
 """Site files are read whole, or refused with the line and what is allowed there."""
 
+from random import Random
+
 import pytest
 
 from holdfast.broker.site import ApplicationEntry, BrokerEntry, Scheme, Site, site_from_toml
@@ -61,7 +63,7 @@ def test_what_is_left_out_has_a_default() -> None:
             'data = "var/b1"',
             'dta = "var/b1"',
             7,
-            "'dta' is not known in [broker]; known are id, address, peer_address, data, spare, mtbf, mttr,",
+            "'dta' is not known in [broker]; known are id, address, advertise, peer_address, peer_advertise, data,",
         ),
         ("backlog_events = 500", "backlog_events = 0", 9, "'backlog_events' is 0, and has to be 1 or more"),
         ("backlog_events = 500", "backlog_events = true", 9, "'backlog_events' is True, and has to be a whole number"),
@@ -196,3 +198,72 @@ def test_a_mistake_about_the_application_is_named_with_its_line(old: str, new: s
         site_from_toml(HOSTING.replace(old, new), "site.toml")
     assert problem in str(refused.value)
     assert refused.value.line == line
+
+
+# --------------------------------------------------------------------------------------------------------- addresses
+def on_all_addresses(*told: str) -> str:
+    """Three replicas that listen alike; each says what it is given."""
+    tables = [
+        f'[[broker]]\nid = "r{n}"\ndata = "r{n}"\naddress = "0.0.0.0:7411"\npeer_address = "[::]:7511"\n{lines}\n'
+        for n, lines in enumerate(told, 1)
+    ]
+    return '[scheme]\nkind = "paxos"\n' + "".join(tables)
+
+
+def advertised(n: int) -> str:
+    return f'advertise = "h{n}:7411"\npeer_advertise = "h{n}:7511"'
+
+
+def test_what_brokers_advertise_is_what_others_are_told_and_they_may_listen_alike() -> None:
+    site = site_from_toml(on_all_addresses(*map(advertised, (1, 2, 3))), "site.toml")
+    assert [(m.client_address, m.peer_address) for m in site.members] == [
+        (f"h{n}:7411", f"h{n}:7511") for n in (1, 2, 3)
+    ]
+    assert {(entry.address, entry.peer_address) for entry in site.brokers} == {("0.0.0.0:7411", "[::]:7511")}
+
+
+def test_brokers_of_a_network_dial_what_others_advertise() -> None:
+    tables = [
+        f'[[broker]]\nid = "b{n}"\naddress = "0.0.0.0:7411"\npeer_address = "0.0.0.0:7511"\n{advertised(n)}\n'
+        for n in (1, 2)
+    ]
+    site = site_from_toml("".join(tables) + '[[link]]\nbetween = ["b1", "b2"]\n', "site.toml")
+    assert site.routing(site.brokers[0]).addresses == {"b2": "h2:7511"}
+
+
+@pytest.mark.parametrize(
+    ("told", "line", "problem"),
+    [
+        ("", 6, "broker 'r1' listens on 0.0.0.0:7411, and clients would be sent there; say where it is: advertise ="),
+        ('advertise = "h1:7411"', 7, "broker 'r1' listens on [::]:7511, and other brokers would be sent there; say"),
+        ('advertise = "0.0.0.0:7411"', 8, "'advertise' is '0.0.0.0:7411', where nobody can be sent"),
+        ('advertise = "h1"', 8, "'h1' is no address: write host:port"),
+        (advertised(2), 15, "two brokers have the address 'h2:7411'"),
+    ],
+)
+def test_a_broker_among_others_says_where_it_is(told: str, line: int, problem: str) -> None:
+    with pytest.raises(SiteError) as caught:
+        site_from_toml(on_all_addresses(told, advertised(2), advertised(3)), "site.toml")
+    assert caught.value.problem.startswith(problem)
+    assert caught.value.line == line
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "0", "[::ffff:0.0.0.0]", "[0:0:0:0:0:0:0:0]"])
+def test_a_broker_among_others_is_refused_on_every_form_of_all_addresses(host: str) -> None:
+    with pytest.raises(SiteError, match="would be sent there"):
+        site_from_toml(group("a").replace("h:100", f"{host}:100"), "site.toml")
+
+
+@pytest.mark.parametrize(("address", "found"), [("0.0.0.0:7500", "127.0.0.1:7500"), ("[::]:7500", "[::1]:7500")])
+def test_a_single_broker_may_listen_on_all_addresses_and_is_found_on_its_own_machine(address: str, found: str) -> None:
+    entry = site_from_toml(GOOD.replace("127.0.0.1:7500", address), "site.toml").brokers[0]
+    assert (entry.address, entry.advertised, entry.peer_advertised) == (address, found, "")
+
+
+def test_brokers_that_a_topology_makes_count_up_what_they_advertise() -> None:
+    made = '[topology]\nkind = "chain"\nbrokers = 2\naddress = "0.0.0.0:7411"\n'
+    with pytest.raises(SiteError, match=r"site.toml:4: broker 'b1' listens on 0.0.0.0:7411, and clients would"):
+        site_from_toml(made, "site.toml", Random)
+    site = site_from_toml(made + 'advertise = "h:8411"\n', "site.toml", Random)
+    assert [(e.advertised, e.peer_advertised) for e in site.brokers] == [("h:8411", "h:8413"), ("h:8412", "h:8414")]
+    assert [(e.address, e.peer_address) for e in site.brokers][1] == ("0.0.0.0:7412", "0.0.0.0:7414")

@@ -9,6 +9,7 @@
     brokers = 30                      # makes the brokers too, b1 to b30, in place of [[broker]]
     address = "127.0.0.1:7411"        # of b1; the others' count up
     peer_address = "127.0.0.1:7511"   # likewise; absent: they follow the addresses
+    advertise, peer_advertise         # what others are told, likewise, if it is something else
     data = "var"                      # var/b1 …; absent: they keep nothing over a restart
     [routing]                         # all optional: `RoutingSettings`
     refresh_ms = 10000
@@ -43,9 +44,10 @@ Links = tuple[tuple[str, str], ...]
 TABLES: Mapping[str, type] = {"link": list, "topology": dict, "routing": dict}
 DEFAULTS = RoutingSettings(name="", overlay=Overlay((), ()))
 _TOPOLOGY = {
-    "kind": str, "seed": int, "degree": float, "brokers": int, "address": str, "peer_address": str, "data": str,
+    "kind": str, "seed": int, "degree": float, "brokers": int, "address": str, "advertise": str, "peer_address": str,
+    "peer_advertise": str, "data": str,
 }  # fmt: skip
-_OF_BROKERS = ("address", "peer_address", "data")
+_OF_BROKERS = ("address", "advertise", "peer_address", "peer_advertise", "data")
 
 SWITCHES = ("advertisements", "covering", "ask_neighbours")
 COUNTS = ("store_bytes", "queue_bytes", "duplicates_remembered")
@@ -98,21 +100,29 @@ def broker_tables(text: SiteText, topology: Mapping[str, Any]) -> list[dict[str,
     count = topology["brokers"]
     if not 1 <= count <= BROKERS_MAX:
         text.refuse(f"'brokers' is {count}, and has to be 1 to {BROKERS_MAX}", "brokers", "topology")
-    address = topology.get("address", DEFAULT_ADDRESS)
-    addresses = _counted(text, "address", address, count)
-    # Behind the addresses there is room for any number of them.
-    peers = [""] if count == 1 else []
-    if "peer_address" in topology:
-        peers = _counted(text, "peer_address", topology["peer_address"], count)
-    elif count > 1:
-        peers = _counted(text, "address", address, 2 * count)[count:]
+    listening = _both(text, {"address": DEFAULT_ADDRESS, **topology}, "address", "peer_address", count)
+    told = _both(text, topology, "advertise", "peer_advertise", count)
     tables = []
     for place in range(count):
-        table = {"id": f"b{place + 1}", "address": addresses[place], "peer_address": peers[place]}
+        table = {key: listed[place] for key, listed in {**listening, **told}.items()}
+        table["id"] = f"b{place + 1}"
         if topology.get("data"):
             table["data"] = f"{topology['data']}/{table['id']}"
         tables.append(table)
     return tables
+
+
+def _both(text: SiteText, topology: Mapping[str, Any], key: str, peer_key: str, count: int) -> dict[str, list[str]]:
+    """Addresses for clients and for brokers, of all brokers. Those for brokers follow the others if they are not said:
+    behind them there is room for any number."""
+    found: dict[str, list[str]] = {}
+    if key in topology:
+        found[key] = _counted(text, key, topology[key], count)
+    if peer_key in topology:
+        found[peer_key] = _counted(text, peer_key, topology[peer_key], count)
+    elif key in topology and count > 1 and "peer_address" not in topology:
+        found[peer_key] = _counted(text, key, topology[key], 2 * count)[count:]
+    return found
 
 
 def _counted(text: SiteText, key: str, first: str, count: int) -> list[str]:

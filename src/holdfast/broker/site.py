@@ -12,7 +12,10 @@
     [[broker]]
     id = "b1"
     address = "127.0.0.1:7411"
+    advertise = "b1.example.org:7411" # what clients are told; absent: the address. A group or a network that listens on
+                                      # 0.0.0.0 has to say it
     peer_address = "127.0.0.1:7511"   # for other brokers; absent: it takes no other brokers
+    peer_advertise = "10.0.0.1:7511"  # what other brokers are told; absent: the peer_address
     data = "var/b1"                   # absent: the broker keeps nothing over a restart
     spare = false                     # of a group: true is no member yet; `holdfast group add` makes it one
     [limits]                          # all optional
@@ -45,7 +48,7 @@ from msgspec.structs import replace
 
 from holdfast.broker import network, quality
 from holdfast.broker.quality_reader import read_quality
-from holdfast.broker.site_text import DEFAULT_ADDRESS, SiteText
+from holdfast.broker.site_text import DEFAULT_ADDRESS, SiteText, is_wildcard
 from holdfast.errors import SiteError
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.cursors.host import RetentionSettings
@@ -58,24 +61,47 @@ TREE, PAXOS = "tree", "paxos"
 SCHEMES = (TREE, PAXOS)
 # Four survive no more failures than three; but fast rounds go on with one of them down.
 GROUP_SIZES = (1, 3, 4, 5, 7, 9)
-_BROKER = {"id": str, "address": str, "peer_address": str, "data": str, "spare": bool}
+_BROKER = {
+    "id": str, "address": str, "advertise": str, "peer_address": str, "peer_advertise": str, "data": str, "spare": bool,
+}  # fmt: skip
+ADDRESSES = ("address", "advertise", "peer_address", "peer_advertise")
 PIPELINE_MAX = 1_000
 FACTORY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*")
 PLAINTEXT_ACCEPTED = "I accept"
 
 
 class BrokerEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One `[[broker]]`."""
+    """One `[[broker]]`. It listens at `address` and `peer_address`; others are told `advertised`, `peer_advertised`."""
 
     id: str
     address: str = DEFAULT_ADDRESS
     peer_address: str = ""
     data: str = ""
     spare: bool = False
+    advertise: str = ""
+    peer_advertise: str = ""
+
+    @property
+    def advertised(self) -> str:
+        """Where clients and operators go."""
+        return self.advertise or _reachable(self.address)
+
+    @property
+    def peer_advertised(self) -> str:
+        """Where other brokers go."""
+        return self.peer_advertise or _reachable(self.peer_address)
 
     @property
     def durable(self) -> bool:
         return bool(self.data)
+
+
+def _reachable(address: str) -> str:
+    """The address; of one that stands for all of this machine, the one that can be reached from here."""
+    if not is_wildcard(address):
+        return address
+    host, _, port = address.rpartition(":")
+    return f"{'[::1]' if host.startswith('[') else '127.0.0.1'}:{port}"
 
 
 class Scheme(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +162,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
             self.routing_table,
             name=entry.id,
             overlay=self.overlay,
-            addresses={other.id: other.peer_address for other in self.brokers if other.id != entry.id},
+            addresses={other.id: other.peer_advertised for other in self.brokers if other.id != entry.id},
             reliability=self.scheme.reliability,
         )
 
@@ -152,7 +178,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _member(entry: BrokerEntry) -> Member:
-    return Member(entry.id, entry.peer_address, entry.address)
+    return Member(entry.id, entry.peer_advertised, entry.advertised)
 
 
 def site_from_toml(text: str, where: str, seeded: network.Seeded | None = None) -> Site:
@@ -232,19 +258,15 @@ class _Reader(SiteText):
         if not tables:
             self.refuse("a site has a broker: add [[broker]] with an id", "broker")
         entries: list[BrokerEntry] = []
-        known: dict[str, None] = {}  # ids and addresses; an address has a colon
+        known: dict[str, None] = {}  # ids, and addresses that others are told; an address has a colon
         for place, table in enumerate(tables):
             if not isinstance(table, dict):
                 self.refuse("'broker' is an array of tables: write [[broker]]", "broker")
             entry = self._broker(table, title, 0 if made else place)
-            for key in ("id", "address", "peer_address"):
-                value = getattr(entry, key)
-                if value in known:
-                    said = "are called" if key == "id" else "have the address"
-                    self.refuse(f"two brokers {said} {value!r}", key, title, 0 if made else place)
-                if value:
-                    known[value] = None
+            self._check_new(entry, known, title, 0 if made else place)
             entries.append(entry)
+        if scheme.kind == PAXOS or len(entries) > 1:
+            self._check_advertised(entries, title)
         if scheme.kind == PAXOS:
             self._check_group(entries)
         else:
@@ -259,12 +281,44 @@ class _Reader(SiteText):
             self.refuse("a broker has an id", "", title, place)
         self.check_name("id", table["id"], title, place)
         entry = BrokerEntry(**{key: value for key, value in table.items() if key not in quality.OF_PARTS})
-        self.check_address("address", entry.address, title, place)
-        if entry.peer_address:
-            self.check_address("peer_address", entry.peer_address, title, place)
-            if entry.peer_address == entry.address:
-                self.refuse("brokers and clients have different addresses", "peer_address", title, place)
+        for key in ADDRESSES:
+            if getattr(entry, key) or key == "address":
+                self.check_address(key, getattr(entry, key), title, place)
+        if entry.peer_address == entry.address:
+            self.refuse("brokers and clients have different addresses", "peer_address", title, place)
+        for key in ("advertise", "peer_advertise"):
+            if getattr(entry, key) and is_wildcard(getattr(entry, key)):
+                problem = f"{key!r} is {getattr(entry, key)!r}, where nobody can be sent: name the machine"
+                self.refuse(problem, key, title, place)
+        if entry.peer_advertise and not entry.peer_address:
+            self.refuse("'peer_advertise' is of a broker with a peer_address", "peer_advertise", title, place)
         return entry
+
+    def _check_new(self, entry: BrokerEntry, known: dict[str, None], title: str, place: int) -> None:
+        """Brokers on different machines may listen alike, on all addresses; what they are reached at differs."""
+        client_key = "advertise" if entry.advertise else "address"
+        peer_key = "peer_advertise" if entry.peer_advertise else "peer_address"
+        told = {"id": entry.id, client_key: entry.advertised, peer_key: entry.peer_advertised}
+        for key, value in told.items():
+            if value in known:
+                said = "are called" if key == "id" else "have the address"
+                self.refuse(f"two brokers {said} {value!r}", key, title, place)
+            if value:
+                known[value] = None
+
+    def _check_advertised(self, entries: Sequence[BrokerEntry], title: str) -> None:
+        """A broker among others is told of to clients and brokers; so it has to be said where it is."""
+        for place, entry in enumerate(entries):
+            for key, told in (("address", "advertise"), ("peer_address", "peer_advertise")):
+                address = getattr(entry, key)
+                if address and is_wildcard(address) and not getattr(entry, told):
+                    who = "clients" if key == "address" else "other brokers"
+                    port = address.rpartition(":")[2]
+                    problem = (
+                        f"broker {entry.id!r} listens on {address}, and {who} would be sent there; say where it is:"
+                        f' {told} = "host:{port}", with the name or address of its machine'
+                    )
+                    self.refuse(problem, key, title, 0 if title == "topology" else place)
 
     def _check_group(self, entries: list[BrokerEntry]) -> None:
         members = [entry for entry in entries if not entry.spare]

@@ -5,6 +5,7 @@ It knows tables, keys and their types, names and addresses; not what a site is.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -31,6 +32,17 @@ def is_address(text: str) -> bool:
     """Whether it is host:port."""
     found = ADDRESS.fullmatch(text)
     return found is not None and 0 < int(found[2]) <= PORT_MAX
+
+
+def is_wildcard(address: str) -> bool:
+    """Whether it stands for all addresses of a machine: one can listen there, and nobody can be sent there."""
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return bool(host) and not host.strip("0.")  # "0" is read as 0.0.0.0 by those who resolve it
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return (mapped or found).is_unspecified
 
 
 def is_name(text: str) -> bool:

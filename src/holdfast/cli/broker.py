@@ -56,8 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
     start_logging(arguments)
 
     def ready(entry: BrokerEntry, port: int) -> None:
-        host = entry.address.rpartition(":")[0]
-        print(f"broker {entry.id} serves holdfast://{host}:{port}", flush=True)
+        elsewhere = "" if entry.advertised == entry.address else f", and listens on {entry.address}"
+        print(f"broker {entry.id} serves holdfast://{entry.advertised}{elsewhere}", flush=True)
         kept = (
             f"it keeps its state and its events in {entry.data}" if entry.durable else "it keeps nothing over a restart"
         )

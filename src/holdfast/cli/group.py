@@ -58,7 +58,7 @@ def _run(arguments: argparse.Namespace) -> int:
         site = read_site(arguments.where)
         if not site.is_group:
             raise UsageError(f"{arguments.where} describes no group: its scheme is {site.scheme.kind!r}, not 'paxos'")
-        addresses = [entry.address for entry in site.brokers]
+        addresses = [entry.advertised for entry in site.brokers]
         arguments.site = site
     return loop.run(_with_desks(addresses, arguments))
 

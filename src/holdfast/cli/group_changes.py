@@ -12,7 +12,7 @@ import sys
 from typing import Any, NamedTuple
 
 from holdfast.broker.site import Site
-from holdfast.broker.site_text import is_address, is_name
+from holdfast.broker.site_text import is_address, is_name, is_wildcard
 from holdfast.cli.group_leader import find_leader, nobody
 from holdfast.cli.main import CHECK_FAILED, OK, UsageError
 from holdfast.client.operator import BrokerDesk
@@ -82,14 +82,16 @@ def _newcomer(arguments: argparse.Namespace, name: str, replaces: str) -> AskToC
         raise UsageError(f"{name!r} is no name: letters, digits, '_', '.' and '-', up to 64, a letter or digit first")
     site: Site | None = arguments.site
     entry = next((each for each in site.brokers if each.id == name), None) if site is not None else None
-    address = arguments.address or ("" if entry is None else entry.address)
-    peer_address = arguments.peer_address or ("" if entry is None else entry.peer_address)
+    address = arguments.address or ("" if entry is None else entry.advertised)
+    peer_address = arguments.peer_address or ("" if entry is None else entry.peer_advertised)
     for text in (address, peer_address):
         if not text:
             listed = f"add it to {arguments.where} as a [[broker]] with spare = true, or " if site else ""
             raise UsageError(f"where {name} is to be found is not known: {listed}use --address and --peer-address")
         if not is_address(text):
             raise UsageError(f"{text!r} is no address: write host:port")
+        if is_wildcard(text):
+            raise UsageError(f"{text} is where {name} may listen, and nobody can be sent there: name its machine")
     return AskToChange(arguments.action, name, address, peer_address, replaces)
 
 

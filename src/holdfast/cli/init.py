@@ -76,7 +76,9 @@ pipeline = 10                       # decisions that are under way at once
 [[broker]]
 id = "r{number}"
 address = "127.0.0.1:{7410 + number}"          # where clients connect; they are given all of them
+# advertise = "r{number}.example.org:{7410 + number}" # … and told this instead; needed if it listens on 0.0.0.0
 peer_address = "127.0.0.1:{7510 + number}"     # where the other replicas connect
+# peer_advertise = "r{number}.example.org:{7510 + number}"
 data = "var/r{number}"                     # what it promised and voted for must outlive it
 '''
         for number in (1, 2, 3)

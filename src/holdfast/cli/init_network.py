@@ -74,8 +74,13 @@ def _listed(brokers: int, level: Reliability) -> Iterator[str]:
         yield "[[broker]]"
         yield f'id = "b{place + 1}"'
         yield _line(f'address = "127.0.0.1:{_ADDRESS + place}"', "where clients connect" if first else "")
+        if first:
+            told = f'# advertise = "b1.example.org:{_ADDRESS}"'
+            yield _line(told, "… and are told this instead; needed if it listens on 0.0.0.0")
         said = "where other brokers connect" if first else ""
         yield _line(f'peer_address = "127.0.0.1:{_PEER_ADDRESS + place}"', said)
+        if first:
+            yield _line(f'# peer_advertise = "b1.example.org:{_PEER_ADDRESS}"', "likewise")
         said = "keeps its state and its events there" if first else ""
         yield _line(f'data = "var/b{place + 1}"', said)
         yield ""

@@ -22,7 +22,7 @@ def url_of(where: str, broker: str | None = None) -> str:
         addresses_at(where, broker)  # which refuses it
     site = read_site(where)
     entries = chosen(site, broker, where)
-    return SCHEME + ",".join(entry.address for entry in (entries[:1] if site.is_network else entries))
+    return SCHEME + ",".join(entry.advertised for entry in (entries[:1] if site.is_network else entries))
 
 
 def addresses_at(where: str, broker: str | None = None) -> list[tuple[str, str]]:
@@ -31,7 +31,7 @@ def addresses_at(where: str, broker: str | None = None) -> list[tuple[str, str]]
         if broker is not None:
             raise UsageError(f"--broker is of a site file, and {where} is none")
         return [("", address) for address in addresses_of(where)]
-    return [(entry.id, entry.address) for entry in chosen(read_site(where), broker, where)]
+    return [(entry.id, entry.advertised) for entry in chosen(read_site(where), broker, where)]
 
 
 def chosen(site: Site, broker: str | None, where: str) -> list[BrokerEntry]:

@@ -219,7 +219,7 @@ def url_of(config: str) -> str:
     config = config or os.environ.get(CONFIG_VARIABLE, "") or DEFAULT_URL
     if config.startswith(SCHEME):
         return config
-    return SCHEME + ",".join(entry.address for entry in read_site(config).brokers)
+    return SCHEME + ",".join(entry.advertised for entry in read_site(config).brokers)
 
 
 # ------------------------------------------------------------------------------------------- publishing, subscribing
