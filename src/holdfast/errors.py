@@ -34,6 +34,7 @@
     ├── LogError
     │   ├── LogCorrupt          a log with damage in what was acknowledged
     │   ├── LogPoisoned         a log that takes no more in this process, since a write or a sync failed
+    │   ├── LogUnusable         a log that the operating system does not let open
     │   ├── LogLocked           a log that another process has open
     │   ├── LogClosed           a log that was closed
     │   ├── NotALog             a folder that holds something, but no log
@@ -288,7 +289,19 @@ class LogPoisoned(LogError):  # noqa: N818
         self.cause = cause
 
     def __str__(self) -> str:
-        return f"{self.folder}: the log takes no more until the process is restarted: {self.cause}"
+        return f"{self.folder}: {self.cause}. The log takes no more until its process is started again"
+
+
+class LogUnusable(LogError):  # noqa: N818
+    """The operating system does not let the log be opened: permissions, a full disk. Says what to do about it."""
+
+    def __init__(self, folder: str, problem: str) -> None:
+        super().__init__(folder, problem)
+        self.folder = folder
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.folder}: {self.problem}"
 
 
 class LogLocked(LogError):  # noqa: N818

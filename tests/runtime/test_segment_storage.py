@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import os
+import pwd
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -15,7 +18,7 @@ import holdfast
 from experiments.broker_network import BrokerNetwork
 from experiments.replication.group import ReplicaGroup
 from holdfast.cli.main import STORAGE_FAILED
-from holdfast.errors import WrongLog
+from holdfast.errors import LogUnusable, WrongLog
 from holdfast.kernel.outbox import Append, Truncate
 from holdfast.kernel.storage import EVENTS, FEEDS
 from holdfast.model.event import encode_batch
@@ -23,7 +26,7 @@ from holdfast.protocols.paxos.messages import Formed
 from holdfast.protocols.routing.messages import EventsStored
 from holdfast.protocols.sessions.commands import EventBatch
 from holdfast.runtime.segment_storage import ALARM_SEGMENTS, SegmentStorage
-from holdfast.storage import LogSettings
+from holdfast.storage import LogSettings, SystemFiles
 from tests.runtime.broker_process import BrokerProcess
 from tests.sessions.bench import event
 
@@ -206,3 +209,49 @@ def test_a_running_group_gives_its_disks_back(tmp_path: Path) -> None:
         asyncio.run(publish(group.url))
         folders = [tmp_path / name for name in group.names]
         asyncio.run(until_freed(group.url, folders, 5 * 64 * MIB))
+
+
+@pytest.mark.parametrize(
+    ("failure", "problem"),
+    [
+        (
+            PermissionError(errno.EACCES, "Permission denied", "/srv/b1/log"),
+            "permission denied at /srv/b1/log: let {user} read and write there, or name another folder as data in"
+            " the site file",
+        ),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            "the disk is full: make room on it (df -h {folder}), or keep less ([retention] in the site file); what was"
+            " acknowledged is safe ([Errno 28] No space left on device)",
+        ),
+        (
+            OSError(errno.EROFS, "Read-only file system", "/srv/b1"),
+            "the file system is read-only: mount it for writing, or name another folder as data in the site file"
+            " ([Errno 30] Read-only file system: '/srv/b1')",
+        ),
+        (
+            NotADirectoryError(errno.ENOTDIR, "Not a directory", "/srv/b1"),
+            "/srv/b1 is no folder: name another one as data in the site file",
+        ),
+        (OSError(errno.EBADF, "Bad file descriptor"), "OSError: [Errno 9] Bad file descriptor"),
+    ],
+)
+def test_a_folder_that_can_not_be_opened_is_explained(
+    failure: OSError, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not said that the log takes no more until a restart: a restart would end the same way."""
+
+    def refuse(files: SystemFiles, path: str, write: bool = False, create: bool = False) -> int:
+        raise failure
+
+    monkeypatch.setattr(SystemFiles, "open", refuse)
+    folder, user = str(tmp_path / "b1"), pwd.getpwuid(os.geteuid()).pw_name
+    with pytest.raises(LogUnusable) as raised:
+        SegmentStorage(folder).start(lambda token: None, lambda reason: None)
+    assert str(raised.value) == f"{folder}: {problem.format(user=user, folder=folder)}"
+
+
+def test_a_folder_below_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(LogUnusable, match=f"{tmp_path}/file.* is no folder: name another one"):
+        SegmentStorage(str(tmp_path / "file" / "b1")).start(lambda token: None, lambda reason: None)

@@ -10,7 +10,8 @@ from random import Random
 import pytest
 
 from holdfast.errors import LogPoisoned
-from holdfast.storage import Log, open_log
+from holdfast.storage import Log, LogSettings, open_log
+from holdfast.storage.settings import MEBIBYTE
 from tests.storage.disk import MemoryDisk
 from tests.storage.model import FOLDER, contents, small
 
@@ -146,3 +147,52 @@ def test_a_segment_that_could_not_be_prepared_gives_its_room_back() -> None:
         log.commit()
     assert written == [3]
     assert not [path for path in disk.paths() if path.endswith("prepared")]
+
+
+class SmallDisk(MemoryDisk):
+    """With so much room, and an end: as a real one does, it takes what fits, and refuses the next write."""
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__()
+        self.capacity = capacity
+
+    def write(self, file: int, data: bytes, offset: int) -> int:
+        room = self.capacity - sum(len(content.cache) for content in self._names.values())
+        fits = self.size(file) + room - offset
+        if fits <= 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(file, data[:fits], offset)
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_disk_is_used_to_its_end_and_then_said_to_be_full(ahead: bool) -> None:
+    """Segments that do not fit are made smaller, and what is said is not how many bytes were taken."""
+    disk = SmallDisk(10 * MEBIBYTE)
+    log = open_log(FOLDER, LogSettings(prepare_ahead=ahead), disk)
+    for _ in range(100):
+        log._tail._preparation._wait()  # the disk in memory is no place for two threads at once
+        log.append("a", 1, bytes(300_000))
+        try:
+            log.commit()
+        except LogPoisoned as poisoned:
+            problem = str(poisoned)
+            break
+    assert [s.header.size // MEBIBYTE for s in log._shelf.segments] == [1, 2, 4, 2]
+    assert problem.startswith(f"{FOLDER}: the disk is full: ")
+    assert "make room" in problem
+    assert "[Errno 28] No space left on device" in problem
+    assert "of 1048576 bytes" not in problem
+    kept = contents(log)
+    disk.kill()
+    assert contents(open_log(FOLDER, LogSettings(prepare_ahead=False), disk)) == kept
+
+
+def test_what_stopped_a_short_write_is_asked_for() -> None:
+    disk = MemoryDisk()
+    log = open_log(FOLDER, small(), disk)
+    outcomes: list[OSError | int] = [5, OSError(errno.EDQUOT, "Disk quota exceeded")]
+    disk.fail = lambda call, path: outcomes.pop(0) if call == "write" else None
+    log.append("a", 1, b"more than five bytes")
+    with pytest.raises(LogPoisoned, match=r"the quota of this user is used up.*Disk quota exceeded"):
+        log.commit()
+    assert outcomes == []

@@ -7,12 +7,13 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from holdfast.errors import LogError, LogPoisoned, RecordsGone, RecordsLost, StateLost, WrongLog
+from holdfast.errors import LogError, LogUnusable, RecordsGone, RecordsLost, StateLost, WrongLog
 from holdfast.kernel.outbox import Append, Snapshot, Truncate
 from holdfast.kernel.storage import LOGS, NUMBERED, LogBounds, LogPart, StoredStreams
 from holdfast.protocols.catalogue import RECORDS
 from holdfast.runtime.storage import Operation
 from holdfast.storage import Log, LogSettings, LogWriter, open_log
+from holdfast.storage.trouble import explained
 
 LIVES = "lives"  # one record: the incarnation of the last life, in 8 bytes, and the name of who lived it
 _LIFE_KIND = 255
@@ -72,7 +73,7 @@ class SegmentStorage:
         try:
             opened = self._log = open_log(self._folder, self._settings)
         except OSError as error:
-            raise LogPoisoned(self._folder, f"{type(error).__name__}: {error}") from error
+            raise LogUnusable(self._folder, explained(self._folder, error)) from error
         if opened.opening.cut is not None:
             cut = opened.opening.cut
             log.warning(
@@ -85,12 +86,12 @@ class SegmentStorage:
                 for stream in opened.streams()
                 if stream not in LOGS and stream != LIVES
             }
-        except WrongLog:
-            self.close()
-            raise
         except RecordsLost as lost:
             self.close()
             raise StateLost(self._folder, lost.stream, lost.first, lost.next) from lost
+        except LogError:
+            self.close()
+            raise
         self._durable, self._failed = durable, failed
         # Only now: a log is committed to from one thread.
         loop = asyncio.get_running_loop()

@@ -123,6 +123,7 @@ def write_whole(files: Files, file: int, data: bytes, offset: int) -> None:
     """Writes all of the data. A short write is a failed one: what stopped it (a full disk, a limit) is not gone."""
     taken = files.write(file, data, offset)
     if taken != len(data):
+        files.write(file, data[taken:], offset + taken)  # only now the system says why, by an error
         raise OSError(errno.EIO, f"only {taken} of {len(data)} bytes were written")
 
 

@@ -29,6 +29,7 @@ from holdfast.storage.retention import Retention, beyond_bytes
 from holdfast.storage.settings import STREAM_NAME_BYTES_MAX, STREAMS_MAX, LogSettings
 from holdfast.storage.shelf import Shelf
 from holdfast.storage.tail import Tail
+from holdfast.storage.trouble import explained
 
 
 def open_log(folder: str, settings: LogSettings | None = None, files: Files | None = None) -> Log:
@@ -293,5 +294,5 @@ class Log:
             raise LogClosed(self.folder)
 
     def _poison(self, failure: Exception) -> LogPoisoned:
-        self._stopped = self.poisoned = LogPoisoned(self.folder, f"{type(failure).__name__}: {failure}")
+        self._stopped = self.poisoned = LogPoisoned(self.folder, explained(self.folder, failure))
         return self.poisoned

@@ -97,13 +97,14 @@ def _create(files: Files, folder: str, settings: LogSettings) -> None:
     log_id = secrets.token_bytes(16)
     header = Header(log_id, 1, 0, 0, 0, 1, salt_of(log_id), 0)
     header.size = settings.next_segment_bytes(0, 2 * len(header.encode()))
-    _, file = make_segment(files, folder, Preparation(files, folder, ahead=False), header)
+    _, file = make_segment(files, folder, Preparation(files, folder, ahead=False), header, header.size)
     files.close(file)
 
 
-def make_segment(files: Files, folder: str, preparation: Preparation, header: Header) -> tuple[str, int]:
-    """A new segment, on the disk with its name and its header: its path, and the file open for writing."""
-    prepared = preparation.take(header.size)
+def make_segment(files: Files, folder: str, preparation: Preparation, header: Header, least: int) -> tuple[str, int]:
+    """A new segment, on the disk with its name and its header: its path, and the file open for writing. Its size is the
+    header's, or less where the disk has not so much room; the header is changed to say so."""
+    prepared, header.size = preparation.take(header.size, least)
     path = os.path.join(folder, segment_name(header.segment))
     file = files.open(prepared, write=True)
     try:

@@ -148,7 +148,7 @@ class _NewLog:
             start.first_group, start.previous_chain, start.time, start.streams, start.previous_index, start.repairs,
         )  # fmt: skip
         header.size = max(header.size, 2 * len(header.encode()))
-        path, file = make_segment(files, folder, Preparation(files, folder, ahead=False), header)
+        path, file = make_segment(files, folder, Preparation(files, folder, ahead=False), header, header.size)
         streams = {e.name: Stream(id, e.name, e.next, e.first) for id, e in start.streams.items()}
         self._by_id = {stream.id: stream for stream in streams.values()}
         self._shelf = Shelf(streams, [Segment(files, path, header, {}, header.length)])

@@ -46,7 +46,7 @@ class Tail:
         self.time = opened.time  # of the last group
         self.marked = opened.marked  # whether the last group is a mark
         self._preparation = Preparation(files, folder, settings.prepare_ahead)
-        self._preparation.start(settings.next_segment_bytes(shelf.newest.header.size))
+        self._prepare(shelf.newest.header.size)
 
     def write(self, blocks: list[Block], time: int) -> None:
         """Writes the blocks as one group. When it returns, they are on the disk and may be read."""
@@ -135,7 +135,8 @@ class Tail:
         )  # fmt: skip
         least = len(header.encode()) + need + 2 * BLOCK_BYTES
         header.size = self._settings.next_segment_bytes(old.header.size, least)
-        path, file = make_segment(self._files, self._folder, self._preparation, header)
+        least = max(least, min(header.size, self._settings.first_segment_bytes))
+        path, file = make_segment(self._files, self._folder, self._preparation, header, least)
         start, rest, _ = encode_block(
             self._chain, self._salt, old.end, old.header.segment, self.group + 1, self.time, 0, 0, END | SEAL, b""
         )
@@ -147,8 +148,12 @@ class Tail:
         self.marked = True
         with self._shelf.lock:
             self._shelf.segments.append(Segment(self._files, path, header, {}, header.length))
-        self._preparation.start(self._settings.next_segment_bytes(header.size))
+        self._prepare(header.size)
         self._drop()
+
+    def _prepare(self, last: int) -> None:
+        size = self._settings.next_segment_bytes(last)
+        self._preparation.start(size, min(size, self._settings.first_segment_bytes))
 
     def _drop(self) -> None:
         """Removes segments of which no stream needs anything, from the oldest on."""
