@@ -53,6 +53,7 @@
     │   ├── PackError           an archive for executors that can't be made
     │   └── PipelineError       a pipeline that can't be run as asked                         (a ValueError)
     ├── ReplicaFailed       a replica that stopped by itself
+    ├── ListenFailed        an address that can't be listened on
     ├── UrlError            text that names no broker                              (a ValueError)
     └── ProtocolError       a peer said what the protocol does not allow
         └── HandshakeRefused    a peer that is not wanted, and why
@@ -586,6 +587,19 @@ class PipelineError(SparkError, ValueError):
 
 class ReplicaFailed(HoldfastError):  # noqa: N818
     """A replica that this process runs stopped by itself, and says why."""
+
+
+class ListenFailed(HoldfastError):  # noqa: N818
+    """An address that can't be listened on. `owner` is who wants to, `problem` says why it can't be and what to do."""
+
+    def __init__(self, owner: str, address: str, problem: str) -> None:
+        super().__init__(owner, address, problem)
+        self.owner = owner
+        self.address = address
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.owner} can't listen on {self.address}: {self.problem}"
 
 
 class ProtocolError(HoldfastError):

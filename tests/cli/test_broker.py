@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import signal
 import socket
 import subprocess
 import sys
@@ -120,11 +123,36 @@ def test_mistakes_are_explained(broker: BrokerProcess, capsys: pytest.CaptureFix
 
 def test_an_address_that_is_taken_is_named(broker: BrokerProcess, tmp_path: Path) -> None:
     site = tmp_path / "site.toml"
-    site.write_text(f'[[broker]]\nid = "b1"\naddress = "127.0.0.1:{broker.port}"\n')
-    result = holdfast("up", str(site))
+    site.write_text(f'[[broker]]\nid = "b7"\naddress = "127.0.0.1:{broker.port}"\n')
+    result = holdfast("up", str(site), "--log-level", "warning")
     assert result.returncode == 2
-    assert f"127.0.0.1', {broker.port}" in result.stderr
-    assert "Traceback" not in result.stderr
+    assert result.stderr == (
+        f"holdfast: broker 'b7' can't listen on 127.0.0.1:{broker.port}: another process listens there; stop it, or"
+        " take another address\n"
+    )
+    free = f"127.0.0.1:{free_port()}"
+    site.write_text(f'[[broker]]\nid = "b7"\naddress = "{free}"\n')
+    result = holdfast("up", str(site), "--log-level", "warning", "--metrics", f"127.0.0.1:{broker.port}")
+    assert result.stderr.startswith(f"holdfast: /metrics can't listen on 127.0.0.1:{broker.port}: another process")
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        (
+            "192.0.2.1:7411",
+            "192.0.2.1:7411: this machine has no such address; listen on one that it has, or on 0.0.0.0",
+        ),
+        ("no-such-host.invalid:7411", "no-such-host.invalid:7411: the name is not known here"),
+    ],
+)
+def test_an_address_that_is_not_this_machines_is_named(address: str, problem: str, tmp_path: Path) -> None:
+    site = tmp_path / "site.toml"
+    site.write_text(f'[[broker]]\nid = "b7"\naddress = "{address}"\n[security]\nplaintext = "I accept"\n')
+    result = holdfast("up", str(site), "--log-level", "quiet")
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"holdfast: broker 'b7' can't listen on {problem}")
+    assert result.stderr.count("\n") == 1
 
 
 def test_a_public_address_is_served_if_that_is_accepted_with_a_warning_at_every_start(tmp_path: Path) -> None:
@@ -134,10 +162,12 @@ def test_a_public_address_is_served_if_that_is_accepted_with_a_warning_at_every_
     command = [sys.executable, "-m", "holdfast.cli", "up", str(site), "--log", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == f"broker b1 serves holdfast://0.0.0.0:{port}\n"
+        line = process.stdout.readline()
+        assert line == f"broker b1 serves holdfast://127.0.0.1:{port}, and listens on 0.0.0.0:{port}\n"
         process.terminate()
         _, errors = process.communicate(timeout=20)
         assert process.returncode == 0
+    assert "serves" not in errors  # it was said, on standard output
     rows = [json.loads(line) for line in errors.splitlines()]
     assert set(rows[0]) == {"time", "level", "logger", "message"}
     warnings = [row["message"] for row in rows if row["level"] == "warning"]
@@ -189,3 +219,28 @@ def test_version_says_what_is_installed(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_broker_that_is_told_to_stop_says_so(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, free_port()) as process:
         assert process.stop() == 0
+
+
+def test_a_broker_ignores_a_hangup_and_says_so(tmp_path: Path) -> None:
+    """Whoever sends SIGHUP wants something read again, and must not lose the broker by it."""
+    with BrokerProcess(tmp_path, log="info") as process:
+        process.process.send_signal(signal.SIGHUP)
+        said = process.logged("SIGHUP")
+        assert said.endswith("SIGHUP: nothing is read again while a broker runs; restart it for a changed site file")
+        asked = holdfast("publish", "--url", process.url, "--attributes", '{"n": 1}')
+        assert (asked.returncode, asked.stderr) == (0, "1 published\n")
+        assert process.stop() == 0
+
+
+def test_a_broker_whose_terminal_was_closed_stops(tmp_path: Path) -> None:
+    site = tmp_path / "site.toml"
+    site.write_text(f'[[broker]]\nid = "b1"\naddress = "127.0.0.1:{free_port()}"\n')
+    terminal, its = pty.openpty()
+    with subprocess.Popen([sys.executable, "-m", "holdfast.cli", "up", str(site)], stdout=its, stderr=its) as process:
+        os.close(its)
+        said = b""
+        while b"keeps nothing over a restart" not in said:
+            said += os.read(terminal, 4096)
+        os.close(terminal)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(timeout=20) == 0

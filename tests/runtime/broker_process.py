@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -108,6 +109,16 @@ class BrokerProcess:
     def log_lines(self) -> list[str]:
         """What was logged so far, if `log` was asked for."""
         return self._log.read_text().splitlines()
+
+    def logged(self, text: str) -> str:
+        """Waits for a line of the log that has the text in it."""
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            found = next((line for line in self.log_lines() if text in line), None)
+            if found is not None:
+                return found
+            time.sleep(0.01)
+        raise AssertionError(f"{text!r} was not logged: {self.log_lines()}")
 
     def __enter__(self) -> BrokerProcess:
         return self

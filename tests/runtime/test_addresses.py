@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from holdfast.broker.site import site_from_toml
+from holdfast.errors import ListenFailed
 from holdfast.runtime.serving import serve_until
 from tests.runtime.broker_process import free_port
 
@@ -32,7 +33,7 @@ def test_a_broker_whose_address_is_taken_dials_nobody_in_its_name(taken: str) ->
         ports = {name: free_port() for name in ("clients", "peers", "unused")}
         ports |= {"neighbour": neighbour.getsockname()[1], taken: other.getsockname()[1]}
         site = site_from_toml(SITE.format(**ports), "site.toml")
-        with pytest.raises(OSError, match="address already in use"):
+        with pytest.raises(ListenFailed, match=r"broker 'b1' can't listen on .*: another process listens there"):
             asyncio.run(serve_until(asyncio.Event(), site, site.brokers[:1], lambda entry, port: None))
         neighbour.setblocking(False)
         with pytest.raises(BlockingIOError):

@@ -39,6 +39,26 @@ def test_limits_are_cut_down_to_what_fits(monkeypatch: pytest.MonkeyPatch) -> No
     assert raised == [(wanted, 20_000), (wanted, resource.RLIM_INFINITY), (1_064, 1_064)]
 
 
+def test_nobody_is_warned_of_a_limit_that_leaves_room_for_many(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Four brokers in one process would like 44,064 descriptors, and do well with 20,000."""
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: None)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1_024, 20_000))
+    caplog.set_level("INFO", logger="holdfast")
+    assert fitted(WireLimits(), 4).connections == 3_984
+    assert caplog.records == []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1_024, 1_024))
+    assert fitted(WireLimits(), 4).connections == 180
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        (
+            "WARNING",
+            "a broker takes 180 connections at most, since this process may open no more than 1024 files: start it with"
+            " a higher limit, 44064 for 10000 connections (ulimit -n 44064; LimitNOFILE=44064 in a systemd unit)",
+        )
+    ]
+
+
 def test_connections_do_not_use_up_the_descriptors(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, descriptors=DESCRIPTORS) as broker:
         bystanders = Bystanders(broker.url)

@@ -1,7 +1,7 @@
 """File descriptors: as many as the connections that a broker allows, or fewer connections.
 
 A process that has none left can accept no one, not even to say so. So the process's own limit is raised as far as it
-may be, and what is allowed to connect is cut down to what fits.
+may be, and what is allowed to connect is cut down to what fits. Nobody hears of that unless little is left.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from holdfast.wire.limits import WireLimits
 
 # For the interpreter, its libraries, listeners, files of the log, and sockets that are being closed.
 RESERVE = 64
+CONNECTIONS_FEW = 1_000  # for each broker: with fewer, clients may be refused who are not too many
 
 log = logging.getLogger("holdfast")
 
@@ -35,5 +36,10 @@ def fitted(limits: WireLimits, brokers: int = 1) -> WireLimits:
     room = max(2, (soft - RESERVE) // brokers)
     handshakes = min(limits.handshakes, max(1, room // 4))
     connections = min(limits.connections, room - handshakes)
-    log.warning("%d descriptors are not enough: %d connections at most (raise ulimit -n)", soft, connections)
+    if connections < CONNECTIONS_FEW:
+        log.warning(
+            "a broker takes %d connections at most, since this process may open no more than %d files: start it with a"
+            " higher limit, %d for %d connections (ulimit -n %d; LimitNOFILE=%d in a systemd unit)",
+            connections, soft, wanted, limits.connections, wanted, wanted,
+        )  # fmt: skip
     return msgspec.structs.replace(limits, handshakes=handshakes, connections=connections)

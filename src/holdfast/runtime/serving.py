@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
@@ -19,10 +18,12 @@ from holdfast.kernel.node import Node
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.runtime.descriptors import fitted
+from holdfast.runtime.listening import listening
 from holdfast.runtime.live_trace import LiveTrace, TraceSettings
 from holdfast.runtime.metrics import MetricsServer
 from holdfast.runtime.runner import NodeRunner
 from holdfast.runtime.segment_storage import SegmentStorage
+from holdfast.runtime.signals import stop_by_signals
 from holdfast.wire.addresses import is_loopback, split_address
 from holdfast.wire.limits import WireLimits
 
@@ -65,11 +66,10 @@ async def serve(
     make_application: MakeApplication | None = None,
     trace: TraceSettings | None = None,
 ) -> Failure | None:
-    """Serves until SIGTERM or SIGINT, or until a broker fails. LogError if a broker's log can't be used."""
+    """Serves until SIGTERM or SIGINT, or until a broker fails. LogError if a broker's log can't be used,
+    ListenFailed if an address can't."""
     stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+    stop_by_signals(stopping)
     return await serve_until(stopping, site, entries, ready, metrics, make_application, trace)
 
 
@@ -91,7 +91,8 @@ async def serve_until(
     limits = fitted(WireLimits(), len(entries))
     try:
         if metrics:
-            await exporter.listen(*split_address(metrics))
+            with listening("/metrics", metrics):
+                await exporter.listen(*split_address(metrics))
         for entry in entries:
             runners.append(await _start(site, entry, limits, ready, make_application, trace))
         waiting = [asyncio.ensure_future(event.wait()) for event in (stopping, *(r.stopped for r in runners))]
@@ -153,14 +154,15 @@ async def _start(
     try:
         # The addresses first: a second process of a broker that runs must not dial others in its name.
         runner.open()
-        port = await runner.listen((Role.CLIENT, Role.OPERATOR), *split_address(entry.address), at_once=False)
+        with listening(f"broker {entry.id!r}", entry.address):
+            port = await runner.listen((Role.CLIENT, Role.OPERATOR), *split_address(entry.address), at_once=False)
         if entry.peer_address:
-            await runner.listen((Role.BROKER,), *split_address(entry.peer_address), at_once=False)
+            with listening(f"broker {entry.id!r}", entry.peer_address):
+                await runner.listen((Role.BROKER,), *split_address(entry.peer_address), at_once=False)
         runner.begin()
         await runner.accept()
     except BaseException:
         await runner.stop()
         raise
-    log.info("broker %s serves %s", entry.id, entry.address)
     ready(entry, port)
     return runner
