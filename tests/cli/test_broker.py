@@ -239,7 +239,7 @@ def test_a_broker_whose_terminal_was_closed_stops(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-m", "holdfast.cli", "up", str(site)], stdout=its, stderr=its) as process:
         os.close(its)
         said = b""
-        while b"keeps nothing over a restart" not in said:
+        while not said.endswith(b"keeps nothing over a restart\r\n"):
             said += os.read(terminal, 4096)
         os.close(terminal)
         process.send_signal(signal.SIGHUP)
