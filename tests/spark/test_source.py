@@ -1,6 +1,7 @@
 """The source against a real broker: every event of the log is a row, once, in batches and in streams."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -189,3 +190,60 @@ def test_what_goes_to_executors_holds_no_connection(broker: BrokerProcess) -> No
         assert reader.__getstate__()["_bus"] is None
     finally:
         reader.stop()
+
+
+def _last_lines(error: Exception) -> tuple[str, int, int]:
+    """What is said last, and how many tracebacks and places in programs stand above it."""
+    said = str(error).partition(" SQLSTATE")[0].rstrip()
+    return said.splitlines()[-1], said.count("Traceback (most recent call last)"), said.count('  File "')
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"colour": "red"}, "there is no option 'colour'; there are url, filter, from, to, max_events_per_batch, name"),
+        ({"url": "127.0.0.1"}, "option 'url': '127.0.0.1' does not begin with holdfast://"),
+        ({"partitions": "ten"}, "option 'partitions': a whole number from 1 on, not 'ten'"),
+    ],
+)
+def test_a_wrong_option_is_refused_where_it_is_given_in_a_line(
+    spark: SparkSession, options: dict[str, str], problem: str
+) -> None:
+    """Nobody has to read through our functions to get to it. With a schema, Spark asks us at the first row only."""
+    given = {"url": "holdfast://127.0.0.1:1", **options}
+    attempts: list[Callable[[], object]] = [
+        lambda: spark.read.format("holdfast").options(**given).load(),
+        lambda: spark.readStream.format("holdfast").options(**given).load(),
+        lambda: spark.read.format("holdfast").schema(TYPED).options(**given).load().collect(),
+    ]
+    for attempt in attempts:
+        with pytest.raises(AnalysisException) as refused:
+            attempt()
+        last, tracebacks, places = _last_lines(refused.value)
+        assert last.startswith(f"holdfast.errors.OptionError: {problem}")
+        assert tracebacks == 1
+        assert places <= 3
+
+
+def test_an_option_of_something_else_is_refused_in_a_line(spark: SparkSession, tmp_path: Path) -> None:
+    """PySpark adds an error of its own to one that a stream's reader is not made for."""
+    url = "holdfast://127.0.0.1:1"
+    frame = spark.readStream.format("holdfast").option("url", url).option("to", "3").load()
+    query = to_files(frame, tmp_path)
+    with pytest.raises(StreamingQueryException) as refused:
+        query.awaitTermination(60)
+    last, tracebacks, places = _last_lines(refused.value)
+    assert last == "holdfast.errors.OptionError: option 'to' is for batches, which read makes"
+    assert (tracebacks, places <= 5) == (1, True)
+    with pytest.raises(AnalysisException) as refused_batch:
+        spark.read.format("holdfast").option("url", url).option("name", "n").load().collect()
+    last, tracebacks, places = _last_lines(refused_batch.value)
+    assert last == "holdfast.errors.OptionError: option 'name' is for streams, which readStream makes"
+    assert (tracebacks, places <= 3) == (1, True)
+    with pytest.raises(AnalysisException) as refused_write:
+        spark.range(3).write.format("holdfast").option("url", url).option("topic", "t").option(
+            "topic_column", "id"
+        ).mode("append").save()
+    last, tracebacks, places = _last_lines(refused_write.value)
+    assert last == "holdfast.errors.OptionError: options 'topic' and 'topic_column' are both given; give one of them"
+    assert (tracebacks, places <= 3) == (1, True)

@@ -62,6 +62,15 @@ def source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
     )
 
 
+def check_values(texts: Mapping[str, str]) -> None:
+    """What can be said of options before it is known who reads, and whether anyone does."""
+    if "url" in texts:
+        url_of(texts)
+    wait_of(texts)
+    for option, read in _VALUES.items():
+        _option(texts, option, read, None)
+
+
 def refuse_unknown(texts: Mapping[str, str], allowed: tuple[str, ...]) -> None:
     """A misspelt option must not be passed over in silence."""
     for key in texts:
@@ -141,3 +150,13 @@ def _from(text: str) -> From:
             f"not {text!r}"
         )
     return time
+
+
+_VALUES: Mapping[str, Callable[[str], object]] = {
+    "filter": _filter,
+    "from": _from,
+    "to": _whole,
+    "max_events_per_batch": _whole,
+    "name": _name,
+    "partitions": _partitions,
+}

@@ -16,7 +16,8 @@ from pyspark.sql import types
 from holdfast.errors import OptionError
 from holdfast.model.event import NAME_BYTES_MAX, STRING_BYTES_MAX
 from holdfast.model.values import TOPIC
-from holdfast.spark.options import WAIT_S, refuse_unknown, url_of, wait_of
+from holdfast.spark.options import ALLOWED as OF_READERS
+from holdfast.spark.options import WAIT_S, check_values, refuse_unknown, url_of, wait_of
 from holdfast.spark.schema import ATTRIBUTES, ATTRIBUTES_TYPE, ENVELOPE, REJECTED
 
 QUERY_BYTES_MAX = 128
@@ -81,10 +82,21 @@ class SinkColumns(msgspec.Struct, frozen=True):
     spread: bool = False
 
 
+def check_early(given: Mapping[str, str]) -> None:
+    """OptionError for what is wrong for readers and writers alike: Spark asks before it knows which it will be."""
+    texts = _ours(given)
+    refuse_unknown(texts, tuple(dict.fromkeys((*OF_READERS, *ALLOWED))))
+    check_values(texts)
+
+
+def _ours(given: Mapping[str, str]) -> dict[str, str]:
+    texts = {key.lower(): value for key, value in given.items()}
+    return {key: value for key, value in texts.items() if not key.startswith(_SPARKS_OWN)}
+
+
 def sink_options(given: Mapping[str, str], *, stream: bool) -> SinkOptions:
     """The options of a writer, or OptionError."""
-    texts = {key.lower(): value for key, value in given.items()}
-    texts = {key: value for key, value in texts.items() if not key.startswith(_SPARKS_OWN)}
+    texts = _ours(given)
     refuse_unknown(texts, ALLOWED)
     for option in ONLY_FOR_BATCHES if stream else ():
         if option in texts:
