@@ -153,7 +153,8 @@ def test_a_broken_site_or_scenario_is_explained(capsys: pytest.CaptureFixture[st
     assert run("sim", str(site)) == 2
     assert (
         capsys.readouterr().err
-        == f"holdfast: {site}:3: 'port' is not known in [broker]; known are id, address, peer_address, data, "
+        == f"holdfast: {site}:3: 'port' is not known in [broker]; known are id, address, advertise, "
+        "peer_address, peer_advertise, data, "
         "spare, mtbf, mttr, availability, period, observed, class\n"
     )
     scenario.write_text(documented_scenario().replace('"price > 10"', '"price > 10", "colour": 1'))

@@ -108,6 +108,9 @@ def test_a_change_with_wrong_options_is_refused_before_anyone_is_asked(tmp_path:
     assert said == "holdfast: where r4 is to be found is not known: use --address and --peer-address\n"
     code, said = command(group, "add", "--id", "r4", "--address", "here", "--peer-address", "there")
     assert (code, "'here' is no address" in said) == (2, True)
+    code, said = command(group, "add", "--id", "r4", "--address", "0.0.0.0:7419", *where[2:])
+    assert code == 2
+    assert said == "holdfast: 0.0.0.0:7419 is where r4 may listen, and nobody can be sent there: name its machine\n"
 
 
 def test_a_spare_says_that_it_is_one_and_an_interrupted_command_that_its_change_goes_on(tmp_path: Path) -> None:
