@@ -59,7 +59,7 @@ def test_every_subcommand_has_its_module(name: str) -> None:
 
 def test_only_the_module_that_was_asked_for_is_imported() -> None:
     program = (
-        "import sys; from holdfast.cli.main import _parser; _parser(['--version']); "
+        "import sys; from holdfast.cli.main import make_parser; make_parser(['--version']); "
         "print('holdfast.cli.trace' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -98,7 +98,7 @@ def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(main_module, "_parser", interrupted)
+    monkeypatch.setattr(main_module, "make_parser", interrupted)
     assert main([]) == 130
 
 

@@ -15,6 +15,7 @@ import pytest
 import holdfast
 from experiments.replication.group import ReplicaGroup
 from holdfast.cli.main import STORAGE_FAILED
+from tests.runtime.broker_process import BrokerProcess
 from tests.tiers import one_always
 
 
@@ -87,7 +88,7 @@ def test_status_and_group_show_who_leads_and_move_it(tmp_path: Path) -> None:
         rows = json.loads(cli("status", str(group.site), "--json").stdout)["brokers"]
         assert {row.get("role") for row in rows} == {None, "leading", "following"}
         group.stop(other)
-        alone = cli("group", "leader", str(group.site))
+        alone = cli("group", "leader", str(group.site), "--wait", "0")
         assert alone.returncode == 1
         assert alone.stderr.startswith("no leader was found\n")
         logged = "".join((tmp_path / f"{name}.log").read_text() for name in group.names)
@@ -124,6 +125,25 @@ def test_names_of_a_group_are_those_of_all_its_replicas_and_forgotten_by_all(tmp
                 assert again.stdout == "no named subscriptions\n", "also where another replica leads"
 
     run(scene)
+
+
+def test_who_leads_is_waited_for_while_a_group_starts(tmp_path: Path) -> None:
+    with ReplicaGroup(tmp_path) as group:
+        command = [sys.executable, "-m", "holdfast.cli", "group", "leader", str(group.site), "--wait", "60"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as asking:
+            assert asking.stderr is not None
+            assert asking.stderr.readline() == "nobody leads yet: waiting for up to 60 s\n"  # no replica runs so far
+            group.start()
+            shown, complaints = asking.communicate()
+        leader = shown.split()[0]
+        assert (asking.returncode, shown, complaints) == (0, f"{leader} at {group.addresses[leader]}\n", "")
+
+
+def test_a_leader_is_not_waited_for_where_there_is_no_group(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as broker:
+        asked = cli("group", "leader", broker.url, "--wait", "100000")
+        assert asked.returncode == 1
+        assert asked.stderr == f"no leader was found\n  127.0.0.1:{broker.port}: b1 is no member of a group\n"
 
 
 def test_a_replica_with_another_disk_takes_no_part(tmp_path: Path) -> None:

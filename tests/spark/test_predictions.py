@@ -16,8 +16,8 @@ from holdfast.qos.parts import NEVER_FAILS, part_of_availability
 from holdfast.qos.prediction import Model
 from holdfast.spark.predictions import PREDICTED, PUBLISHERS, SUBSCRIBERS, predict
 from holdfast.topology.generators import Kind, links_of
+from tests.pages.blocks import blocks_of
 from tests.repository import ROOT
-from tests.test_docs import python_blocks
 
 DAY, LIFETIME = 86_400, 3_600
 LEVELS = list(Reliability)
@@ -165,7 +165,8 @@ def test_columns_and_levels_are_checked(spark: SparkSession) -> None:
 
 
 def test_the_page_shows_what_happens(spark: SparkSession) -> None:
-    (block,) = [one for one in python_blocks((ROOT / "docs" / "spark.md").read_text()) if "predictions" in one]
+    blocks = blocks_of((ROOT / "docs" / "spark.md").read_text())
+    (block,) = [one.text for one in blocks if one.kind == "python" and "predictions" in one.text]
     names: dict[str, object] = {"spark": spark}
     exec(compile(block, "docs/spark.md", "exec"), names)
     weakest = names["weakest"]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from holdfast.cli import group_changes
-from holdfast.cli.group_leader import find_leader, nobody
+from holdfast.cli.group_leader import LEADER_WITHIN_S, await_leader, find_leader, nobody
 from holdfast.cli.main import CHECK_FAILED, OK, UsageError
 from holdfast.cli.where import DEFAULT_URL
 from holdfast.client.operator import BrokerDesk
@@ -29,7 +29,7 @@ examples:
   holdfast group cancel site.toml             give up an add, replace or remove that is not done
 
 A change that has begun goes on when this command is interrupted, or when its time is up.
-exit code 1 if nobody leads, or if what was asked for does not come about
+exit code 1 if nobody leads after a while (`--wait`), or if what was asked for does not come about
 """
 LOOK_EVERY_S = 0.05
 MOVED_WITHIN_S = 5.0
@@ -43,6 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     transfer = verbs.add_parser("transfer", help="let another replica lead; clients go on with it")
     transfer.add_argument("--to", metavar="ID", default="", help="which (default: the one that is furthest)")
     members = verbs.add_parser("members", help="print who belongs to the group, and what is under way")
+    for verb in (leader, transfer, members):
+        verb.add_argument(
+            "--wait", type=float, default=LEADER_WITHIN_S, metavar="SECONDS",
+            help=f"for a leader, if there is none yet (default {LEADER_WITHIN_S:g}; 0: look once)",
+        )  # fmt: skip
     shows = [(leader, _leader), (transfer, _transfer), (members, _members)]
     shows += [(verb, group_changes.carry_out) for verb in group_changes.add_verbs(verbs)]
     for verb, show in shows:
@@ -51,6 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if not 0 <= arguments.wait < group_changes.WAIT_S_MAX:
+        raise UsageError(f"--wait is {arguments.wait:g} s, and has to be from 0 to {group_changes.WAIT_S_MAX:g}")
     arguments.site = None
     if arguments.where.startswith(SCHEME):
         addresses: Sequence[str] = addresses_of(arguments.where)
@@ -74,7 +81,7 @@ async def _with_desks(addresses: Sequence[str], arguments: argparse.Namespace) -
 
 
 async def _leader(desks: list[BrokerDesk], arguments: argparse.Namespace) -> int:
-    leader, problems = await find_leader(desks)
+    leader, problems = await await_leader(desks, arguments.wait)
     if leader is None:
         return nobody(problems)
     print(f"{leader.name} at {leader.address}")
@@ -82,7 +89,7 @@ async def _leader(desks: list[BrokerDesk], arguments: argparse.Namespace) -> int
 
 
 async def _members(desks: list[BrokerDesk], arguments: argparse.Namespace) -> int:
-    leader, problems = await find_leader(desks)
+    leader, problems = await await_leader(desks, arguments.wait)
     if leader is None:
         return nobody(problems)
     print(f"members: {leader.facts['members']}; {leader.name} leads; protocol: {leader.facts['protocol']}")
@@ -94,7 +101,7 @@ async def _members(desks: list[BrokerDesk], arguments: argparse.Namespace) -> in
 
 
 async def _transfer(desks: list[BrokerDesk], arguments: argparse.Namespace) -> int:
-    leader, problems = await find_leader(desks)
+    leader, problems = await await_leader(desks, arguments.wait)
     if leader is None:
         return nobody(problems)
     moved = await leader.desk.move_leadership(arguments.to)

@@ -1,4 +1,4 @@
-"""Finding who leads a group."""
+"""Finding who leads a group, and waiting for one that has just been started to have a leader."""
 
 from __future__ import annotations
 
@@ -12,12 +12,31 @@ from holdfast.client.operator import BrokerDesk
 from holdfast.protocols.operating.messages import Inspected
 from holdfast.protocols.operating.operator import Unreachable
 
+LEADER_WITHIN_S = 10.0
+LOOK_EVERY_S = 0.1
+_NO_GROUP = "is no member of a group"
+
 
 class Leader(NamedTuple):
     name: str
     address: str
     desk: BrokerDesk
     facts: dict[str, str]
+
+
+async def await_leader(desks: list[BrokerDesk], wait_s: float) -> tuple[Leader | None, list[str]]:
+    """As `find_leader`, again and again for so long: replicas that were just started have not elected one yet. Where
+    brokers that are no replicas answer, no waiting helps."""
+    clock = asyncio.get_running_loop().time
+    deadline, said = clock() + wait_s, False
+    while True:
+        leader, problems = await find_leader(desks)
+        if leader is not None or clock() >= deadline or all(each.endswith(_NO_GROUP) for each in problems):
+            return leader, problems
+        if not said:
+            print(f"nobody leads yet: waiting for up to {wait_s:g} s", file=sys.stderr, flush=True)
+            said = True
+        await asyncio.sleep(LOOK_EVERY_S)
 
 
 async def find_leader(desks: list[BrokerDesk]) -> tuple[Leader | None, list[str]]:
@@ -43,7 +62,7 @@ async def _ask(desks: Sequence[BrokerDesk]) -> tuple[Leader | None, list[Inspect
         if isinstance(answer, Unreachable):
             problems.append(f"{desk.address}: {answer.reason}")
         elif answer.facts.get("scheme") != "paxos":
-            problems.append(f"{desk.address}: {answer.broker} is no member of a group")
+            problems.append(f"{desk.address}: {answer.broker} {_NO_GROUP}")
         elif answer.measures["replica_is_leading"]:
             found.append((answer.measures["replica_ballot"], Leader(answer.broker, desk.address, desk, answer.facts)))
         else:

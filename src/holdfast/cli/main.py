@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_what_is_closed()
     _never_fail_on_a_character()
     try:
-        parser = _parser(given)
+        parser = make_parser(given)
         parsed, rest = parser.parse_known_args(given)
         if rest:
             quotes = "; a filter is one argument: put quotes around it" if hasattr(parsed, "filter") else ""
@@ -78,7 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
+def make_parser(given: Sequence[str]) -> argparse.ArgumentParser:
+    """Reads command lines. Only the options of the command that is given are there: the others take time to import."""
     parser = argparse.ArgumentParser(
         prog="holdfast",
         description="Content-based publish/subscribe that keeps its promises while brokers and links fail.",

@@ -1,0 +1,1 @@
+"""The pages of the repository: what they show is what happens."""
