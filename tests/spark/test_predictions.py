@@ -16,8 +16,6 @@ from holdfast.qos.parts import NEVER_FAILS, part_of_availability
 from holdfast.qos.prediction import Model
 from holdfast.spark.predictions import PREDICTED, PUBLISHERS, SUBSCRIBERS, predict
 from holdfast.topology.generators import Kind, links_of
-from tests.pages.blocks import blocks_of
-from tests.repository import ROOT
 
 DAY, LIFETIME = 86_400, 3_600
 LEVELS = list(Reliability)
@@ -162,13 +160,3 @@ def test_columns_and_levels_are_checked(spark: SparkSession) -> None:
     more = subscribers.selectExpr("1 AS other", "*")
     twice = predict(model, publishers, more, [Reliability.PERIODIC, Reliability.PERIODIC])
     assert [tuple(row) for row in twice.collect()] == [("b1", "t", "a", 2, "periodic", 1.0)]
-
-
-def test_the_page_shows_what_happens(spark: SparkSession) -> None:
-    blocks = blocks_of((ROOT / "docs" / "spark.md").read_text())
-    (block,) = [one.text for one in blocks if one.kind == "python" and "predictions" in one.text]
-    names: dict[str, object] = {"spark": spark}
-    exec(compile(block, "docs/spark.md", "exec"), names)
-    weakest = names["weakest"]
-    assert isinstance(weakest, DataFrame)
-    assert weakest.count() == 10

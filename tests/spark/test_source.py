@@ -133,6 +133,37 @@ def test_a_name_begins_where_it_stands_and_is_acknowledged(
     assert positions(spark, tmp_path) == list(range(11, 21))
 
 
+def test_a_name_is_acknowledged_batch_by_batch_while_its_query_runs(
+    spark: SparkSession, broker: BrokerProcess, tmp_path: Path
+) -> None:
+    frame = stream(spark, broker, name="report", **{"from": "earliest"})
+    publish(broker.url, 10)
+    query = to_files(frame, tmp_path, processingTime="0 seconds")
+    try:
+        for batch in (1, 2, 3):
+            wait_for(query, 10 * batch + 1)
+            publish(broker.url, 10)
+        wait_for(query, 41)
+    finally:
+        query.stop()
+    assert positions(spark, tmp_path) == list(range(1, 41))
+    with blocking.connect(broker.url) as bus, bus.subscribe(name="report") as named:
+        assert named.acknowledged >= 30  # Spark commits an offset when the next batch begins
+
+
+def test_a_query_whose_name_another_one_takes_fails(spark: SparkSession, broker: BrokerProcess, tmp_path: Path) -> None:
+    publish(broker.url, 10)
+    query = to_files(stream(spark, broker, name="report", **{"from": "earliest"}), tmp_path, processingTime="0 seconds")
+    try:
+        wait_for(query, 11)
+        with blocking.connect(broker.url) as bus, bus.subscribe(name="report"):
+            publish(broker.url, 10)
+            with pytest.raises(StreamingQueryException, match="the subscription is over"):
+                query.awaitTermination(60)
+    finally:
+        query.stop()
+
+
 def test_a_broker_that_restarts_is_waited_for(spark: SparkSession, broker: BrokerProcess, tmp_path: Path) -> None:
     publish(broker.url, 10)
     query = to_files(stream(spark, broker, **{"from": "earliest"}), tmp_path, processingTime="0 seconds")

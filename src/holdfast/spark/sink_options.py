@@ -134,7 +134,8 @@ def refuse_overwrite(overwrite: bool) -> None:
     """For the source's `writer` and `streamWriter`."""
     if overwrite:
         raise OptionError(
-            "what was published can't be overwritten: write with .mode('append'), or .outputMode('append' or 'update')"
+            "what was published can't be overwritten: write with .mode('append') or .outputMode('append'); results that"
+            " change are published from foreachBatch"
         )
 
 

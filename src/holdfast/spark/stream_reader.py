@@ -112,12 +112,13 @@ class HoldfastStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.name is None:
             return
         done = int(end["next"]) - 1
-        if self._named is None:
-            # A query that was started from its checkpoint: that is the truth about how far it is.
-            self._open()
-            self._name(done + 1 if done else None)
-        if self._named is not None and done:
-            self._named.ack_up_to(Position(end["log"], done))
+        if self._named is not None:
+            # It is refused if another one has taken the name over meanwhile, which is not to be taken back.
+            self._named.ack_up_to(Position(end["log"], self._named.acknowledged))
+            self._named.close()
+        # What was read as ranges did not come by way of the name, so it can't be acknowledged: the name is moved. Of a
+        # query that was started from its checkpoint, that is the truth about how far it is.
+        self._name(done + 1 if done else None)
 
     def stop(self) -> None:
         bus, self._bus, self._named, self._coming = self._bus, None, None, None
