@@ -22,7 +22,7 @@ from tests.repository import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 # Pages that a newcomer works through: everything on them runs.
-RUN = ["README.md", "docs/operations.md", "docs/spark.md"]
+RUN = ["README.md", "docs/start.md", "docs/choose.md", "docs/operations.md", "docs/spark.md"]
 PAGE_S_MAX = 600
 TIMES_IN_A_ROW = 10
 
