@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import argparse
 import ast
+import asyncio
 import contextlib
 import doctest
+import inspect
 import json
 import os
 import subprocess
@@ -19,12 +21,15 @@ import sys
 import time
 import tomllib
 import traceback
+import types
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
 from tests.pages.blocks import JSON, OUTPUT, PYTHON, SESSION, SHELL, TOML, Block, blocks_of, lacks
 from tests.repository import ROOT
 
+_AWAITING = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 BLOCK_S_MAX = 240.0
 OUTPUT_S_MAX = 30.0
 LOOK_EVERY_S = 0.02
@@ -108,7 +113,10 @@ class PageRun:
 
 
 def run_python(source: str, names: dict[str, Any]) -> list[str]:
-    """Runs statements; where one shows its result in a comment, compares. Gives what differs."""
+    """Runs statements; where one shows its result in a comment, compares. Gives what differs.
+
+    They may await something, as they may in `python -m asyncio`.
+    """
     differences = []
     lines = source.splitlines()
     for statement in ast.parse(source).body:
@@ -116,12 +124,21 @@ def run_python(source: str, names: dict[str, Any]) -> list[str]:
         shown = last.partition("  # ")[2].strip()
         code = "\n".join(lines[statement.lineno - 1 : statement.end_lineno])
         if isinstance(statement, ast.Expr) and shown:
-            value = eval(compile(ast.Expression(statement.value), "page", "eval"), names)
+            value = _evaluate(compile(ast.Expression(statement.value), "page", "eval", _AWAITING), names)
             if value is not None and not shown.startswith(repr(value)):
                 differences.append(f"{code}\n  gives {value!r}")
         else:
-            exec(compile(code, "page", "exec"), names)
+            _evaluate(compile(code, "page", "exec", _AWAITING), names)
     return differences
+
+
+def _evaluate(code: types.CodeType, names: dict[str, Any]) -> Any:
+    value = eval(code, names)
+    return asyncio.run(_awaited(value)) if code.co_flags & inspect.CO_COROUTINE else value
+
+
+async def _awaited(value: Awaitable[Any]) -> Any:
+    return await value
 
 
 def run_session(text: str, names: dict[str, Any]) -> str:
