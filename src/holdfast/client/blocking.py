@@ -305,7 +305,7 @@ class BlockingNamedSubscription:
         self._bus._run(self._subscription.ack(event))
 
     def ack_up_to(self, position: Position) -> None:
-        """Acknowledges everything up to a position."""
+        """Acknowledges everything up to a position, which has to have come: PositionAhead if it has not."""
         self._bus._run(self._subscription.ack_up_to(position))
 
     @property

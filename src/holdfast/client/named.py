@@ -66,7 +66,10 @@ class NamedSubscription:
         await self._bus._acknowledge(self._number, event.position.number)
 
     async def ack_up_to(self, position: Position) -> None:
-        """Acknowledges everything up to a position; for who reads the events by `bus.read`."""
+        """Acknowledges everything up to a position, which has to have come: PositionAhead if it has not.
+
+        Who reads the events by `bus.read` moves the name instead, by subscribing with `from_`.
+        """
         await self._bus._acknowledge(self._number, await self._bus._number(position))
 
     async def __aiter__(self) -> AsyncIterator[ReceivedEvent]:
