@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from holdfast.model import Filter
 from holdfast.sim import draw_more
 from holdfast.sim.draw import Shape, draw_scenario, group_shape
+from holdfast.sim.draw_more import FORMED_MS
 from holdfast.sim.draw_network import NetworkShape, draw_network_scenario
 from holdfast.sim.scenario import (
     Advertise,
@@ -113,3 +114,16 @@ def test_long_filters_are_as_long_as_they_may_be(more: int) -> None:
             Filter(longest + " ")
     else:
         Filter(longest)
+
+
+def test_no_disk_of_a_group_is_wiped_before_all_have_met() -> None:
+    """It would leave the group unformed for good, as it may."""
+    wiped = 0
+    for seed in range(1, 500):
+        scenario = draw_scenario(seed, group_shape())
+        wipes = [fault for fault in scenario.faults if isinstance(fault, PowerCut) and fault.wipe]
+        wiped += bool(wipes)
+        if wipes:
+            assert min(fault.at_ms for fault in scenario.faults) >= FORMED_MS, seed
+            assert not any(broker.starts_ms for broker in scenario.brokers), seed
+    assert wiped >= 5

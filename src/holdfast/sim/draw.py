@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from holdfast.protocols.paxos.ballots import tolerated
 from holdfast.protocols.paxos.settings import CLASSIC, Protocol
 from holdfast.protocols.sessions.messages import Overflow
-from holdfast.sim.draw_more import with_more
+from holdfast.sim.draw_more import FORMED_MS, with_more
 from holdfast.sim.hosted import with_application
 from holdfast.sim.latency import Constant, Exponential, Latency, Uniform
 from holdfast.sim.mortal import with_lifetimes
@@ -58,7 +58,6 @@ ALWAYS = ("only-matching", "at-most-once", "publisher-order", "no-loss", "ending
 IF_REMEMBERED = ("total-order", "complete")
 # And no subscription is forgotten, unless its client stays away for longer than the broker waits.
 IF_PATIENT = ("no-forgetting",)
-FORMED_MS = 1_500  # when the members of a group have met
 
 
 def storm_of(brokers: int) -> Storm:
@@ -314,7 +313,8 @@ def _draw_group_scenario(rng: Random, seed: int, shape: Shape) -> Scenario:
         clients.append(msgspec.structs.replace(client, consume_after_us=rng.choice((0, 0, 1_000, 50_000))))
     faults = _draw_group_faults(rng, shape, names, clients)
     down = _draw_down(seed, shape, names, faults)
-    if down:
+    if down or any(isinstance(fault, PowerCut) and fault.wipe for fault in faults):
+        # A disk that is wiped before all have met leaves the group unformed for good (docs/groups.md).
         share = 1 - FORMED_MS / shape.safety_ms
         faults = [msgspec.structs.replace(fault, at_ms=FORMED_MS + int(share * fault.at_ms)) for fault in faults]
     patient = all(broker.away_ms >= shape.safety_ms + shape.liveness_ms for broker in brokers)

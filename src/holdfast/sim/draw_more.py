@@ -33,6 +33,7 @@ from holdfast.sim.scenario import (
 )
 
 # As often as the seed of a scenario has it, in percent.
+FORMED_MS: Final = 1_500  # when the members of a group have met
 RESETS: Final = 40
 LINED_UP: Final = 20
 WIPED: Final = 10
@@ -90,7 +91,13 @@ class _More:
         self.scenario = replace(self.scenario, actions=found)
 
     def _time(self) -> int:
-        return self.rng.randint(0, self.scenario.safety_ms - 1)
+        """Of a fault; of a group whose disks are wiped, when all have met."""
+        first = FORMED_MS if self._is_group and self._wipes else 0
+        return self.rng.randint(first, self.scenario.safety_ms - 1)
+
+    @property
+    def _wipes(self) -> bool:
+        return any(isinstance(fault, PowerCut) and fault.wipe for fault in self.scenario.faults)
 
     @property
     def _durable(self) -> list[str]:
@@ -146,8 +153,8 @@ class _More:
         self._add(ClockJump(at_ms=at, for_ms=for_ms, host=self.rng.choice(names), by_ms=by))
 
     def start_late(self) -> None:
-        # A group has begun when all have met; who must be a majority then has to be there.
-        if self._is_group and self.scenario.down:
+        # A group has begun when all have met; who must be a majority then has to be there, and no disk be wiped before.
+        if self._is_group and (self.scenario.down or self._wipes):
             return
         late = self.rng.choice(self.scenario.brokers).id
         at = self.rng.randint(1, max(1, self.scenario.safety_ms // (8 if self._is_group else 2)))
