@@ -243,4 +243,7 @@ def test_a_broker_whose_terminal_was_closed_stops(tmp_path: Path) -> None:
             said += os.read(terminal, 4096)
         os.close(terminal)
         process.send_signal(signal.SIGHUP)
-        assert process.wait(timeout=20) == 0
+        try:
+            assert process.wait(timeout=20) == 0
+        finally:
+            process.kill()
