@@ -46,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("long" if config.getoption("--long") else "default")
     config.stash[SESSION] = mark_session()
-    # A shell's background jobs ignore SIGINT, and those of nohup SIGHUP; so would all that tests start, and wait for ever.
+    # A shell's background jobs ignore SIGINT, those of nohup SIGHUP; so would all that tests start, and wait for ever.
     # What a process handles itself, be it by doing nothing, has its default again in the processes that it starts.
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
