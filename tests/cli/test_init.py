@@ -31,7 +31,23 @@ def test_a_tree_to_start_from_has_four_brokers_one_of_them_between_the_others(tm
     assert [(entry.id, entry.address, entry.peer_address) for entry in site.brokers] == [
         (f"b{n}", f"127.0.0.1:{7410 + n}", f"127.0.0.1:{7510 + n}") for n in (1, 2, 3, 4)
     ]
-    assert [entry.data for entry in site.brokers] == [str(tmp_path / f"var/b{n}") for n in (1, 2, 3, 4)]
+    assert [entry.data for entry in site.brokers] == [str(tmp_path / f"var/mine/b{n}") for n in (1, 2, 3, 4)]
+
+
+def test_sites_that_are_tried_one_after_the_other_have_folders_of_their_own(tmp_path: Path) -> None:
+    """Else a network would begin with the events of the broker that was tried before it."""
+    folders = []
+    for name, options in {"one": (), "net": ("--scheme", "tree"), "group": ("--scheme", "paxos")}.items():
+        path = tmp_path / f"{name}.toml"
+        assert run("init", str(path), *options) == 0
+        folders += [entry.data for entry in read_site(str(path)).brokers]
+    assert len(set(folders)) == len(folders) == 1 + 4 + 3
+
+
+def test_a_group_has_as_many_replicas_as_are_wanted(tmp_path: Path) -> None:
+    site = written(tmp_path, "--scheme", "paxos", "--brokers", "5")
+    assert [entry.id for entry in site.brokers] == ["r1", "r2", "r3", "r4", "r5"]
+    assert site.brokers[4].peer_address == "127.0.0.1:7515"
 
 
 def test_without_options_there_is_one_broker_as_ever(tmp_path: Path) -> None:
@@ -95,7 +111,7 @@ def test_the_settings_that_are_shown_in_comments_are_all_there_are_and_the_defau
         ("--brokers 0", "--brokers is 0, and has to be 1 or more"),
         ("--brokers 101", "--brokers is 101; more than 100 are not listed: say --topology too"),
         ("--brokers 10001 --topology star", "these options do not go together: 'brokers' is 10001, and has to be 1 to"),
-        ("--scheme paxos --brokers 3", "--brokers is of a network: say --scheme tree"),
+        ("--scheme paxos --brokers 11", "--brokers is 11; a group has at most 9 replicas"),
         ("--protocol fast --reliability none", "--reliability is of a network: say --scheme tree"),
         ("--scheme paxos --topology star", "--topology is of a network: say --scheme tree"),
         (

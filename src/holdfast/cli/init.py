@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from random import Random
@@ -14,6 +15,7 @@ from holdfast.cli.init_network import BROKERS, BROKERS_LISTED_MAX, network_text
 from holdfast.cli.main import OK
 from holdfast.errors import SiteError
 from holdfast.protocols.cursors.host import RetentionSettings
+from holdfast.protocols.paxos.membership import VOTERS_MAX
 from holdfast.protocols.paxos.settings import Protocol
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.protocols.sessions.limits import CoreLimits
@@ -60,19 +62,29 @@ data = "var/b1"                     # keeps its state and its events there; leav
 
 {_LIMITS_TEXT}"""
 
-PAXOS_TEXT = f"""\
+REPLICAS = 3
+
+
+def _group_text(protocol: str, replicas: int = REPLICAS) -> str:
+    line = f'protocol = "{protocol}" '.ljust(19)
+    listed = "\n".join(_replica_text(number) for number in range(1, replicas + 1))
+    return f"""\
 # A site: a broker network, described once. `holdfast up FILE` runs all of it here; `holdfast broker FILE --id r1` one
 # replica of it, as you would on its own machine; `holdfast sim FILE` breaks it.
 name = "my-site"
 
 [scheme]
 kind = "paxos"                      # replicas that behave as one broker: 3 survive 1 failure, 5 survive 2, 7 survive 3
-protocol = "batch"                  # "batch": all that waits is decided at once; "multi": each on its own; "fast": as
+{line}                 # "batch": all that waits is decided at once; "multi": each on its own; "fast": as
                                     # "batch", and clients propose to all replicas, where enough of them are there
 pipeline = 10                       # decisions that are under way at once
-{
-    "".join(
-        f'''
+
+{listed}
+{_LIMITS_TEXT}"""
+
+
+def _replica_text(number: int) -> str:
+    return f"""\
 [[broker]]
 id = "r{number}"
 address = "127.0.0.1:{7410 + number}"          # where clients connect; they are given all of them
@@ -80,18 +92,7 @@ address = "127.0.0.1:{7410 + number}"          # where clients connect; they are
 peer_address = "127.0.0.1:{7510 + number}"     # where the other replicas connect
 # peer_advertise = "r{number}.example.org:{7510 + number}"
 data = "var/r{number}"                     # what it promised and voted for must outlive it
-'''
-        for number in (1, 2, 3)
-    )
-}
-{_LIMITS_TEXT}"""
-
-_PROTOCOL_LINE = 'protocol = "batch" '
-
-
-def _group_text(protocol: str) -> str:
-    line = f'protocol = "{protocol}" '
-    return PAXOS_TEXT.replace(_PROTOCOL_LINE, line.ljust(len(_PROTOCOL_LINE)))
+"""
 
 
 ZAPVIEWERS_TEXT = f"""
@@ -110,9 +111,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scheme",
         choices=SCHEMES,
-        help="tree: a network of brokers; paxos: a group of three replicas (default: one broker)",
+        help="tree: a network of brokers; paxos: a group of replicas (default: one broker)",
     )
-    parser.add_argument("--brokers", type=int, metavar="N", help=f"of a network (default {BROKERS}); 1 is one broker")
+    parser.add_argument(
+        "--brokers",
+        type=int,
+        metavar="N",
+        help=f"of a network (default {BROKERS}; 1 is one broker), or replicas of a group (default {REPLICAS})",
+    )
     parser.add_argument(
         "--reliability",
         choices=[each.value for each in Reliability],
@@ -139,10 +145,8 @@ def _text(arguments: argparse.Namespace) -> str:
     given = [name for name in ("brokers", "reliability", "topology") if getattr(arguments, name) is not None]
     if arguments.protocol and scheme != PAXOS:
         raise SiteError("a protocol is of a group: say --scheme paxos", arguments.file)
-    if given and scheme != TREE:
-        raise SiteError(f"--{given[0]} is of a network: say --scheme tree", arguments.file)
     if scheme == PAXOS:
-        return _group_text(arguments.protocol or Protocol.BATCH.value)
+        return _group_text_of(arguments, [name for name in given if name != "brokers"])
     # An application is hosted by one broker, or by a group.
     alone = not given and (arguments.scheme is None or arguments.application is not None)
     count = arguments.brokers if "brokers" in given else 1 if alone else BROKERS
@@ -157,10 +161,33 @@ def _text(arguments: argparse.Namespace) -> str:
     return network_text(count, level, topology) + _LIMITS_TEXT
 
 
+def _group_text_of(arguments: argparse.Namespace, of_networks: list[str]) -> str:
+    if of_networks:
+        raise SiteError(f"--{of_networks[0]} is of a network: say --scheme tree", arguments.file)
+    replicas = REPLICAS if arguments.brokers is None else arguments.brokers
+    if replicas > VOTERS_MAX:
+        raise SiteError(f"--brokers is {replicas}; a group has at most {VOTERS_MAX} replicas", arguments.file)
+    return _group_text(arguments.protocol or Protocol.BATCH.value, replicas)
+
+
+def _with_own_folder(text: str, site: str) -> str:
+    """Data of each site in a folder of its own: two sites that are tried one after the other have a broker b1 each."""
+    if not re.fullmatch(r"[\w.-]+", site):
+        return text
+
+    def moved(line: re.Match[str]) -> str:
+        data = f'data = "var/{site}{line[1] or ""}"'
+        return data.ljust(len(line[0])) if line[2] else data
+
+    return re.sub(r'^data = "var(/\w+)?"( *)', moved, text, flags=re.MULTILINE)
+
+
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.brokers is not None and arguments.brokers < 1:
         raise SiteError(f"--brokers is {arguments.brokers}, and has to be 1 or more", arguments.file)
     text = _text(arguments) + APPLICATIONS.get(arguments.application, "")
+    if arguments.file != "-":
+        text = _with_own_folder(text, Path(arguments.file).stem)
     try:
         site_from_toml(text, arguments.file, Random)
     except SiteError as error:

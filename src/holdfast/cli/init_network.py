@@ -100,7 +100,7 @@ def _made(brokers: int, level: Reliability, topology: Kind) -> Iterator[str]:
     yield _line(f'address = "127.0.0.1:{_ADDRESS}"', "where clients of b1 connect; the others' count up")
     if brokers <= BROKERS_LISTED_MAX:
         yield _line(f'peer_address = "127.0.0.1:{_PEER_ADDRESS}"', "where other brokers connect, likewise")
-    yield _line('data = "var"', "var/b1 …: they keep their state and their events there")
+    yield _line('data = "var"', "with a folder for each: they keep their state and their events there")
 
 
 def _routing() -> Iterator[str]:

@@ -164,7 +164,7 @@ def _lines(report: LogReport) -> list[str]:
     lines += [f"  repaired: {repair}" for repair in report.repairs]
     lines += [f"  {segment.file}: {segment.used:,} of {segment.bytes:,} bytes used" for segment in report.segments]
     for stream in report.streams:
-        since = f", {_time(stream.oldest)} to {_time(stream.newest)}" if stream.oldest is not None else ""
+        since = f", from {_time(stream.oldest)} on" if stream.oldest is not None else ""
         lines.append(
             f"  stream {stream.name}: first {stream.first}, next {stream.next}; "
             f"{stream.records:,} records in {stream.bytes:,} bytes on disk{since}"

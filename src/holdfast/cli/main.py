@@ -61,8 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser = make_parser(given)
         parsed, rest = parser.parse_known_args(given)
         if rest:
-            quotes = "; a filter is one argument: put quotes around it" if hasattr(parsed, "filter") else ""
-            parser.error(f"unrecognized arguments: {' '.join(rest)}{quotes}")
+            hint = ""
+            if hasattr(parsed, "filter"):
+                hint = "; a filter is one argument: put quotes around it"
+            elif given[0] == "publish":
+                hint = "; events are read from standard input, a line of JSON each: holdfast publish < FILE"
+            parser.error(f"{given[0]}: unrecognized arguments: {' '.join(rest)}{hint}")
         code: int = parsed.run(parsed)
         sys.stdout.flush()
         return code
