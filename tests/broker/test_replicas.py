@@ -127,9 +127,9 @@ class World:
         return [name for name in NAMES if name != self.leader]
 
 
-def lagging() -> tuple[World, str]:
+def lagging(**settings: Any) -> tuple[World, str]:
     """A group whose log was cut while one of its replicas was away: that one needs a snapshot."""
-    world = World(trim_every=5, trim_keep=1, repeat_after=20 * MILLISECOND)
+    world = World(trim_every=5, trim_keep=1, repeat_after=20 * MILLISECOND, **settings)
     world.publish(20)
     away = world.followers()[0]
     assert world.held(away) == 20
@@ -148,6 +148,31 @@ def test_a_replica_that_took_a_snapshot_fetches_the_events_that_are_not_in_it() 
     world.publish(3)
     assert {name: world.held(name) for name in NAMES} == dict.fromkeys(NAMES, 223)
     assert world.head() == 223
+
+
+def test_a_replica_that_has_written_nothing_since_it_was_restarted_gives_events_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, away = lagging()
+    leader = world.leader
+    third = next(name for name in NAMES if name not in (away, leader))
+    real = Refill.on_ask_events
+
+    def on_ask_events(self: Refill, peer: str, ask: AskEvents, out: Outbox) -> None:
+        if self in world.nodes[third].parts:
+            real(self, peer, ask, out)
+
+    monkeypatch.setattr(Refill, "on_ask_events", on_ask_events)
+    leading = next(part for part in world.nodes[leader].parts if isinstance(part, Refill))
+    monkeypatch.setattr(leading._log, "durable_head", 0)  # the leader has nothing to give
+    world.host(third).stop(power_cut=False)
+    world.host(third).start()
+    world.run(100)
+    world.host(away).start()
+    world.run(2_000)
+    assert world.leader == leader
+    assert world.host(third).out.token == 0, "it has written nothing"
+    assert world.held(away) == 220
 
 
 def test_a_replica_that_lacks_events_does_not_lead_until_it_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,6 +221,61 @@ def test_a_state_whose_events_nobody_gives_is_not_taken_over(monkeypatch: pytest
     world.run(1_000)
     assert world.held(away) == 220
     assert world.replica(away).decided.executed == world.replica(world.leader).decided.executed
+
+
+@pytest.mark.parametrize("under_load", [False, True])
+def test_two_of_three_find_a_leader_though_one_took_a_state_and_the_other_lacks_its_snapshot_of_it(
+    monkeypatch: pytest.MonkeyPatch, under_load: bool
+) -> None:
+    """One took over a state that came of a decision to forget votes, and lacks its events; the other was killed when it
+    had voted for that decision and not executed it. It has the votes, and what it needs is support."""
+    monkeypatch.setattr(refill, "FETCHED_FIRST_BYTES", 0)  # what is lacking is taken for much
+    given: list[bool] = []
+    real = Refill.on_ask_events
+
+    def on_ask_events(self: Refill, peer: str, ask: AskEvents, out: Outbox) -> None:
+        if given:
+            real(self, peer, ask, out)
+
+    monkeypatch.setattr(Refill, "on_ask_events", on_ask_events)
+    world, away = lagging(batch_commands=3, pipeline=4)
+    first = world.leader
+    second = next(name for name in NAMES if name not in (first, away))
+    one, two = world.replica(first), world.replica(second)
+    assert one.snapshots.latest is not None
+    world.publish(0 if under_load else 60)
+    before, trim_at, vote = one.snapshots.latest.slot, 0, two.decided.vote
+
+    def hears_late(ballot: int, slot: int, who: str) -> None:
+        if who != first or not 0 < trim_at <= slot:
+            vote(ballot, slot, who)
+
+    monkeypatch.setattr(two.decided, "vote", hears_late)
+    for step in range(40_000):
+        if under_load and step % 10 == 0 and trim_at not in two.acceptor.votes:
+            world.ask(requests.PublishEvents([requests.NewEvent({"n": step}, "", bytes(100), 0)], True))
+        elif not under_load and step == 0:
+            for n in range(60):
+                world.ask(requests.PublishEvents([requests.NewEvent({"n": n}, "", bytes(100), 0)], True))
+        world.simulation.run(world.simulation.now + 20_000, lambda: False)
+        if not trim_at and one.snapshots.at > before:
+            trim_at = one.proposer.next_slot - 1
+        before = max(before, 0 if trim_at else one.snapshots.latest.slot)
+        if trim_at and one.snapshots.latest.slot >= trim_at:
+            break
+    assert two.snapshots.latest is not None
+    assert two.snapshots.latest.slot < trim_at <= one.snapshots.latest.slot
+    world.host(second).stop(power_cut=False)
+    world.run(200)
+    world.host(away).start()
+    world.run(2_000)
+    assert not world.replica(away).holdings.is_whole()
+    assert world.replica(away).decided.executed >= trim_at
+    world.host(first).stop(power_cut=False)
+    given.append(True)
+    world.host(second).start()
+    world.run(20_000)
+    assert world.replica(away).is_serving or world.replica(second).is_serving, "two of three are up"
 
 
 def test_votes_are_forgotten_only_when_a_majority_holds_what_came_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,6 +137,17 @@ def test_owners_say_what_expired_and_it_counts_once_over_all_of_their_links() ->
     assert bench.node.measure()["named_expired_total"] == 5, "another owner counts anew"
 
 
+def test_what_was_sent_and_expires_before_it_is_said_to_have_arrived_still_counts_against_the_window() -> None:
+    bench = follow(window=2)
+    (first,) = cursor_events(say(bench, mortal(1, 900_000_000), mortal(2, 900_000_000), event(3), event(4)))
+    assert first.positions == [1, 2], "the client has them, and its word of that is late"
+    found = cursor_events(shown(bench.advance(2 * SECOND)))
+    held = set(first.positions).union(*(message.positions for message in found))
+    assert held <= {1, 2}, "its window is two"
+    rows = bench.say("c", CursorProgress(1, 2, 1, unconsumed=1))
+    assert [position for message in cursor_events(rows) for position in message.positions] == [3]
+
+
 # ----------------------------------------------------------------------------------------------------- at the client
 def live(window: int = 4) -> ClientBench:
     bench = ClientBench()

@@ -121,6 +121,15 @@ def test_votes_are_forgotten_behind_the_snapshot_that_stands_for_them(monkeypatc
     assert order == ["snapshot", "votes before 7"]
 
 
+def test_what_is_not_known_to_be_forgotten_stays_unknown_with_a_state_that_forgets_nothing() -> None:
+    """Records of an earlier format do not say how far votes were forgotten: -1 stands for that (`vouched`)."""
+    met = follower()
+    bench = Bench(streams={**met.streams, "acceptor": [AcceptorState(65, [], -1)]})
+    bench.replica.install(STATE, bench.out)
+    assert STATE.trimmed == 0
+    assert bench.replica.acceptor.trimmed == -1
+
+
 @pytest.mark.parametrize("trimmed", [-1, STATE.slot + 1])
 def test_a_state_that_lets_go_of_votes_beyond_its_own_slot_is_refused(trimmed: int) -> None:
     bench = follower()

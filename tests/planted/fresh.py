@@ -228,7 +228,7 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_PAXOS}.replica:Replica._trim",
-                "self.acceptor.trim(before, out)",
+                "self._forget_votes(earlier, out)",
                 "self.acceptor.trim(self.decided.executed + 1, out)",
             ),
         ),

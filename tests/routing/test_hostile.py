@@ -263,3 +263,13 @@ def test_anything_may_be_said_and_the_broker_goes_on(level: str, said: list[tupl
                 bench.say("left", bench.introduction("left"))
     assert bench.neighbours.is_linked("right")
     bench.advance(30_000_000_000)
+
+
+def test_a_neighbour_whose_introduction_is_refused_is_not_said_to_be_up() -> None:
+    """It comes again with every dial: all of the network would hear of a link that comes and goes."""
+    bench = NetworkBench("bypass+buffered")
+    bench.meet("right")
+    bench.up("left")
+    effects = bench.say("left", bench.introduction("left", feed=""))
+    assert [effect.link for effect in effects if isinstance(effect, Disconnect)] == [bench.links["left"]]
+    assert not [message for message in bench.told(effects, "right") if isinstance(message, LinkStates)]

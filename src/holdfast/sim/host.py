@@ -330,7 +330,7 @@ class Host:
         queue = self.out.queues.get(action.to)
         if queue is not None and queue.state is not QueueState.CLOSED:
             # Behind what was sent before, also if that waits for the disk.
-            queue.put(Entry(message, Lane.USER, max(1, action.token), message.weight()))
+            queue.put(Entry(message, Lane.USER, action.token, message.weight()))
             self._transmit(queue)
         self._hand(LogSent(action.request, action.to, through, count, part.gone))
 

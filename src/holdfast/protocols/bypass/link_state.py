@@ -15,7 +15,7 @@ from holdfast.kernel.parts import Part
 from holdfast.protocols.bypass.database import Database
 from holdfast.protocols.bypass.messages import LinkStates
 from holdfast.protocols.failure.notices import NeighbourSuspected, NeighbourTrusted
-from holdfast.protocols.routing.notices import BecameReady, NeighbourLinked, ViewChanged
+from holdfast.protocols.routing.notices import BecameReady, NeighbourAccepted, ViewChanged
 
 BROKERS: Final = frozenset({Role.BROKER})
 
@@ -33,7 +33,7 @@ class LinkStateNews(Part):
 
     name: ClassVar[str] = "link_state"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {LinkStates: BROKERS}
-    notices: ClassVar[tuple[type[Notice], ...]] = (NeighbourSuspected, NeighbourTrusted, NeighbourLinked, BecameReady)
+    notices: ClassVar[tuple[type[Notice], ...]] = (NeighbourSuspected, NeighbourTrusted, NeighbourAccepted, BecameReady)
 
     def __init__(self, database: Database, detector: Detector, acquaintances: Container[str]) -> None:
         self.database = database
@@ -51,8 +51,8 @@ class LinkStateNews(Part):
     def on_neighbour_trusted(self, trusted: NeighbourTrusted, out: Outbox) -> None:
         self._look_at(trusted.peer, out)
 
-    def on_neighbour_linked(self, linked: NeighbourLinked, out: Outbox) -> None:
-        self._look_at(linked.peer, out)
+    def on_neighbour_accepted(self, accepted: NeighbourAccepted, out: Outbox) -> None:
+        self._look_at(accepted.peer, out)
 
     def _look_at(self, peer: str, out: Outbox) -> None:
         is_up = peer in self._acquaintances and self._detector.trusts(peer)

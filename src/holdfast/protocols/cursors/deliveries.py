@@ -46,13 +46,14 @@ class Delivery:
 
     The client says how many events it holds that its application has not taken: the window bounds those, and what was
     sent behind the last position that it has told of. What was sent before we went back may arrive all the same. It
-    kept within the window when it was sent, so it does so still; with its next word the client counts it.
+    kept within the window when it was sent, so it does so still; with its next word the client counts it. For that the
+    same events are sent again, also those that have expired since: with others in their place it would hold both.
     """
 
     __slots__ = (
-        "consumed", "cursor", "deadlines", "gone", "live", "number", "opened", "peer", "progress_at", "queue",
-        "queue_bytes", "reading", "received", "repeat_after", "sent", "unconsumed", "under_way", "under_way_count",
-        "window",
+        "consumed", "cursor", "deadlines", "flown", "gone", "live", "number", "opened", "peer", "progress_at", "queue",
+        "queue_bytes", "reading", "reading_until", "received", "repeat_after", "sent", "unconsumed", "under_way",
+        "under_way_count", "window",
     )  # fmt: skip
 
     def __init__(self, owner: Owner, taken: CursorTaken, now: int, repeat_after: int) -> None:
@@ -69,6 +70,8 @@ class Delivery:
         self.queue_bytes = 0
         self.deadlines: dict[int, int] = {}  # of events in the queue that have one, by position
         self.reading = 0  # the request that reads the log for it, if one does
+        self.reading_until = 0  # how far that one may come
+        self.flown = 0  # up to here events may have been sent that are sent again
         self.opened = -1  # the token with which its owner is told that it has the cursor; -1: not known yet
         self.gone = False  # what comes next is not in the log any more, of which its owner was told
         self.progress_at = now
@@ -95,8 +98,7 @@ class Delivery:
             self.under_way_count -= self.under_way.popleft()[1]
         if self.received > self.sent:
             # We went back, and what was sent before has arrived all the same.
-            self.fall_behind()
-            self.reading = 0
+            self.stop_reading()
             self.sent = self.received
 
     def fall_behind(self) -> None:
@@ -106,10 +108,17 @@ class Delivery:
         self.deadlines.clear()
         self.queue_bytes = 0
 
-    def rewind(self) -> None:
-        """Goes back to what has arrived."""
+    def stop_reading(self) -> None:
+        """Waits for no one: what is being read may be sent all the same."""
+        if self.reading:
+            self.flown = max(self.flown, self.reading_until)
         self.fall_behind()
         self.reading = 0
+
+    def rewind(self) -> None:
+        """Goes back to what has arrived."""
+        self.flown = max(self.flown, self.sent)
+        self.stop_reading()
         # What is acknowledged has arrived, though we may not have heard of that; the filter it fell under may be gone.
         # It counts as under way until the client says how much of it was taken, also if more was sent together with it.
         heard = self.received
@@ -282,7 +291,8 @@ class CursorDeliveries:
         room = max(1, min(delivery.room, max(1, delivery.window // 4), self._settings.message_events))
         # Up to what is there now: whoever takes the cursor over in the meantime is told that all that was sent.
         filters, sent_before = tuple(cursor.filters), tuple(cursor.takeovers)
-        part = CursorPart(delivery.number, sent_before, filters, delivery.sent, room, self._head(), out.wall)
+        until = delivery.reading_until = self._head()
+        part = CursorPart(delivery.number, sent_before, filters, delivery.sent, room, until, out.wall, delivery.flown)
         out.send_log(delivery.peer, self._last_request, EVENTS, delivery.sent + 1, self._settings.read_bytes, part)
 
     def on_log_sent(self, sent: LogSent, out: Outbox) -> bool:

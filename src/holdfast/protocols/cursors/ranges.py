@@ -97,7 +97,8 @@ class CursorPart(msgspec.Struct, frozen=True, gc=False):
     after: int
     room: int
     until: int
-    wall: int = 0  # what has expired by then is left out
+    wall: int = 0  # what has expired by then is left out …
+    flown: int = 0  # … behind this position: what lies before it was sent already, and comes again as it was
 
     def make(self, records: Sequence[tuple[int, Record]], end: int) -> tuple[Message, int, int]:
         matchers = [(after, _Matcher(filter)) for after, filter in self.filters]
@@ -118,7 +119,7 @@ class CursorPart(msgspec.Struct, frozen=True, gc=False):
                         break
                     if position <= max(after, self.after) or (until is not None and position > until):
                         continue
-                    if deadlines and 0 < deadlines.get(row, 0) <= self.wall:
+                    if deadlines and position > self.flown and 0 < deadlines.get(row, 0) <= self.wall:
                         expired.append(position)
                         continue
                     positions.append(position)

@@ -192,6 +192,7 @@ class Replica(Part):
 
     def finish(self, out: Outbox) -> None:
         """Proposes what waits; says what we voted for."""
+        self._forget_votes(0, out)
         if self.is_leading:
             self._propose(out)
         learned, self._learned = self._learned, {}
@@ -469,10 +470,18 @@ class Replica(Part):
 
     def _trim(self, before: int, out: Outbox) -> None:
         """By a decided command, so at the same slot everywhere; each keeps its own snapshot of the same state."""
-        self._trimmed = max(self._trimmed, before - 1)
+        earlier, self._trimmed = self._trimmed, max(self._trimmed, before - 1)
         self._snapshot(out)
-        self.acceptor.trim(before, out)
+        self._forget_votes(earlier, out)
         self.decided.trim(before - self.settings.trim_keep)
+
+    def _forget_votes(self, earlier: int, out: Outbox) -> None:
+        """As far as the group has decided to. One that lacks something goes no further than the decision before:
+        whoever holds what the last one was about has its snapshot at the one before, and may have been restarted there.
+        To lead, it needs others that answer for no more (`vouched`)."""
+        through = self._trimmed if self.holdings.is_whole() else earlier
+        if through > max(0, self.acceptor.trimmed):
+            self.acceptor.trim(through + 1, out)
 
     def _snapshot(self, out: Outbox) -> None:
         self.holdings.settle(out)
@@ -592,11 +601,10 @@ class Replica(Part):
             self.step_down(out)  # with a state of another it may lack what is no part of it
         self._restore(state)
         self.snapshots.keep(state, out)
-        if state.trimmed > self.acceptor.trimmed:
-            self.acceptor.trim(state.trimmed + 1, out)
+        out.tell(StateReplaced())  # first: from here on it is known whether something is lacking
+        self._forget_votes(0, out)
         if self.roster.membership.number != before.number:
             self._follow_change(before, out)
-        out.tell(StateReplaced())
         self.execute(out)
 
     # ----------------------------------------------------------------------------------------------------- operators

@@ -36,6 +36,7 @@ from holdfast.protocols.routing.notices import (
     BecameReady,
     BecomingReady,
     Detoured,
+    NeighbourAccepted,
     NeighbourAnswered,
     NeighbourConnected,
     NeighbourLinked,
@@ -218,6 +219,7 @@ class Neighbours(Part):
         self._acquaintances.add(peer)
         self._view_changed = True
         out.tell(NeighbourLinked(peer, introduction))
+        out.tell(NeighbourAccepted(peer))
         if peer in self.tree:
             self._greet(peer, neighbour, out)
 

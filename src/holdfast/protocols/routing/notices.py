@@ -20,6 +20,12 @@ class NeighbourLinked(Notice, frozen=True):
     introduction: Introduction
 
 
+class NeighbourAccepted(Notice, frozen=True):
+    """Nothing is against what a neighbour said of itself."""
+
+    peer: str
+
+
 class NeighbourUnlinked(Notice, frozen=True):
     """The link to a neighbour that was known is gone."""
 
