@@ -30,9 +30,9 @@ EVENTS_PER_BATCH = 2_000
 class DyingWriter(HoldfastStreamWriter):
     """Kills the driver at one commit."""
 
-    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+    def __init__(self, options: dict[str, str], schema: StructType, die: str) -> None:
         # Named by options, which travel from the driver to the process that commits.
-        self._when, self._epoch, self._victims = options.pop("die").split(":")
+        self._when, self._epoch, self._victims = die.split(":")
         super().__init__(options, schema)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -48,12 +48,17 @@ class DyingWriter(HoldfastStreamWriter):
 
 
 class DyingSource(HoldfastSource):
+    def __init__(self, options: dict[str, str]) -> None:
+        own = dict(options)
+        self._die = own.pop("die")
+        super().__init__(own)
+
     @classmethod
     def name(cls) -> str:
         return "dying"
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DyingWriter:  # noqa: N802
-        return DyingWriter(dict(self.options), schema)
+        return DyingWriter(dict(self.options), schema, self._die)
 
 
 def transformed(spark: SparkSession, url: str) -> DataFrame:

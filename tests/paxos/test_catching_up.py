@@ -11,6 +11,7 @@ from holdfast.kernel.inputs import Drained, Started
 from holdfast.kernel.node import InvariantBroken
 from holdfast.kernel.sequencing import CommandsApplied
 from holdfast.protocols.paxos.ballots import place_of
+from holdfast.protocols.paxos.membership import Leave
 from holdfast.protocols.paxos.messages import (
     Accept,
     AcceptorState,
@@ -315,6 +316,23 @@ def test_a_leader_proposes_nothing_in_slots_that_others_have_executed() -> None:
     bench.lead(executed=5, votes=[Vote(7, 1, value(7))])
     accepts = messages(bench.fire("repeat", 100), Accept)
     assert {accept.first for accept in accepts} == {6, 7}
+
+
+def test_what_was_voted_for_behind_a_change_of_the_members_waits_until_the_change_is_decided() -> None:
+    """Seed 158 of the changing groups: an old leader's votes stood behind a change, and were decided by the voters of
+    before, of whom one was gone by then."""
+    bench = Bench()
+    bench.meet()
+    change = msgspec.Raw(msgspec.msgpack.encode(Entry(1, [], 0, Leave("r2"))))
+    votes = [Vote(1, 1, value(1)), Vote(2, 2, change), Vote(3, 1, value(3)), Vote(4, 1, value(4))]
+    ballot = bench.lead(executed=0, votes=votes)
+    assert {vote.slot for vote in bench.replica.acceptor.votes.values()} == {1, 2}
+    assert {accept.first for accept in messages(bench.fire("repeat", 100), Accept)} == {1, 2}
+    bench.say("r1", Learn(ballot, [1, 2]))
+    assert bench.replica.decided.executed == 2
+    assert {accept.first for accept in messages(bench.fire("repeat", 100), Accept)} == {3, 4}
+    bench.say("r1", Learn(ballot, [3, 4]))
+    assert bench.replica.decided.executed == 4
 
 
 def test_a_leader_that_is_brought_up_by_a_snapshot_leads_no_more() -> None:

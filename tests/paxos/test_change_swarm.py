@@ -29,3 +29,7 @@ def test_a_group_keeps_its_promises_while_its_members_change(seeds: range) -> No
 @pytest.mark.parametrize("seed", [31591, 33455, 34120, 34169])
 def test_who_is_behind_catches_up_when_the_leader_that_it_knew_has_been_removed(seed: int) -> None:
     assert problem(seed) == ""
+
+
+def test_nothing_is_decided_behind_a_change_by_the_voters_before_it() -> None:
+    assert problem(158) == ""

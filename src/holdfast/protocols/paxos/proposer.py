@@ -132,6 +132,17 @@ class Proposer:
             return 0
         return self.gate if executed < self.gate else executed + self._pipeline
 
+    def open_slots(self) -> list[tuple[int, Value]]:
+        """What is to be voted for now, in order: nothing behind a change of the membership that is not decided. What is
+        decided behind it, is so by the voters that the change makes: they pick what stands there, perhaps an old
+        leader's, from what the others voted for."""
+        opened: list[tuple[int, Value]] = []
+        for slot, value in sorted(self.undecided.items()):
+            opened.append((slot, value))
+            if _changes(value):
+                break
+        return opened
+
     def change(self, change: Change, executed: int, wall: int) -> list[tuple[int, Value]]:
         """Proposes a change of the membership when everything before it is executed."""
         if executed < self.next_slot - 1 or self.next_slot > self.room(executed):

@@ -373,7 +373,7 @@ class Replica(Part):
             self.liveness.lead(self.settings.name, out.now)
             self.coordinator.begin()
             out.report("leader", replica=self.settings.name, ballot=self.proposer.ballot)
-        for slot, value in sorted(self.proposer.undecided.items()):
+        for slot, value in self.proposer.open_slots():
             self.accept(slot, [value], out)
         if self.proposer.caught_up_at > self.decided.executed:
             self.catching_up.ask(out)
@@ -569,10 +569,12 @@ class Replica(Part):
             return
         if self.proposer.phase is Phase.RENEWING:
             self.peers.tell_all(Prepare(self.proposer.ballot, self.proposer.first), out)
-        for slot, value in sorted(self.proposer.undecided.items()):
-            self.peers.tell_all(Accept(self.proposer.ballot, slot, [value]), out, now=True)
+        for slot, value in self.proposer.open_slots():
             if self.acceptor.has_vote(slot, self.proposer.ballot):
+                self.peers.tell_all(Accept(self.proposer.ballot, slot, [value]), out, now=True)
                 self._learned.setdefault(self.proposer.ballot, []).append(slot)
+            else:
+                self.accept(slot, [value], out)  # it was behind a change that has been decided since
         if self.coordinator.is_open and max(self.liveness.executed.values(), default=0) > self.decided.executed:
             self.catching_up.ask(out)  # fast rounds go on without us
         if self.proposer.caught_up_at > self.decided.executed:
