@@ -64,6 +64,7 @@ NAME_BYTES_MAX: Final = 128
 NO_LOG: Final = "the broker keeps no log: give it 'data' in the site file"
 NO_NAME: Final = f"a name has 1 to {NAME_BYTES_MAX} bytes"
 WRITE_WITHIN: Final = 10 * MILLISECOND  # in a group: what is decided is appended to the log at the latest
+LOG_OUTPUTS: Final = {Logged, Kept, CursorFed, CursorTaken, CursorLeft, LogLookedAt, NameRemoval}
 FOUND_RECORDS: Final = 1_000  # read at a time when a time is looked for
 
 
@@ -158,7 +159,8 @@ class LogHost(Part):
 
     def on_commands_applied(self, applied: CommandsApplied, out: Outbox) -> None:
         for output in applied.outputs:
-            self._take(output, out)
+            if type(output) in LOG_OUTPUTS:
+                self._take(output, out)
 
     def _take(self, output: Output, out: Outbox) -> None:
         """Of what came of commands, what concerns the log."""

@@ -192,7 +192,8 @@ class Replica(Part):
 
     def finish(self, out: Outbox) -> None:
         """Proposes what waits; says what we voted for."""
-        self._forget_votes(0, out)
+        if self._trimmed > self.acceptor.trimmed:
+            self._forget_votes(0, out)
         if self.is_leading:
             self._propose(out)
         learned, self._learned = self._learned, {}
