@@ -142,6 +142,7 @@ class SessionHost(Part):
     def on_elected(self, elected: Elected, out: Outbox) -> None:
         """This replica leads now: whoever has a session may come here, and gets what it has not confirmed (D4-B6.5)."""
         self._away = {client: out.now for client in self._core.sessions if client not in self._core.dormant}
+        self._admission.give_up()  # what came behind the word that we were deposed went nowhere
         self._keep_ticking(out)
         self._take_up_all(out)
 
