@@ -6,7 +6,7 @@ A part of a broker's node, behind the sequencer and the session host. What must 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import ClassVar, Final, get_args
 
 import msgspec
 
@@ -52,6 +52,7 @@ from holdfast.protocols.sessions.outputs import (
     Kept,
     Logged,
     LogLookedAt,
+    LogOutput,
     NameRemoval,
     Output,
 )
@@ -64,7 +65,7 @@ NAME_BYTES_MAX: Final = 128
 NO_LOG: Final = "the broker keeps no log: give it 'data' in the site file"
 NO_NAME: Final = f"a name has 1 to {NAME_BYTES_MAX} bytes"
 WRITE_WITHIN: Final = 10 * MILLISECOND  # in a group: what is decided is appended to the log at the latest
-LOG_OUTPUTS: Final = {Logged, Kept, CursorFed, CursorTaken, CursorLeft, LogLookedAt, NameRemoval}
+LOG_OUTPUTS: Final = frozenset(get_args(LogOutput))
 FOUND_RECORDS: Final = 1_000  # read at a time when a time is looked for
 
 
