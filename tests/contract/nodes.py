@@ -243,6 +243,7 @@ class RemoteSequencer(Part):
     """A part that has another node decide the order of commands: each goes there and comes back."""
 
     name: ClassVar[str] = "remote"
+    due = False
     messages: ClassVar[dict[type, frozenset[Role]]] = {Publish: frozenset({Role.BROKER})}
 
     is_serving = True
@@ -261,6 +262,7 @@ class RemoteSequencer(Part):
 
     def submit(self, command: Command, out: Outbox) -> None:
         self._turn.append(command)
+        self.due = True
 
     submit_direct = submit
 
@@ -269,9 +271,9 @@ class RemoteSequencer(Part):
             out.tell(CommandsApplied(self._core.apply(message.first + place, message.confirmed, command)))
 
     def finish(self, out: Outbox) -> None:
-        if self._turn:
-            out.send(self._sequencer, Publish(0, msgspec.Raw(_encode_commands(self._turn)), out.wall))
-            self._turn = []
+        self.due = False
+        out.send(self._sequencer, Publish(0, msgspec.Raw(_encode_commands(self._turn)), out.wall))
+        self._turn = []
 
 
 class Sequencer:

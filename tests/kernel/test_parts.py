@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar
 
+import msgspec
 import pytest
 
 from holdfast.errors import ProtocolError
@@ -216,13 +217,56 @@ def test_what_comes_on_a_link_that_is_not_up_is_not_heard(log: list[Any]) -> Non
         (LogRead(1, [], 0), "on_log_read"),
         (StorageFailed("full"), "on_storage_failed"),
         (Drained("b1", 1, 1), "on_drained"),
-        (Requested(1, "x"), "on_requested"),
     ],
 )
 def test_every_other_input_goes_to_every_part_that_wants_it(log: list[Any], event: Input, name: str) -> None:
     node, out = linked(log)
     node.handle([event], out)
     assert log == [("a", name, event), ("b", name, event), *TURN_ENDS]
+
+
+class Wish(msgspec.Struct, frozen=True):
+    text: str
+
+
+class Granting(Part):
+    name: ClassVar[str] = "granting"
+    due = False
+    asked: ClassVar[tuple[type, ...]] = (Wish,)
+
+    def __init__(self) -> None:
+        self.granted: list[tuple[int, Wish]] = []
+        self.finished = 0
+
+    def on_wish(self, request: int, wish: Wish, out: Outbox) -> None:
+        self.granted.append((request, wish))
+        self.due = True
+
+    def finish(self, out: Outbox) -> None:
+        self.due = False
+        self.finished += 1
+
+
+def test_a_request_goes_to_the_part_that_takes_it(log: list[Any]) -> None:
+    granting = Granting()
+    Assembly([Scribe("a", log), granting]).handle([Requested(7, Wish("x"))], RecordingOutbox())
+    assert granting.granted == [(7, Wish("x"))]
+    assert log == TURN_ENDS[:1]
+
+
+def test_a_request_that_no_part_takes_stops_the_node(log: list[Any]) -> None:
+    node, out = make(log)
+    with pytest.raises(InvariantBroken, match="a node knows what it is asked"):
+        node.handle([Requested(1, Wish("x"))], out)
+
+
+def test_a_part_finishes_only_the_turns_in_which_it_is_due() -> None:
+    granting, out = Granting(), RecordingOutbox()
+    node = Assembly([granting])
+    node.handle([Started(1)], out)
+    node.handle([Requested(1, Wish("x")), Requested(2, Wish("y"))], out)
+    node.handle([Durable(1)], out)
+    assert granting.finished == 1
 
 
 def test_a_timer_goes_to_the_part_that_its_key_names(log: list[Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.kernel.inputs import Requested
+from holdfast.kernel.inputs import Drained
 from holdfast.kernel.messages import Record
 from holdfast.kernel.outbox import Send
 from holdfast.protocols.paxos.messages import Entry, FastLearn, Heartbeat, Prepare, Value, digest_of_value
@@ -43,7 +43,7 @@ class FastBench(Bench):
     def ask(self, command: Command) -> list[Send]:
         """A client says something to this replica, as to all."""
         self.replica.submit_direct(command, self.out)
-        return self.handle(Requested(0, "nothing"))
+        return self.handle(Drained("r1", 0, 0))
 
     @property
     def fast_votes(self) -> dict[int, Value]:

@@ -21,7 +21,7 @@ from holdfast.sim.host import Host
 from holdfast.sim.latency import Uniform, build
 from holdfast.sim.network import Adversary, End
 from holdfast.sim.simulation import Simulation
-from tests.paxos.ledger import DIRECT, Command, Door, Ledger, decode, encode
+from tests.paxos.ledger import DIRECT, Asked, Command, Door, Ledger, decode, encode
 from tests.paxos.violation import hold
 from tests.paxos.watch import Watch, WatchedDisk
 
@@ -144,7 +144,7 @@ class Group:
                 if self.directly and replica.takes_direct and self.rng.random() < self.directly:
                     self._ask_directly(command)
                 else:
-                    self.hosts[name].request(0, command)
+                    self.hosts[name].request(0, Asked(command))
         self.simulation.after(self.rng.randint(2, 2 * self.ask_ms) * MILLISECOND, self._ask, who)
 
     def _ask_directly(self, command: Command) -> None:
@@ -154,7 +154,7 @@ class Group:
     def _tell(self, arguments: tuple[Host, Command]) -> None:
         host, command = arguments
         if host.running:
-            host.request(0, (DIRECT, command))
+            host.request(0, Asked((DIRECT, command)))
 
     def run(self, ms: int, until: Callable[[], bool] | None = None) -> bool:
         """Whether `until` came true in that time; it is asked now and then."""
@@ -202,7 +202,7 @@ class Group:
         """An operator asks whoever leads."""
         leader = self.leader()
         if leader:
-            self.hosts[leader].request(0, change)
+            self.hosts[leader].request(0, Asked(change))
 
     def add(self, name: str, replaces: str = "") -> None:
         self.change(AddLearner(name, name, f"{name}:c", "", replaces))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
-from holdfast.kernel.inputs import Requested
 from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
@@ -74,10 +73,17 @@ def decode(raw: msgspec.Raw) -> Command:
     return who, what
 
 
+class Asked(msgspec.Struct, frozen=True):
+    """What a test asks of a replica: a command, one for all replicas, a change, or to renew itself."""
+
+    what: Any
+
+
 class Door(Part):
     """Lets commands in, and writes down what came of them at the leader."""
 
     name: ClassVar[str] = "door"
+    asked: ClassVar[tuple[type, ...]] = (Asked,)
     notices: ClassVar[tuple[type[Notice], ...]] = (CommandsApplied,)
 
     def __init__(self, replica: Replica, answered: Callable[[Command], None]) -> None:
@@ -85,15 +91,16 @@ class Door(Part):
         self._answered = answered
         self.objections: list[str] = []  # to changes that were asked for
 
-    def on_requested(self, requested: Requested, out: Outbox) -> None:
-        if requested.command == "renew":
+    def on_asked(self, request: int, asked: Asked, out: Outbox) -> None:
+        what = asked.what
+        if what == "renew":
             self._replica.renew(out)
-        elif isinstance(requested.command, Change):
-            self.objections.append(self._replica.change(requested.command, out))
-        elif requested.command[0] == DIRECT:
-            self._replica.submit_direct(requested.command[1], out)
+        elif isinstance(what, Change):
+            self.objections.append(self._replica.change(what, out))
+        elif what[0] == DIRECT:
+            self._replica.submit_direct(what[1], out)
         else:
-            self._replica.submit(requested.command, out)
+            self._replica.submit(what, out)
 
     def on_commands_applied(self, applied: CommandsApplied, out: Outbox) -> None:
         if self._replica.is_leading:

@@ -12,7 +12,7 @@ from holdfast.protocols.paxos.settings import Member, PaxosSettings, Protocol
 from holdfast.protocols.paxos.transfer import IncomingSnapshot, make_state, pack
 from tests.paxos.fast_swarm import is_open
 from tests.paxos.group import Group
-from tests.paxos.ledger import DIRECT
+from tests.paxos.ledger import DIRECT, Asked
 
 HOP = 5_000  # microseconds; the disk takes a fiftieth of it
 
@@ -36,9 +36,9 @@ def hops_until_executed(group: Group) -> int:
     begun = group.simulation.now
     if group.replicas[leader].takes_direct:
         for host in group.hosts.values():
-            host.request(0, (DIRECT, command))
+            host.request(0, Asked((DIRECT, command)))
     else:
-        group.hosts[leader].request(0, command)
+        group.hosts[leader].request(0, Asked(command))
     while not group.ledgers[leader].last:
         group.simulation.run(group.simulation.now + HOP * MICROSECOND // 10)
         assert group.simulation.now < begun + 10 * HOP * MICROSECOND

@@ -12,6 +12,7 @@ from holdfast.protocols.paxos.messages import Accept, Canvass, CanvassAnswer, He
 from holdfast.protocols.paxos.settings import Protocol
 from tests.paxos.bench import Bench, messages
 from tests.paxos.group import Group
+from tests.paxos.ledger import Asked
 
 BEAT = 50
 QUICKLY = 40 * BEAT  # to notice, to elect, and to serve
@@ -60,7 +61,7 @@ def test_a_leader_that_was_paused_for_long_answers_nothing_that_is_out_of_date()
     group.hosts[old].pause()
     for who in group.answered:  # asked while nobody else leads: they wait in the paused one
         group.watch.asked.add((who, group.answered[who] + 1))
-        group.hosts[old].request(0, (who, group.answered[who] + 1))
+        group.hosts[old].request(0, Asked((who, group.answered[who] + 1)))
     group.run(10_000)
     assert group.leader() != ""
     answered: list[str] = []

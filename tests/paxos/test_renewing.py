@@ -6,6 +6,7 @@ from holdfast.protocols.paxos.messages import Accept, Heartbeat, Learn, Prepare,
 from holdfast.protocols.paxos.proposer import Phase
 from tests.paxos.bench import Bench, messages
 from tests.paxos.group import Group
+from tests.paxos.ledger import Asked
 
 
 def test_what_was_proposed_in_the_ballot_before_is_proposed_again_and_what_waits_follows() -> None:
@@ -49,7 +50,7 @@ def test_a_leader_that_renews_again_and_again_serves_on() -> None:
     leader = group.leader()
     elections = group.replicas[leader].elections_won
     for _ in range(20):
-        group.simulation.after(0, lambda _: group.hosts[leader].request(0, "renew"), None)
+        group.simulation.after(0, lambda _: group.hosts[leader].request(0, Asked("renew")), None)
         group.run(60)
     assert group.run(5_000, group.serves_again())
     assert group.leader() == leader

@@ -118,7 +118,7 @@ class ClaimsWatched(Simulation):
         """What the broker knows that a neighbour offers, and has not taken back: what goes when the events under it
         have passed is gone from the disk already."""
         (part,) = [part for part in getattr(host.node, "parts", ()) if isinstance(part, Neighbours)]
-        going = {entry for source, entry in part.router._postponed if source == peer}
+        going = {entry for source, entry in part.router.postponed if source == peer}
         return set(part.router.advertisements.by_source[peer]) - going
 
     @staticmethod

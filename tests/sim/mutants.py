@@ -304,8 +304,8 @@ class KnowsNoDeadline(Subscriber):
 
 
 class _Forgetful(Subscriber):
-    def _make(self, request: int, command: Any, out: Outbox) -> None:
-        super()._make(request, command, out)
+    def on_make_subscription(self, request: int, command: Any, out: Outbox) -> None:
+        super().on_make_subscription(request, command, out)
         made = self._subscriptions[self._last_number]
         forgetful = _TakesTwice(made.number, request, made.filter, made.overflow, made.window)
         self._subscriptions[made.number] = forgetful

@@ -156,7 +156,7 @@ class Outbox:
     """Collects what a node asks for; the driver empties it after every turn."""
 
     __slots__ = (
-        "_hearers", "actions", "now", "queues", "stopping", "stored", "timers", "token", "touched", "tracing", "wall",
+        "actions", "hearers", "now", "queues", "stopping", "stored", "timers", "token", "touched", "tracing", "wall",
     )  # fmt: skip
 
     def __init__(self, tracing: bool = False) -> None:
@@ -170,16 +170,16 @@ class Outbox:
         self.timers: list[tuple[TimerKey, int | None]] = []
         self.stored: list[Append | Snapshot | Truncate] = []
         self.actions: list[ReadLog | SendLog | Connect | Disconnect | Deliver | Complete | Note] = []
-        self._hearers: Hearers = {}
+        self.hearers: Hearers = {}
 
     # -------------------------------------------------------------------------------------------------- notices
-    def begin_turn(self, hearers: Hearers) -> None:
+    def tell_to(self, hearers: Hearers) -> None:
         """From now on notices are for these."""
-        self._hearers = hearers
+        self.hearers = hearers
 
     def tell(self, notice: Notice) -> None:
         """Hands a notice to the parts that hear it, at once and in their order."""
-        for hear in self._hearers.get(type(notice), ()):
+        for hear in self.hearers.get(type(notice), ()):
             hear(notice, self)
 
     # ------------------------------------------------------------------------------------------------- messages

@@ -44,12 +44,16 @@ class Part:
     """A piece of a node. What it does not override, it is not called for.
 
     Its collaborators come by its constructor; what it has to tell goes out as a notice (`Outbox.tell`). A method whose
-    name begins with `on_` takes an input, a message or a notice, and nothing else: a misspelt one is refused.
+    name begins with `on_` takes an input, a message, a notice or a request, and nothing else: others are refused.
     """
 
     name: ClassVar[str]  # begins the keys of its timers
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {}  # `on_<message>`, from peers of these roles
     notices: ClassVar[tuple[type[Notice], ...]] = ()  # that it hears, by `on_<notice>`
+    asked: ClassVar[tuple[type, ...]] = ()  # requests of an application that it takes: `on_<request>(request, command)`
+
+    # Whether `finish` is called at the end of the turn. A part that knows when it has something to finish says so here.
+    due: bool = True
 
     def on_started(self, started: Started, out: Outbox) -> None: ...
 
@@ -69,8 +73,6 @@ class Part:
 
     def on_drained(self, drained: Drained, out: Outbox) -> None: ...
 
-    def on_requested(self, requested: Requested, out: Outbox) -> None: ...
-
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         """A timer whose key begins with the part's name."""
 
@@ -78,7 +80,8 @@ class Part:
         """Something came from the peer, whatever it was; ends the link if it raises ProtocolError."""
 
     def finish(self, out: Outbox) -> None:
-        """The turn's inputs are all handled: says what concerns all of them, one message per destination."""
+        """The turn's inputs are all handled: says what concerns all of them, one message per destination. Called for
+        parts that are due."""
 
     def check_invariants(self) -> None: ...
 
@@ -99,7 +102,7 @@ def handler_name(kind: type) -> str:
 _BROADCAST: dict[type, str] = {
     input_type: handler_name(input_type)
     for input_type in (
-        Started, LinkUp, LinkDown, ConnectFailed, Durable, LogRead, LogSent, StorageFailed, Drained, Requested,
+        Started, LinkUp, LinkDown, ConnectFailed, Durable, LogRead, LogSent, StorageFailed, Drained,
     )
 }  # fmt: skip
 _HOOKS = {name for name in vars(Part) if name.startswith("on_")}
@@ -111,10 +114,11 @@ def _hooks(parts: Sequence[Part], name: str) -> list[Any]:
 
 
 def _check_hooks(part: Part) -> None:
-    known = _HOOKS | {handler_name(kind) for kind in (*part.messages, *part.notices)}
+    known = _HOOKS | {handler_name(kind) for kind in (*part.messages, *part.notices, *part.asked)}
     for name in dir(type(part)):
         if name.startswith("on_") and name not in known:
-            broken("a method that begins with on_ takes an input, a message or a notice", part=part.name, method=name)
+            promise = "a method that begins with on_ takes an input, a message, a notice or a request"
+            broken(promise, part=part.name, method=name)
 
 
 class Assembly:
@@ -129,7 +133,7 @@ class Assembly:
         self._timers = {hook.__self__.name: hook for hook in _hooks(parts, "on_timer")}
         self._broadcast = {input_type: _hooks(parts, name) for input_type, name in _BROADCAST.items()}
         self._heard = _hooks(parts, "on_heard")
-        self._finish = _hooks(parts, "finish")
+        self._finishing = [hook.__self__ for hook in _hooks(parts, "finish")]
         self._checks = _hooks(parts, "check_invariants")
         self._measures = _hooks(parts, "measure")
         self._measures_each = _hooks(parts, "measure_each")
@@ -139,6 +143,7 @@ class Assembly:
         for part in parts:
             for notice in part.notices:
                 self._hearers.setdefault(notice, []).append(getattr(part, handler_name(notice)))
+        self._askable = {kind: getattr(part, handler_name(kind)) for part in parts for kind in part.asked}
 
     def _table(self, role: Role) -> _Table:
         table: dict[type, list[_Handler]] = {}
@@ -149,7 +154,8 @@ class Assembly:
         return table
 
     def handle(self, inputs: list[Input], out: Outbox) -> None:
-        out.begin_turn(self._hearers)
+        if out.hearers is not self._hearers:
+            out.tell_to(self._hearers)
         for event in inputs:
             kind = type(event)
             if kind is Received:
@@ -160,6 +166,11 @@ class Assembly:
                 if on_timer is None:
                     broken("every timer belongs to a part", key=key)
                 on_timer(key, out)
+            elif kind is Requested:
+                take = self._askable.get(type(event.command))  # type: ignore[union-attr]
+                if take is None:
+                    broken("a node knows what it is asked", asked=type(event.command))  # type: ignore[union-attr]
+                take(event.request, event.command, out)  # type: ignore[union-attr]
             else:
                 if kind is LinkUp:
                     self._table_of_link[event.link] = self._tables[event.role]  # type: ignore[union-attr]
@@ -169,8 +180,9 @@ class Assembly:
                     handler(event, out)
                 if kind is StorageFailed:
                     out.stop(f"the storage failed: {event.reason}")  # type: ignore[union-attr]
-        for finish in self._finish:
-            finish(out)
+        for part in self._finishing:
+            if part.due:
+                part.finish(out)
 
     def _receive(self, received: Received, out: Outbox) -> None:
         table = self._table_of_link.get(received.link)

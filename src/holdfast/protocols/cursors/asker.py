@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from holdfast.errors import EventError, ProtocolError
-from holdfast.kernel.inputs import Requested
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Outbox
@@ -32,6 +31,7 @@ class LogAsker(Part):
         (said.LogTold, said.RangeRead, said.NameForgotten, said.Staged, said.StagesCommitted, said.LogRefused),
         frozenset({Role.BROKER}),
     )
+    asked: ClassVar[tuple[type, ...]] = requests.LOG_REQUESTS
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
@@ -43,30 +43,26 @@ class LogAsker(Part):
         """Whether answers are missing. Also one that waits for a position is asked for again: it may be lost."""
         return bool(self._asked)
 
-    def on_requested(self, requested: Requested, out: Outbox) -> None:
-        request = requested.request
-        match requested.command:
-            case requests.AskBounds(since=since, at_least=at_least):
-                self._ask(request, said.AskLog(request, since, at_least), out)
-            case requests.ReadEvents() as read:
-                message = said.ReadRange(request, read.filter, read.start, read.end, read.at_least, read.bytes_max)
-                if read.encoded:
-                    self._encoded.add(request)
-                self._ask(request, message, out)
-            case requests.ForgetCursor(name=name):
-                self._ask(request, said.ForgetName(request, name), out)
-            case requests.CommitParts() as commit:
-                self._ask(request, said.CommitStages(request, commit.query, commit.epoch, commit.stages), out)
-            case requests.StagePart() as part:
-                self._stage(request, part, out)
-            case requests.StageEncoded() as encoded:
-                self._stage_encoded(request, encoded, out)
+    def on_ask_bounds(self, request: int, asked: requests.AskBounds, out: Outbox) -> None:
+        self._ask(request, said.AskLog(request, asked.since, asked.at_least), out)
 
-    def _stage_encoded(self, request: int, part: requests.StageEncoded, out: Outbox) -> None:
+    def on_read_events(self, request: int, read: requests.ReadEvents, out: Outbox) -> None:
+        if read.encoded:
+            self._encoded.add(request)
+        message = said.ReadRange(request, read.filter, read.start, read.end, read.at_least, read.bytes_max)
+        self._ask(request, message, out)
+
+    def on_forget_cursor(self, request: int, forget: requests.ForgetCursor, out: Outbox) -> None:
+        self._ask(request, said.ForgetName(request, forget.name), out)
+
+    def on_commit_parts(self, request: int, commit: requests.CommitParts, out: Outbox) -> None:
+        self._ask(request, said.CommitStages(request, commit.query, commit.epoch, commit.stages), out)
+
+    def on_stage_encoded(self, request: int, part: requests.StageEncoded, out: Outbox) -> None:
         place = (part.query, part.epoch, part.task, part.stage, part.part)
         self._ask(request, said.StageEvents(request, *place, part.events), out)
 
-    def _stage(self, request: int, part: requests.StagePart, out: Outbox) -> None:
+    def on_stage_part(self, request: int, part: requests.StagePart, out: Outbox) -> None:
         events = []
         name = self._conversation.name
         for place, new in enumerate(part.events):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from holdfast.errors import EventError, ProtocolError
-from holdfast.kernel.inputs import Requested, TimerKey
+from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
@@ -35,9 +35,11 @@ class Consumer(Part):
     """A part of a client's node."""
 
     name: ClassVar[str] = "consumer"
+    due = False
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
         (CursorOpened, CursorRefused, CursorClosed, CursorEnded, CursorEvents, Acknowledged), frozenset({Role.BROKER})
     )
+    asked: ClassVar[tuple[type, ...]] = requests.CURSOR_REQUESTS
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
@@ -60,18 +62,7 @@ class Consumer(Part):
         return found if found is not None and found.phase is phase else None
 
     # ----------------------------------------------------------------------------------------------------- requests
-    def on_requested(self, requested: Requested, out: Outbox) -> None:
-        match requested.command:
-            case requests.MakeCursor():
-                self._make(requested.request, requested.command, out)
-            case requests.EndCursor():
-                self._end(requested.request, requested.command.cursor, out)
-            case requests.ConsumeCursor():
-                self._consume(requested.command)
-            case requests.AcknowledgeUpTo():
-                self._acknowledge(requested.request, requested.command, out)
-
-    def _make(self, request: int, command: requests.MakeCursor, out: Outbox) -> None:
+    def on_make_cursor(self, request: int, command: requests.MakeCursor, out: Outbox) -> None:
         if self._conversation.phase is Phase.CLOSED:
             out.complete(request, requests.RefusedByLog(None, "the client is closed"))
             return
@@ -80,7 +71,8 @@ class Consumer(Part):
         if self._conversation.is_open:
             self._conversation.ask(cursor.opening(), out)
 
-    def _end(self, request: int, number: int, out: Outbox) -> None:
+    def on_end_cursor(self, request: int, command: requests.EndCursor, out: Outbox) -> None:
+        number = command.cursor
         cursor = self._cursors.get(number)
         if cursor is None or self._conversation.phase is Phase.CLOSED:
             out.complete(request, requests.CursorOver(number))
@@ -106,13 +98,14 @@ class Consumer(Part):
             out.complete(request, refused or requests.RefusedByLog(None, problem))
         cursor.waiters = []
 
-    def _consume(self, command: requests.ConsumeCursor) -> None:
+    def on_consume_cursor(self, request: int, command: requests.ConsumeCursor, out: Outbox) -> None:
         cursor = self._cursors.get(command.cursor)
         if cursor is not None and cursor.phase is not CursorPhase.CLOSING:
             cursor.consume(command.count)
             self._unreported[cursor] = None
+            self.due = True
 
-    def _acknowledge(self, request: int, command: requests.AcknowledgeUpTo, out: Outbox) -> None:
+    def on_acknowledge_up_to(self, request: int, command: requests.AcknowledgeUpTo, out: Outbox) -> None:
         cursor = self._cursors.get(command.cursor)
         if cursor is None or cursor.phase is CursorPhase.CLOSING:
             if request:
@@ -131,6 +124,7 @@ class Consumer(Part):
         if request:
             cursor.waiters.append((command.position, request))
         self._unacknowledged[cursor] = None
+        self.due = True
 
     # ------------------------------------------------------------------------------------------------------ answers
     def on_cursor_opened(self, peer: str, message: CursorOpened, out: Outbox) -> None:
@@ -149,6 +143,7 @@ class Consumer(Part):
         if cursor.acknowledged < cursor.wanted:
             self._unacknowledged[cursor] = None
         self._unreported[cursor] = None
+        self.due = True
 
     def _answer_waiters(self, cursor: FollowedCursor, out: Outbox) -> None:
         known = cursor.acknowledged
@@ -212,6 +207,7 @@ class Consumer(Part):
         ):
             raise ProtocolError("CursorEvents has positions out of order or out of its range")
         self._unreported[cursor] = None
+        self.due = True
         if message.after > cursor.received:
             cursor.gap = True
             return
@@ -266,7 +262,8 @@ class Consumer(Part):
     # ----------------------------------------------------------------------------------------------------- progress
     def finish(self, out: Outbox) -> None:
         if not self._conversation.is_open:
-            return
+            return  # until it is
+        self.due = False
         if self._unacknowledged:
             cursors, self._unacknowledged = self._unacknowledged, {}
             for cursor in cursors:
@@ -280,7 +277,9 @@ class Consumer(Part):
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         self._report_due = False
-        if self._conversation.is_open and self._unreported:
+        if not self._conversation.is_open:
+            self.due = True
+        elif self._unreported:
             self._report(out)
 
     def _report(self, out: Outbox) -> None:
@@ -332,3 +331,5 @@ class Consumer(Part):
         for cursor in self._cursors.values():
             cursor.check_invariants()
         require(all(cursor.number in self._cursors for cursor in self._unreported), "what is reported exists")
+        idle = not (self._unreported or self._unacknowledged)
+        require(self.due or self._report_due or idle, "progress is reported")

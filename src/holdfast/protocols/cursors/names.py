@@ -40,6 +40,7 @@ class NamesDesk(Part):
     """It answers operators: what came of a removal, when it was carried out."""
 
     name: ClassVar[str] = "names"
+    due = False
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys((ListNames, RemoveName), OPERATORS)
     notices: ClassVar[tuple[type[Notice], ...]] = (CommandsApplied,)
 
@@ -135,6 +136,7 @@ class NamesDesk(Part):
             self._sequencer.submit(command, out)
             return
         self._answers.append((peer, NameRemoved(message.request, False, problem=problem)))
+        self.due = True
 
     def on_commands_applied(self, applied: CommandsApplied, out: Outbox) -> None:
         for output in applied.outputs if self._asked else ():
@@ -149,9 +151,11 @@ class NamesDesk(Part):
             owner = removal.owner.removeprefix(_CLIENT)
             answer = NameRemoved(removal.request, removal.removed, owner, removal.behind)
             self._answers.append((removal.operator, answer))
+            self.due = True
 
     def finish(self, out: Outbox) -> None:
         """Behind the journal, which has the removal when this is said."""
+        self.due = False
         answers, self._answers = self._answers, []
         for operator, answer in answers:
             out.send(operator, answer)

@@ -108,10 +108,8 @@ class CommitParts(_Value, frozen=True):
     stages: tuple[str, ...]
 
 
-LOG_COMMANDS: Final = (
-    MakeCursor, EndCursor, ConsumeCursor, AcknowledgeUpTo, AskBounds, ReadEvents, ForgetCursor, StagePart,
-    StageEncoded, CommitParts,
-)  # fmt: skip
+CURSOR_REQUESTS: Final = (MakeCursor, EndCursor, ConsumeCursor, AcknowledgeUpTo)
+LOG_REQUESTS: Final = (AskBounds, ReadEvents, ForgetCursor, StagePart, StageEncoded, CommitParts)
 
 
 # ---------------------------------------------------------------------------------------------------------- results

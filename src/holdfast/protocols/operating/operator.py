@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final, assert_never
+from typing import ClassVar, Final
 
 import msgspec
 
-from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Requested, Started
+from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import NOW, Outbox
@@ -68,8 +68,6 @@ class AskToForget(msgspec.Struct, frozen=True, gc=False):
 
 
 Asked = AskBroker | AskToMove | AskToChange | AskForNames | AskToForget
-
-
 Answer = Inspected | LeadershipMoved | GroupChangeBegun | NamesListed | NameRemoved
 
 
@@ -84,46 +82,44 @@ class Operator(Part):
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
         (Inspected, LeadershipMoved, GroupChangeBegun, NamesListed, NameRemoved), BROKERS
     )
+    asked: ClassVar[tuple[type, ...]] = (AskBroker, AskToMove, AskToChange, AskForNames, AskToForget)
 
     def __init__(self, address: str) -> None:
         self._address = address
         self._broker = ""
         self._failure = ""
-        self._waiting: dict[int, Asked] = {}
+        self._waiting: dict[int, Message] = {}  # request → what is said of it
 
     def on_started(self, started: Started, out: Outbox) -> None:
         out.connect("", self._address)
 
-    def on_requested(self, requested: Requested, out: Outbox) -> None:
-        if self._failure:
-            out.complete(requested.request, Unreachable(self._failure))
-            return
-        self._waiting[requested.request] = requested.command
-        if self._broker:
-            self._ask(requested.request, out)
+    def on_ask_broker(self, request: int, asked: AskBroker, out: Outbox) -> None:
+        self._ask(request, Inspect(request, asked.links, asked.application, asked.subscriptions), out)
 
-    def _ask(self, request: int, out: Outbox) -> None:
-        asked = self._waiting[request]
-        message: Message
-        match asked:
-            case AskBroker():
-                message = Inspect(request, asked.links, asked.application, asked.subscriptions)
-            case AskToMove():
-                message = MoveLeadership(request, asked.to)
-            case AskToChange():
-                message = ChangeGroup(request, *msgspec.structs.astuple(asked))
-            case AskForNames():
-                message = ListNames(request, asked.after)
-            case AskToForget():
-                message = RemoveName(request, asked.name, asked.force)
-            case _:
-                assert_never(asked)
-        out.send(self._broker, message, after=NOW)
+    def on_ask_to_move(self, request: int, asked: AskToMove, out: Outbox) -> None:
+        self._ask(request, MoveLeadership(request, asked.to), out)
+
+    def on_ask_to_change(self, request: int, asked: AskToChange, out: Outbox) -> None:
+        self._ask(request, ChangeGroup(request, *msgspec.structs.astuple(asked)), out)
+
+    def on_ask_for_names(self, request: int, asked: AskForNames, out: Outbox) -> None:
+        self._ask(request, ListNames(request, asked.after), out)
+
+    def on_ask_to_forget(self, request: int, asked: AskToForget, out: Outbox) -> None:
+        self._ask(request, RemoveName(request, asked.name, asked.force), out)
+
+    def _ask(self, request: int, message: Message, out: Outbox) -> None:
+        if self._failure:
+            out.complete(request, Unreachable(self._failure))
+            return
+        self._waiting[request] = message
+        if self._broker:
+            out.send(self._broker, message, after=NOW)
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
         self._broker = up.peer
-        for request in self._waiting:
-            self._ask(request, out)
+        for message in self._waiting.values():
+            out.send(self._broker, message, after=NOW)
 
     def on_inspected(self, peer: str, inspected: Inspected, out: Outbox) -> None:
         self._complete(inspected, out)

@@ -93,7 +93,7 @@ class Forwarding(Part):
         self._written: deque[tuple[int, dict[str, tuple[str, int]]]] = deque()
         self._due: dict[str, None] = {}  # those that are to be told how far
         self._congested = False
-        self._changed = True  # something may have to be stored, sent or acknowledged
+        self.due = True  # something may have to be stored, sent or acknowledged
         self._ticking = False
         self._around: list[tuple[str, list[EventBytes]]] = []  # of this turn: for neighbours without a usable link
         self.forwarded_total = self.arrived_total = self.lost_total = self.expired_total = self.repeated_total = 0
@@ -112,7 +112,7 @@ class Forwarding(Part):
             for output in self._store.not_stored:
                 self.entered(output, out)
             self._store.not_stored = []
-            self._changed = True
+            self.due = True
             self._keep_ticking(out)
             self._store.topics = {}
 
@@ -130,7 +130,7 @@ class Forwarding(Part):
     # ------------------------------------------------------------------------------------------------------- links
     def on_neighbour_linked(self, linked: NeighbourLinked, out: Outbox) -> None:
         """A neighbour is there, and has said how far it has our feed."""
-        self._changed = True
+        self.due = True
         peer, introduction = linked.peer, linked.introduction
         feed = self.feeds.get(peer)
         if feed is None:
@@ -171,13 +171,13 @@ class Forwarding(Part):
         self._let_go(peer, out)
 
     def _let_go(self, peer: str, out: Outbox) -> None:
-        self._changed = True
+        self.due = True
         del self._held[peer]
         out.cancel_timer((self.name, "held", peer))
         self._open[peer] = None
 
     def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
-        self._changed = True
+        self.due = True
         peer = unlinked.peer
         self._open.pop(peer, None)
         self._held.pop(peer, None)
@@ -193,7 +193,7 @@ class Forwarding(Part):
     # ------------------------------------------------------------------------------------------------------ events
     def entered(self, entered: Entered, out: Outbox) -> None:
         """Events were published here."""
-        self._changed = True
+        self.due = True
         if out.tracing:
             out.note("accepted", node=self._settings.name, events=[event.id for event in entered.events])
         self._route(LOCAL, entered.events, entered.slices, out)
@@ -219,7 +219,7 @@ class Forwarding(Part):
         if last > NUMBER_MAX:
             raise ProtocolError(f"an event has the number {last}; there are none above {NUMBER_MAX}")
         self._due[peer] = None
-        self._changed = True
+        self.due = True
         skipped = max(0, received + 1 - first)
         self.repeated_total += min(skipped, len(events))
         if last <= received:
@@ -233,7 +233,7 @@ class Forwarding(Part):
         self, source: str, feed: str, first: int, events: list[Event], slices: list[EventBytes], out: Outbox
     ) -> None:
         """Events from the side of a neighbour; without a number if `first` is 0."""
-        self._changed = True
+        self.due = True
         self.arrived_total += len(events)
         matched, refused = judge(self._core.index, None, events, slices)
         late = {row for row, event in enumerate(events) if event.lifetime and event.deadline <= out.wall}
@@ -307,7 +307,7 @@ class Forwarding(Part):
             raise ProtocolError(f"{message.number} is acknowledged, and was never sent")
         if feed.acknowledge(message.number):
             feed.progress_at, feed.repeats = out.now, 0
-            self._changed = True
+            self.due = True
 
     # -------------------------------------------------------------------------------------------------- congestion
     @property
@@ -335,9 +335,7 @@ class Forwarding(Part):
 
     # -------------------------------------------------------------------------------------------------------- turns
     def finish(self, out: Outbox) -> None:
-        if not self._changed:
-            return  # as in most turns
-        self._changed = False
+        self.due = False
         if self._store is not None and self._store.finish(self.feeds, out):
             self._written.append((out.token, dict(self._received)))
         around, self._around = self._around, []
@@ -347,7 +345,7 @@ class Forwarding(Part):
         for peer in self._open:
             feed = self.feeds[peer]
             if self._store is not None and self._neighbours.lacks_news(peer):
-                self._changed = True  # what it is offered and wants may be under way around its link
+                self.due = True  # what it is offered and wants may be under way around its link
             elif feed.has_unsent:
                 if not feed.is_under_way:
                     feed.progress_at = out.now
@@ -377,7 +375,7 @@ class Forwarding(Part):
             if key[2] in self._held:
                 self._let_go(key[2], out)  # someone beyond it is slow; whoever gets what it does not want drops it
             return
-        self._ticking, self._changed = False, True
+        self._ticking, self.due = False, True
         for peer, feed in self.feeds.items():
             feed.drop_expired(out.wall)
             # Ever more slowly: who does not acknowledge may have no room.

@@ -129,9 +129,7 @@ class Gate(Part):
         return not self._neighbours.is_ready or client in self._tickets.values() or self._outlets.is_congested()
 
     def _take_tickets(self) -> None:
-        for client, tickets in self._local.asked.items():
-            self._tickets |= dict.fromkeys(tickets, client)
-        self._local.asked.clear()
+        self._tickets |= self._local.take_asked()
 
     def _offer_topics(self, session: Session, message: Publish, out: Outbox) -> None:
         if session.advertised is not None or not self._settings.advertisements:
@@ -246,8 +244,7 @@ class Gate(Part):
         for entry in recovered:
             self._neighbours.router.unadvertise(LOCAL, entry)  # which waits until it is sent
         self._local.update(self._neighbours.router, self._neighbours.settling)
-        left, self._local.left = self._local.left, []
-        for client in left:
+        for client in self._local.take_left():
             self._held.pop(client, None)
             self._tickets = {ticket: other for ticket, other in self._tickets.items() if other != client}
             self._linger(self._offered.pop(client, {}), out)

@@ -26,8 +26,8 @@ class LocalInterests:
         self._last = 0
         self._entries: dict[Key, str] = {}
         self.owners: dict[str, str] = {}  # entry → the subscription that it stands for, for traces
-        self.left: list[str] = []  # clients that left, for who keeps something for them
-        self.asked: dict[str, list[int]] = {}  # client → tickets of what it has offered, for who waits for them
+        self._left: list[str] = []  # clients that left, for who keeps something for them
+        self._asked: dict[int, str] = {}  # tickets of what clients have offered, for who waits for them
 
     def new_entry(self) -> str:
         self._last += 1
@@ -35,8 +35,10 @@ class LocalInterests:
 
     def update(self, router: Router, settling: Settling) -> None:
         """Brings the router up to date with the clients."""
+        if not self._interests.have_changed:
+            return
         changes, left = self._interests.take()
-        self.left += left
+        self._left += left
         for change in changes:
             if isinstance(change, Interest):
                 self._remove(change.key, router)  # a name may have another filter now
@@ -44,11 +46,19 @@ class LocalInterests:
             else:
                 self._remove(change, router)
 
+    def take_left(self) -> list[str]:
+        left, self._left = self._left, []
+        return left
+
+    def take_asked(self) -> dict[int, str]:
+        asked, self._asked = self._asked, {}
+        return asked
+
     def _add(self, interest: Interest, router: Router, settling: Settling) -> None:
         entry = self._entries[interest.key] = self.new_entry()
         if interest.key[0] == ADVERTISEMENT:
             router.advertise(LOCAL, entry, interest.filter)
-            self.asked.setdefault(interest.key[1], []).append(settling.ask(LOCAL))
+            self._asked[settling.ask(LOCAL)] = interest.key[1]
             return
         if interest.owner:
             self.owners[entry] = interest.owner

@@ -444,9 +444,21 @@ class Neighbours(Part):
 
     def finish(self, out: Outbox) -> None:
         """Tells neighbours what has changed in this turn."""
-        self.router.release()
+        router = self.router
+        if router.postponed:
+            router.release()
         if self._view_changed:
             self._tell_around(out)
+        if router.changed:
+            self._tell_changes(out)
+        if self._answers is not None and self._answers.changed:
+            self._store.keep_answers(self._answers.take_changed(), out)
+        if self._done or self.settling.asked:
+            self._say_settled(out)
+        if router.changed:
+            self._note(out)
+
+    def _tell_changes(self, out: Outbox) -> None:
         for peer in self.tree:
             if self._neighbours[peer].synced and not self._detoured.get(peer):
                 offers, wishes = self._take(peer, out)
@@ -459,14 +471,10 @@ class Neighbours(Part):
                     self._lacking[peer] = None
                     for message in changes(offers, wishes, 0):
                         self._ways.tell_around(peer, message, out)
-        if self._answers is not None:
-            self._store.keep_answers(self._answers.take_changed(), out)
-        self._say_settled(out)
-        self._note(out)
 
     def _note(self, out: Outbox) -> None:
         changed = self.router.take_changed()
-        if not changed or not out.tracing:
+        if not out.tracing:
             return
         node = self._settings.name
         for table, entry, source, filter, present in changed:
@@ -495,7 +503,7 @@ class Neighbours(Part):
             "routes_hidden": hidden,
             "routes_awaited": len(self._awaited),
             "routes_expected": len(self.router.expected),
-            "offers_postponed": self.router.postponed,
+            "offers_postponed": len(self.router.postponed),
         }
 
     def check_invariants(self) -> None:

@@ -87,7 +87,7 @@ class Router:
         self._index: FilterIndex[tuple[str, str]] = FilterIndex()  # of subscriptions that neighbours told
         self._answers = answers
         self._under_way = under_way
-        self._postponed: dict[tuple[str, str], dict[str, int]] = {}  # offers that are to go → what they wait for
+        self.postponed: dict[tuple[str, str], dict[str, int]] = {}  # offers that are to go → what they wait for
         self.changed: list[TableChange] = []  # since the last look
         self._version = self._checked = 0  # how often it was changed; and when it was last found sound
 
@@ -143,7 +143,7 @@ class Router:
             return
         table = self.advertisements.by_source[source]
         if entry in table:
-            self._postponed.pop((source, entry), None)
+            self.postponed.pop((source, entry), None)
             return
         table[entry] = filter
         self._note(ADVERTISEMENTS, entry, source, filter, True)
@@ -162,22 +162,17 @@ class Router:
         take their wishes back when the offer goes, and an event that comes behind would find nobody."""
         waits = {} if self._under_way is None else self._under_way.under_way_beside(source)
         if entry in self.advertisements.by_source[source] and waits:
-            self._postponed.setdefault((source, entry), waits)
+            self.postponed.setdefault((source, entry), waits)
         else:
             self._unadvertise(source, entry)
 
     def release(self) -> None:
         """Takes back the offers that waited, and need not any more."""
-        for (source, entry), waits in list(self._postponed.items()):
+        for (source, entry), waits in list(self.postponed.items()):
             feeds = self._under_way
             if feeds is None or all(feeds.has_passed(neighbour, number) for neighbour, number in waits.items()):
-                del self._postponed[source, entry]
+                del self.postponed[source, entry]
                 self._unadvertise(source, entry)
-
-    @property
-    def postponed(self) -> int:
-        """How many offers wait to be taken back."""
-        return len(self._postponed)
 
     def _unadvertise(self, source: str, entry: str) -> None:
         if not self.is_advertised:

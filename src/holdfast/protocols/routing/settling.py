@@ -22,7 +22,7 @@ class Settling:
     def __init__(self) -> None:
         self._last = 0
         self._outstanding: dict[str, dict[int, None]] = {}  # neighbour → tickets that it has not answered
-        self._new: list[Asked] = []  # asked in this turn
+        self.asked: list[Asked] = []  # asked in this turn
         self._waiting: dict[Asked, dict[Asked, None]] = {}  # asked → (neighbour, ticket) that it waits for
 
     def __len__(self) -> int:
@@ -33,12 +33,12 @@ class Settling:
         if not ticket:
             self._last += 1
             ticket = self._last
-        self._new.append((source, ticket))
+        self.asked.append((source, ticket))
         return ticket
 
     def tell(self, neighbour: str, always: bool = False) -> int:
         """The ticket under which a neighbour is told something; 0 if nobody asked, unless it is wanted `always`."""
-        if not self._new and not always:
+        if not self.asked and not always:
             return 0
         self._last += 1
         self._outstanding.setdefault(neighbour, {})[self._last] = None
@@ -54,7 +54,7 @@ class Settling:
         """A neighbour's link is gone. It asks for nothing any more, and nothing is waited for from it."""
         for asked in [asked for asked in self._waiting if asked[0] == neighbour]:
             del self._waiting[asked]
-        self._new = [asked for asked in self._new if asked[0] != neighbour]
+        self.asked = [asked for asked in self.asked if asked[0] != neighbour]
         return self._done(neighbour, list(self._outstanding.pop(neighbour, ())))
 
     def _done(self, neighbour: str, tickets: list[int]) -> list[Asked]:
@@ -74,7 +74,7 @@ class Settling:
         may be hidden by something that is still under way.
         """
         done = []
-        for asked in self._new:
+        for asked in self.asked:
             # Who answers in order has answered all when it answers the last.
             waits = {
                 (neighbour, next(reversed(tickets))): None
@@ -85,5 +85,5 @@ class Settling:
                 self._waiting[asked] = waits
             else:
                 done.append(asked)
-        self._new = []
+        self.asked = []
         return done

@@ -6,7 +6,6 @@ import enum
 from collections.abc import Mapping
 from typing import ClassVar
 
-from holdfast.kernel.inputs import Requested
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
@@ -47,6 +46,7 @@ class Advertiser(Part):
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
         (Advertised, AdvertiseRefused, Unadvertised), frozenset({Role.BROKER})
     )
+    asked: ClassVar[tuple[type, ...]] = (requests.MakeAdvertisement, requests.EndAdvertisement)
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
@@ -69,24 +69,18 @@ class Advertiser(Part):
         return found if found is not None and found.phase is phase else None
 
     # ----------------------------------------------------------------------------------------------------- requests
-    def on_requested(self, requested: Requested, out: Outbox) -> None:
-        match requested.command:
-            case requests.MakeAdvertisement():
-                self._make(requested.request, requested.command.filter, out)
-            case requests.EndAdvertisement():
-                self._end(requested.request, requested.command.advertisement, out)
-
-    def _make(self, request: int, filter: str, out: Outbox) -> None:
+    def on_make_advertisement(self, request: int, command: requests.MakeAdvertisement, out: Outbox) -> None:
         if self._conversation.phase is Phase.CLOSED:
             out.complete(request, requests.AdvertisementRefused(None, "the client is closed"))
             return
         self._last_number += 1
-        advertisement = _Advertisement(self._last_number, request, filter)
+        advertisement = _Advertisement(self._last_number, request, command.filter)
         self._advertisements[advertisement.number] = advertisement
         if self._conversation.is_open:
-            self._conversation.ask(Advertise(advertisement.number, filter), out)
+            self._conversation.ask(Advertise(advertisement.number, command.filter), out)
 
-    def _end(self, request: int, number: int, out: Outbox) -> None:
+    def on_end_advertisement(self, request: int, command: requests.EndAdvertisement, out: Outbox) -> None:
+        number = command.advertisement
         advertisement = self._advertisements.get(number)
         if advertisement is None or self._conversation.phase is Phase.CLOSED:
             out.complete(request, requests.AdvertisementOver(number))

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Mapping
 from typing import ClassVar
 
-from holdfast.kernel.inputs import Requested
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
@@ -30,6 +29,7 @@ class ApplicationAsker(Part):
 
     name: ClassVar[str] = "application"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {ApplicationAnswered: frozenset({Role.BROKER})}
+    asked: ClassVar[tuple[type, ...]] = (requests.AskApplication,)
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
@@ -46,13 +46,11 @@ class ApplicationAsker(Part):
         """All up to this number are answered."""
         return next(iter(self._asked), self._last + 1) - 1
 
-    def on_requested(self, requested: Requested, out: Outbox) -> None:
-        if not isinstance(requested.command, requests.AskApplication):
-            return
+    def on_ask_application(self, request: int, command: requests.AskApplication, out: Outbox) -> None:
         if self._conversation.phase is Phase.CLOSED:
-            out.complete(requested.request, requests.NotAnswered(None, "the client is closed"))
+            out.complete(request, requests.NotAnswered(None, "the client is closed"))
             return
-        self._waiting.append((requested.request, requested.command.data))
+        self._waiting.append((request, command.data))
         self._go_on(out)
 
     def _go_on(self, out: Outbox) -> None:

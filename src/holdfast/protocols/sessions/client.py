@@ -20,14 +20,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.errors import ProtocolError
-from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Requested, Started, TimerKey
+from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.time import SECOND
-from holdfast.protocols.cursors.requests import LOG_COMMANDS
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.addresses import Addresses
 from holdfast.protocols.sessions.conversation import Companion, Conversation, Phase
@@ -59,6 +58,7 @@ class ClientSession(Part):
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
         (SessionOpened, SessionRefused, SessionClosed, Redirect, AlternatesChanged, Pong), frozenset({Role.BROKER})
     )
+    asked: ClassVar[tuple[type, ...]] = (requests.Close,)
 
     def __init__(
         self,
@@ -219,13 +219,7 @@ class ClientSession(Part):
             out.disconnect(self._link, "the broker closed the session")
 
     # ------------------------------------------------------------------------------------------------------ closing
-    def on_requested(self, requested: Requested, out: Outbox) -> None:
-        known = isinstance(requested.command, requests.COMMANDS + LOG_COMMANDS)
-        require(known, "a client knows what it is asked")
-        if isinstance(requested.command, requests.Close):
-            self._close(requested.request, out)
-
-    def _close(self, request: int, out: Outbox) -> None:
+    def on_close(self, request: int, command: requests.Close, out: Outbox) -> None:
         if self.phase is Phase.CLOSED:
             out.complete(request, requests.Closed())
             return

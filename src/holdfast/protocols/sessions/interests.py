@@ -34,41 +34,47 @@ class Interests:
     def __init__(self) -> None:
         self._changes: list[Interest | Key] = []
         self._left: list[str] = []
+        self.have_changed = False
         self._offered: dict[str, dict[Key, None]] = {}  # client → its advertisements
 
     def subscribed(self, client: str, number: int, filter: Filter) -> None:
         owner = f"{client.partition(':')[2]}/{number}"
-        self._changes.append(Interest((SUBSCRIPTION, client, str(number)), filter, owner))
+        self._add(Interest((SUBSCRIPTION, client, str(number)), filter, owner))
 
     def unsubscribed(self, client: str, number: int) -> None:
-        self._changes.append((SUBSCRIPTION, client, str(number)))
+        self._add((SUBSCRIPTION, client, str(number)))
 
     def named(self, name: str, filter: Filter) -> None:
         """A name is there, or has another filter now."""
-        self._changes.append(Interest((NAME, name), filter))
+        self._add(Interest((NAME, name), filter))
 
     def unnamed(self, name: str) -> None:
-        self._changes.append((NAME, name))
+        self._add((NAME, name))
 
     def advertised(self, client: str, number: int, text: str) -> None:
         key = (ADVERTISEMENT, client, str(number))
         self._offered.setdefault(client, {})[key] = None
-        self._changes.append(Interest(key, Filter(text)))
+        self._add(Interest(key, Filter(text)))
 
     def unadvertised(self, client: str, number: int) -> None:
         key = (ADVERTISEMENT, client, str(number))
         if self._offered.get(client, {}).pop(key, key) is None:
-            self._changes.append(key)
+            self._add(key)
 
     def left(self, client: str) -> None:
         """The client offers nothing any more. What it wanted is taken back one by one."""
         self._changes += self._offered.pop(client, {})
         self._left.append(client)
+        self.have_changed = True
+
+    def _add(self, change: Interest | Key) -> None:
+        self._changes.append(change)
+        self.have_changed = True
 
     def take(self) -> tuple[list[Interest | Key], list[str]]:
         """What has changed, and which clients left."""
         taken = (self._changes, self._left)
-        self._changes, self._left = [], []
+        self._changes, self._left, self.have_changed = [], [], False
         return taken
 
 

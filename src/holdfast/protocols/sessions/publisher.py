@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import ClassVar, Final, cast
 
 from holdfast.errors import EventError, ProtocolError
-from holdfast.kernel.inputs import Requested
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
+from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.queues import Lane
@@ -45,7 +45,9 @@ class Publisher(Part):
     """A part of a client's node."""
 
     name: ClassVar[str] = "publisher"
+    due = False
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Accepted: frozenset({Role.BROKER})}
+    asked: ClassVar[tuple[type, ...]] = (requests.PublishEvents,)
 
     def __init__(
         self, conversation: Conversation, advertiser: Advertiser, subscriber: Subscriber, direct: DirectLinks
@@ -67,14 +69,11 @@ class Publisher(Part):
         return self._outgoing.in_flight > 0
 
     # ----------------------------------------------------------------------------------------------------- requests
-    def on_requested(self, requested: Requested, out: Outbox) -> None:
-        if isinstance(requested.command, requests.PublishEvents):
-            self._publish(requested.request, requested.command, out)
-
-    def _publish(self, request: int, command: requests.PublishEvents, out: Outbox) -> None:
+    def on_publish_events(self, request: int, command: requests.PublishEvents, out: Outbox) -> None:
         if not command.events:
             out.complete(request, requests.Published([]))
             return
+        self.due = True
         conversation = self._conversation
         refused: list[tuple[int, Refusal | None, str]] = []
         made: list[tuple[int, int, EventBytes]] = []
@@ -155,10 +154,9 @@ class Publisher(Part):
         )
 
     def finish(self, out: Outbox) -> None:
-        settings = self._conversation.settings
+        outgoing, settings = self._outgoing, self._conversation.settings
         if not self._advertiser.is_restored:
             return  # a broker that has not heard of our advertisements could refuse the events
-        outgoing = self._outgoing
         while outgoing.ready and self._conversation.is_open:
             if outgoing.in_flight and (self._alone or self._is_direct):
                 return  # in different slots, the next could overtake it
@@ -169,6 +167,7 @@ class Publisher(Part):
             self._conversation.ask(message, out, Lane.USER)
             if self._alone:
                 self._direct.send(message, out)
+        self.due = False
 
     @property
     def _is_direct(self) -> bool:
@@ -187,6 +186,7 @@ class Publisher(Part):
         if self._conversation.is_open_with(peer):
             self._check_accepted(accepted.sequence)
             self._answer(accepted.sequence, accepted.refused, out)
+            self.due = True  # there may be room
 
     def _check_accepted(self, accepted: int) -> None:
         if accepted > self._outgoing.sent:
@@ -238,6 +238,7 @@ class Publisher(Part):
             self._outgoing.restart()
         self._memory = opened.memory
         self._outgoing.resend_all()
+        self.due = True
 
     def link_lost(self, reason: str, out: Outbox) -> None:
         """What is not to be sent again is lost (D1-B4.4)."""
@@ -248,6 +249,7 @@ class Publisher(Part):
             self._indirect = min(INDIRECT_MIN << self._unanswered, INDIRECT_MAX)
             self._unanswered += 1
         self._outgoing.resend_all()
+        self.due = True
 
     def give_up(self, reason: Refusal | None, problem: str, out: Outbox) -> None:
         self._fail(self._outgoing.give_up_all(), reason, problem, out)
@@ -261,3 +263,5 @@ class Publisher(Part):
 
     def check_invariants(self) -> None:
         self._outgoing.check_invariants()
+        idle = not (self._outgoing.ready and self._conversation.is_open)
+        require(self.due or idle, "what may be sent is sent at the end of the turn")

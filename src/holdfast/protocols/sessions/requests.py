@@ -81,11 +81,6 @@ class Close(_Value, frozen=True):
     """Says goodbye. Answered with `Closed`; what is unanswered then fails."""
 
 
-COMMANDS: Final = (
-    PublishEvents, MakeSubscription, EndSubscription, Consume, MakeAdvertisement, EndAdvertisement, AskApplication,
-    Close,
-)  # fmt: skip
-
 # The problem of an event that was neither sent nor to be kept.
 NOT_CONNECTED: Final = "not connected"
 

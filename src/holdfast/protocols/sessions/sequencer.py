@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol
 
 from holdfast.kernel.messages import NOMINAL_WEIGHT
 from holdfast.kernel.node import broken, require
+from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.sequencing import CommandsApplied
@@ -54,10 +55,15 @@ class Sequencer(Protocol):
         ...
 
 
+class JournalLarge(Notice, frozen=True):
+    """A snapshot would be smaller than the journal that it takes the place of."""
+
+
 class DirectSequencer(Part):
     """Applies commands in the order in which they are submitted."""
 
     name: ClassVar[str] = "sequencer"
+    due = False
 
     def __init__(self, core: BrokerCore, journal: bool, snapshot_every: int = SNAPSHOT_EVERY) -> None:
         self._core = core
@@ -120,17 +126,19 @@ class DirectSequencer(Part):
         outputs = self._core.apply(self._core.number + 1, out.wall, command)
         if self._journal:
             self._turn.append(command)
+            self.due = True
         if outputs:
             out.tell(CommandsApplied(outputs))
 
     def finish(self, out: Outbox) -> None:
         """Journals the turn, before anyone is told of it."""
-        if not self._turn:
-            return
+        self.due = False
         commands, self._turn = self._turn, []
         first, application = self._core.number - len(commands) + 1, self._core.hosting.name
         out.append(STREAM, Applied(first, out.wall, commands, application=application))
         self._count(commands)
+        if self._is_large:
+            out.tell(JournalLarge())
 
     def _count(self, commands: list[Command]) -> None:
         self._since_snapshot += len(commands)
@@ -138,20 +146,20 @@ class DirectSequencer(Part):
         self._journal_bytes += NOMINAL_WEIGHT * len(commands) + sum(sizes)
 
     @property
-    def _is_due(self) -> bool:
+    def _is_large(self) -> bool:
+        """Not before the journal is as large as the last snapshot: so both together cost at most twice the journal."""
         # What is staged is a part of the state, and gone soon: a large journal waits until it is.
         large = self._journal_bytes >= max(self._snapshot_after_bytes, 4 * self._core.staging.bytes)
-        return self._since_snapshot >= self._snapshot_every or large
+        return (self._since_snapshot >= self._snapshot_every or large) and self._journal_bytes >= self._snapshot_bytes
 
-    def snapshot_if_due(self, out: Outbox) -> None:
-        """Not before the journal is as large as the last snapshot: so both together cost at most twice the journal."""
-        if self._is_due and self._journal_bytes >= self._snapshot_bytes:
-            state = self._core.get_state()
-            self._since_snapshot = self._journal_bytes = 0
-            self._snapshot_bytes = len(state)
-            out.snapshot(STREAM, CoreState(self._core.number, state))
+    def snapshot(self, out: Outbox) -> None:
+        state = self._core.get_state()
+        self._since_snapshot = self._journal_bytes = 0
+        self._snapshot_bytes = len(state)
+        out.snapshot(STREAM, CoreState(self._core.number, state))
 
     def check_invariants(self) -> None:
+        require(self.due or not self._turn, "a turn is journalled at its end")
         # A look at all sessions after every command would make large runs quadratic; small ones get it.
         if self._core.number - self._checked > len(self._core.sessions) // CHECK_SHARE:
             self._core.check_invariants()
@@ -165,9 +173,15 @@ class SnapshotTaker(Part):
     """
 
     name: ClassVar[str] = "snapshots"
+    due = False
+    notices: ClassVar[tuple[type[Notice], ...]] = (JournalLarge,)
 
     def __init__(self, sequencer: DirectSequencer) -> None:
         self._sequencer = sequencer
 
+    def on_journal_large(self, large: JournalLarge, out: Outbox) -> None:
+        self.due = True
+
     def finish(self, out: Outbox) -> None:
-        self._sequencer.snapshot_if_due(out)
+        self.due = False
+        self._sequencer.snapshot(out)

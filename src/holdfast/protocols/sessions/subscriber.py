@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from holdfast.errors import EventError, ProtocolError
-from holdfast.kernel.inputs import Requested, TimerKey
+from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
@@ -36,9 +36,11 @@ class Subscriber(Part):
     """A part of a client's node."""
 
     name: ClassVar[str] = "subscriber"
+    due = False
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
         (Subscribed, SubscribeRefused, Unsubscribed, SubscriptionEnded, Deliver, Dropped), frozenset({Role.BROKER})
     )
+    asked: ClassVar[tuple[type, ...]] = (requests.MakeSubscription, requests.EndSubscription, requests.Consume)
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
@@ -64,16 +66,7 @@ class Subscriber(Part):
         return subscription if subscription is not None and subscription.phase is phase else None
 
     # ----------------------------------------------------------------------------------------------------- requests
-    def on_requested(self, requested: Requested, out: Outbox) -> None:
-        match requested.command:
-            case requests.MakeSubscription():
-                self._make(requested.request, requested.command, out)
-            case requests.EndSubscription():
-                self._end(requested.request, requested.command.subscription, out)
-            case requests.Consume():
-                self._consume(requested.command)
-
-    def _make(self, request: int, command: requests.MakeSubscription, out: Outbox) -> None:
+    def on_make_subscription(self, request: int, command: requests.MakeSubscription, out: Outbox) -> None:
         if self._conversation.phase is Phase.CLOSED:
             out.complete(request, requests.SubscriptionRefused(None, "the client is closed"))
             return
@@ -96,7 +89,8 @@ class Subscriber(Part):
         message = Subscribe(subscription.number, subscription.filter, subscription.overflow, subscription.window)
         self._conversation.ask(message, out)
 
-    def _end(self, request: int, number: int, out: Outbox) -> None:
+    def on_end_subscription(self, request: int, command: requests.EndSubscription, out: Outbox) -> None:
+        number = command.subscription
         subscription = self._subscriptions.get(number)
         if subscription is None or self._conversation.phase is Phase.CLOSED:
             out.complete(request, requests.SubscriptionOver(number))
@@ -118,7 +112,7 @@ class Subscriber(Part):
         text, name = self._text(subscription), self._conversation.name
         out.note("unsubscribed", subscription=text, subscriber=name, reason=reason)
 
-    def _consume(self, command: requests.Consume) -> None:
+    def on_consume(self, request: int, command: requests.Consume, out: Outbox) -> None:
         subscription = self._subscriptions.get(command.subscription)
         if subscription is not None and subscription.phase is SubscriptionPhase.LIVE:
             subscription.consume(command.count)
@@ -287,21 +281,25 @@ class Subscriber(Part):
     # ----------------------------------------------------------------------------------------------------- progress
     def _changed(self, subscription: IncomingSubscription) -> None:
         """The broker is to hear of the progress: soon, or now."""
+        self.due = True
         self._unreported[subscription] = None
         self._urgent = self._urgent or subscription.urgent
 
     def finish(self, out: Outbox) -> None:
-        if not self._unreported or not self._conversation.is_open:
-            return
+        if not self._conversation.is_open:
+            return  # until it is
+        self.due = False
         if self._urgent:
             self._report(out)
-        elif not self._report_due:
+        elif self._unreported and not self._report_due:
             self._report_due = True
             out.set_timer((self.name, "report"), self._conversation.settings.report_after)
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         self._report_due = False
-        if self._conversation.is_open and self._unreported:
+        if not self._conversation.is_open:
+            self.due = True
+        elif self._unreported:
             self._report(out)
 
     def _report(self, out: Outbox) -> None:
@@ -357,6 +355,7 @@ class Subscriber(Part):
         for subscription in self._subscriptions.values():
             subscription.check_invariants()
         require(all(s.number in self._subscriptions for s in self._unreported), "what is reported exists")
+        require(self.due or self._report_due or not self._unreported, "progress is reported")
 
 
 def _progress(
