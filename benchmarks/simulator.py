@@ -22,7 +22,8 @@ from random import Random
 from typing import Any
 
 from benchmarks.machine import description
-from holdfast.broker.assembly import BrokerSettings, make_broker, make_client
+from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.client_assembly import make_client
 from holdfast.kernel.inputs import Input, LinkUp, Received, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Outbox

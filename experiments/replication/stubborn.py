@@ -9,7 +9,7 @@ import asyncio
 from typing import Any
 
 from experiments.replication.load import Sent
-from holdfast.broker.assembly import make_client
+from holdfast.broker.client_assembly import make_client
 from holdfast.kernel.links import Role
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.sessions import requests

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.broker.assembly import BrokerSettings, make_client, make_replica
+from holdfast.broker.assembly import BrokerSettings, make_replica
+from holdfast.broker.client_assembly import make_client
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Assembly

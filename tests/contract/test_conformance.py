@@ -4,7 +4,8 @@ from typing import TypeVar
 
 import pytest
 
-from holdfast.broker.assembly import BrokerSettings, make_broker, make_client
+from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.client_assembly import make_client
 from holdfast.kernel.links import Role
 from holdfast.kernel.time import MILLISECOND
 from holdfast.protocols.cursors.messages import EARLIEST

@@ -9,7 +9,8 @@ from random import Random
 import msgspec
 import pytest
 
-from holdfast.broker.assembly import BrokerSettings, make_broker, make_client
+from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.client_assembly import make_client
 from holdfast.kernel.inputs import ConnectFailed
 from holdfast.kernel.links import Role
 from holdfast.protocols.sessions.conversation import ClientSettings

@@ -2,7 +2,8 @@
 
 from random import Random
 
-from holdfast.broker.assembly import BrokerSettings, make_broker, make_operator
+from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.client_assembly import make_operator
 from holdfast.broker.measures import MEASURES, NETWORK_MEASURES, NODE_MEASURES
 from holdfast.cli.status import HEADINGS
 from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Received, Requested, Started

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.broker.assembly import BrokerSettings, make_broker, make_client
+from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.client_assembly import make_client
 from holdfast.errors import EventError
 from holdfast.kernel.application import Hosted
 from holdfast.kernel.inputs import Input, LinkDown, LinkUp, Received, Requested, Started, TimerFired

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from holdfast.broker.assembly import make_broker, make_client
+from holdfast.broker.assembly import make_broker
+from holdfast.broker.client_assembly import make_client
 from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.messages import Message

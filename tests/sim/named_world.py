@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, ClassVar
 
-from holdfast.broker.assembly import BrokerSettings, make_client
+from holdfast.broker.assembly import BrokerSettings
+from holdfast.broker.client_assembly import make_client
 from holdfast.kernel.links import Role
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import EVENTS, LogBounds, StoredStreams

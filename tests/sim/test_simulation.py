@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.broker.assembly import make_client
+from holdfast.broker.client_assembly import make_client
 from holdfast.errors import ScenarioError
 from holdfast.kernel.node import InvariantBroken, Node
 from holdfast.kernel.outbox import Outbox

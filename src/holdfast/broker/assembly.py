@@ -13,8 +13,6 @@ from holdfast.errors import WrongLog
 from holdfast.kernel.application import Hosted
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
-from holdfast.protocols.cursors.asker import LogAsker
-from holdfast.protocols.cursors.consumer import Consumer
 from holdfast.protocols.cursors.deliveries import DeliverySettings
 from holdfast.protocols.cursors.event_log import EventLog
 from holdfast.protocols.cursors.host import RetentionSettings
@@ -22,29 +20,21 @@ from holdfast.protocols.cursors.log_holdings import LogHoldings
 from holdfast.protocols.cursors.names import NamesDesk
 from holdfast.protocols.cursors.refill import Refill
 from holdfast.protocols.operating.desk import Facts, OperatorDesk
-from holdfast.protocols.operating.operator import Operator
 from holdfast.protocols.paxos import snapshots
 from holdfast.protocols.paxos.formation import STREAM as FORMATION_STREAM
 from holdfast.protocols.paxos.group_view import GroupView
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.protocols.routing.settings import RoutingSettings
-from holdfast.protocols.sessions.advertiser import Advertiser
-from holdfast.protocols.sessions.application_asker import ApplicationAsker
 from holdfast.protocols.sessions.application_desk import ApplicationDesk
 from holdfast.protocols.sessions.arrivals import Arrivals
 from holdfast.protocols.sessions.census import CoreCensus
-from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.commands import Command
-from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
-from holdfast.protocols.sessions.direct import DirectLinks
 from holdfast.protocols.sessions.direct_host import DirectHost
 from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.hosting import Hosting
 from holdfast.protocols.sessions.interests import Interests
 from holdfast.protocols.sessions.limits import CoreLimits, HostingLimits
-from holdfast.protocols.sessions.publisher import Publisher
 from holdfast.protocols.sessions.sequencer import SNAPSHOT_EVERY, SnapshotTaker
-from holdfast.protocols.sessions.subscriber import Subscriber
 
 if TYPE_CHECKING:
     from random import Random
@@ -148,21 +138,3 @@ def make_replica(
     facts: list[Facts] = [PlainFacts({"scheme": "paxos", "durable": "yes"}), replica, names]
     desk = OperatorDesk(settings.name, parts, CoreCensus(core), names, facts, GroupOperations(replica))
     return Assembly([*parts, desk])
-
-
-def make_operator(address: str) -> Assembly:
-    """What stands behind `holdfast status`."""
-    return Assembly([Operator(address)])
-
-
-def make_client(settings: ClientSettings, rng: Random, streams: StoredStreams) -> Assembly:
-    """A client; it keeps nothing over a restart."""
-    conversation = Conversation(settings)
-    advertiser, subscriber = Advertiser(conversation), Subscriber(conversation)
-    direct = DirectLinks(conversation, rng)
-    publisher = Publisher(conversation, advertiser, subscriber, direct)
-    consumer, asker = Consumer(conversation), LogAsker(conversation)
-    application = ApplicationAsker(conversation)
-    companions = (advertiser, consumer, asker, application)
-    session = ClientSession(conversation, publisher, subscriber, companions, direct, rng)
-    return Assembly([session, direct, advertiser, publisher, subscriber, consumer, asker, application])

@@ -16,7 +16,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeAlias, overload
 
-from holdfast.broker.assembly import make_client
+from holdfast.broker.client_assembly import make_client
 from holdfast.client.advertisement import Advertisement
 from holdfast.client.asking import ask_application
 from holdfast.client.log_calls import CommitResult, LogCalls, LogRange, Start, refused

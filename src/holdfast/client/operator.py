@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.broker.assembly import make_operator
+from holdfast.broker.client_assembly import make_operator
 from holdfast.kernel.links import Role
 from holdfast.protocols.operating.messages import (
     GroupChangeBegun,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.broker.assembly import BrokerSettings, make_broker, make_client, make_replica
+from holdfast.broker.assembly import BrokerSettings, make_broker, make_replica
+from holdfast.broker.client_assembly import make_client
 from holdfast.errors import ScenarioError
 from holdfast.kernel.application import Hosted
 from holdfast.kernel.links import Role

@@ -1,0 +1,64 @@
+"""Whoever connects imports what clients need, and nothing of what only brokers are made of.
+
+`CATALOGUED` is what still comes along, since one catalogue numbers the messages of all and the driver imports it.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.repository import ROOT
+
+BROKERS_ONLY = [
+    "holdfast.broker.assembly",
+    "holdfast.broker.kit",
+    "holdfast.broker.network_parts",
+    "holdfast.broker.site",
+    "holdfast.protocols.bypass",
+    "holdfast.protocols.failure",
+    "holdfast.protocols.paxos",
+    "holdfast.protocols.routing",
+    "holdfast.runtime.serving",
+    "holdfast.sim",
+    "holdfast.storage",
+    "holdfast.topology",
+]
+CATALOGUED = {
+    "holdfast.protocols.bypass",
+    "holdfast.protocols.bypass.messages",
+    "holdfast.protocols.failure",
+    "holdfast.protocols.failure.messages",
+    "holdfast.protocols.paxos",
+    "holdfast.protocols.paxos.ballots",
+    "holdfast.protocols.paxos.membership",
+    "holdfast.protocols.paxos.messages",
+    "holdfast.protocols.paxos.settings",
+    "holdfast.protocols.routing",
+    "holdfast.protocols.routing.messages",
+}
+
+
+def imported_by(program: str) -> set[str]:
+    command = [sys.executable, "-c", f"{program}\nimport json, sys; print(json.dumps(sorted(sys.modules)))"]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return set(json.loads(done.stdout))
+
+
+def of_brokers(modules: set[str]) -> set[str]:
+    return {name for name in modules for part in BROKERS_ONLY if name == part or name.startswith(f"{part}.")}
+
+
+@pytest.mark.parametrize("program", ["import holdfast; holdfast.connect", "import holdfast.client.operator"])
+def test_a_client_imports_nothing_that_only_brokers_are_made_of(program: str) -> None:
+    assert of_brokers(imported_by(program)) - CATALOGUED == set()
+
+
+def test_what_a_broker_is_made_of_is_found() -> None:
+    found = of_brokers(imported_by("import holdfast.broker.assembly"))
+    assert found >= {
+        "holdfast.broker.assembly",
+        "holdfast.protocols.paxos.replica",
+        "holdfast.protocols.routing.router",
+    }
