@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import subprocess
+import sys
 import traceback
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from holdfast import errors
+import holdfast.apps.zapviewers.errors
+import holdfast.errors
+import holdfast.spark.errors
 from holdfast.errors import BusClosed, HoldfastError, LogPoisoned, renewed
 
 SAMPLES = {"str": "text", "int": 3, "int | None": 4, "Hashable": "id", "Sequence[str]": ("a", "b")}
-SAMPLES["Mapping[str, tuple[int, int | None]] | None"] = {"events": (1, None)}
+SAMPLES["Mapping[str, tuple[int, int | None]]"] = {"events": (1, None)}
 
 
 def every_error() -> Iterator[HoldfastError]:
-    for kind in vars(errors).values():
+    modules = (holdfast.errors, holdfast.spark.errors, holdfast.apps.zapviewers.errors)
+    kinds = {name: kind for module in modules for name, kind in vars(module).items()}
+    for kind in kinds.values():
         if isinstance(kind, type) and issubclass(kind, HoldfastError):
             if kind.__init__ is Exception.__init__:
                 yield kind("text")
@@ -65,3 +71,8 @@ def test_an_error_of_another_library_that_cannot_be_copied_is_raised_as_it_is() 
     assert renewed(peculiar) is peculiar
     full = OSError(28, "No space left on device", "data")
     assert str(renewed(full)) == str(full)
+
+
+def test_errors_of_spark_are_known_without_spark() -> None:
+    program = "import holdfast.spark.errors, sys; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import blocking
-from holdfast.errors import NoJava
+from holdfast.spark.errors import NoJava
 from holdfast.spark.java import java_home
 from tests.runtime.broker_process import BrokerProcess
 

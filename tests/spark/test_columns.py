@@ -25,11 +25,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from holdfast.errors import EventError, OptionError
+from holdfast.errors import EventError
 from holdfast.model.event import EventBytes, encode_fields
 from holdfast.model.values import Value
 from holdfast.protocols.cursors.requests import EncodedEvents
 from holdfast.spark.columns import EventColumns
+from holdfast.spark.errors import OptionError
 from holdfast.spark.fitting import fit
 from holdfast.spark.schema import DEFAULT_SCHEMA, layout_of
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.errors import OptionError
+from holdfast.spark.errors import OptionError
 from holdfast.spark.options import SourceOptions, source_options
 from holdfast.spark.ranges import PositionRange, partitions_of
 

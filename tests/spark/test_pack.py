@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from holdfast.errors import OptionError, PackError
 from holdfast.spark import make_session, pack
+from holdfast.spark.errors import OptionError, PackError
 from holdfast.spark.pack import files_of, main, needed_distributions, write_archive
 from holdfast.spark.session import UNPACKED, _same_name_everywhere, archive_settings
 

@@ -8,8 +8,9 @@ from pyspark.sql.functions import broadcast, col, length
 from pyspark.sql.streaming.query import StreamingQuery
 
 from holdfast import blocking
-from holdfast.errors import FilterError, OptionError
+from holdfast.errors import FilterError
 from holdfast.spark import pushed, read, spared, subscribe
+from holdfast.spark.errors import OptionError
 from tests.runtime.broker_process import BrokerProcess
 from tests.spark.conftest import publish
 

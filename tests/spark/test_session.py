@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from holdfast.errors import NoJava
+from holdfast.spark.errors import NoJava
 from holdfast.spark.java import java_home, java_version
 
 # A session in a process of its own, in which the machine seems to have no Java; what it prints came through a JVM, a

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql.types import StructType, _parse_datatype_string
 
-from holdfast.errors import OptionError
+from holdfast.spark.errors import OptionError
 from holdfast.spark.sink_options import Kind, SinkColumns, refuse_overwrite, sink_columns, sink_options
 
 URL = {"url": "holdfast://127.0.0.1:7411"}

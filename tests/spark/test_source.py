@@ -251,7 +251,7 @@ def test_a_wrong_option_is_refused_where_it_is_given_in_a_line(
         with pytest.raises(AnalysisException) as refused:
             attempt()
         last, tracebacks, places = _last_lines(refused.value)
-        assert last.startswith(f"holdfast.errors.OptionError: {problem}")
+        assert last.startswith(f"holdfast.spark.errors.OptionError: {problem}")
         assert tracebacks == 1
         assert places <= 3
 
@@ -264,17 +264,19 @@ def test_an_option_of_something_else_is_refused_in_a_line(spark: SparkSession, t
     with pytest.raises(StreamingQueryException) as refused:
         query.awaitTermination(60)
     last, tracebacks, places = _last_lines(refused.value)
-    assert last == "holdfast.errors.OptionError: option 'to' is for batches, which read makes"
+    assert last == "holdfast.spark.errors.OptionError: option 'to' is for batches, which read makes"
     assert (tracebacks, places <= 5) == (1, True)
     with pytest.raises(AnalysisException) as refused_batch:
         spark.read.format("holdfast").option("url", url).option("name", "n").load().collect()
     last, tracebacks, places = _last_lines(refused_batch.value)
-    assert last == "holdfast.errors.OptionError: option 'name' is for streams, which readStream makes"
+    assert last == "holdfast.spark.errors.OptionError: option 'name' is for streams, which readStream makes"
     assert (tracebacks, places <= 3) == (1, True)
     with pytest.raises(AnalysisException) as refused_write:
         spark.range(3).write.format("holdfast").option("url", url).option("topic", "t").option(
             "topic_column", "id"
         ).mode("append").save()
     last, tracebacks, places = _last_lines(refused_write.value)
-    assert last == "holdfast.errors.OptionError: options 'topic' and 'topic_column' are both given; give one of them"
+    assert (
+        last == "holdfast.spark.errors.OptionError: options 'topic' and 'topic_column' are both given; give one of them"
+    )
     assert (tracebacks, places <= 3) == (1, True)

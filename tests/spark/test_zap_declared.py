@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from holdfast.apps.zapviewers.pipeline.declared import in_order, tell_tables
 from holdfast.apps.zapviewers.pipeline.report.figures import read_figures
 from holdfast.cli.main import main
-from holdfast.errors import PipelineError
 from holdfast.spark.connected import connected
+from holdfast.spark.errors import PipelineError
 from tests.spark import zap_reference as reference
 from tests.spark.zap_runs import assert_counts, counted, counting_broker, halves, known, logged, publish
 

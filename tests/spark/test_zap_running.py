@@ -26,7 +26,7 @@ from holdfast.apps.zapviewers.pipeline.report.figures import read_figures
 from holdfast.apps.zapviewers.pipeline.running import COUNTING, reached, run
 from holdfast.apps.zapviewers.pipeline.tables import Progress, Tables
 from holdfast.cli.main import main
-from holdfast.errors import PipelineError
+from holdfast.spark.errors import PipelineError
 from tests.runtime.broker_process import BrokerProcess
 from tests.spark.zap_runs import assert_counts, counted, counting_broker, halves, known, publish
 

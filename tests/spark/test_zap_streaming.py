@@ -15,7 +15,7 @@ from holdfast.apps.zapviewers.pipeline.bronze import raw_lines
 from holdfast.apps.zapviewers.pipeline.silver import parsed, zap_events
 from holdfast.apps.zapviewers.pipeline.tables import SCHEMAS, Progress, Tables
 from holdfast.apps.zapviewers.pipeline.viewers import box_states, count_viewers
-from holdfast.errors import PipelineError
+from holdfast.spark.errors import PipelineError
 from tests.spark import zap_reference as reference
 from tests.spark.zap_samples import EVENTS, after, events, mixed_payloads, viewers_of
 

@@ -16,13 +16,13 @@ from holdfast import client
 from holdfast.apps.zapviewers import watching
 from holdfast.apps.zapviewers.asking import ask_counts, ask_top, ask_viewers
 from holdfast.apps.zapviewers.channels import INVENTED, read_channels
+from holdfast.apps.zapviewers.errors import ZapError
 from holdfast.apps.zapviewers.generator import BOXES, ZapSettings
 from holdfast.apps.zapviewers.publishing import PUBLISHERS_MAX, PublishSettings, Tally, publish_log
 from holdfast.cli.main import INTERRUPTED, OK
 from holdfast.cli.terminal import InPlace, is_terminal, table
 from holdfast.cli.where import DEFAULT_URL, url_of
 from holdfast.cli.zap_options import read_duration, read_rate, read_speed, read_time, read_whole
-from holdfast.errors import ZapError
 from holdfast.runtime import loop
 
 DURATION_S = 60

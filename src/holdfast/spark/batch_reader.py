@@ -8,7 +8,8 @@ from contextlib import closing
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from holdfast.errors import OptionError, PositionAhead, PositionGone
+from holdfast.errors import PositionAhead, PositionGone
+from holdfast.spark.errors import OptionError
 from holdfast.spark.options import EARLIEST, NEW, SourceOptions
 from holdfast.spark.patience import open_bus
 from holdfast.spark.places import number_of

@@ -14,7 +14,7 @@ from typing import cast
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-from holdfast.errors import PipelineError
+from holdfast.spark.errors import PipelineError
 from holdfast.spark.session import LOCAL_HOST, make_session
 
 # Tells pyspark.sql.functions whose columns to make.

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from holdfast.errors import NoJava
+from holdfast.spark.errors import NoJava
 
 VERSION_MIN = 17
 

@@ -9,8 +9,9 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from holdfast.client.url import addresses_of
-from holdfast.errors import FilterError, OptionError, UrlError
+from holdfast.errors import FilterError, UrlError
 from holdfast.model import Filter
+from holdfast.spark.errors import OptionError
 
 EARLIEST, NEW = "earliest", "new"
 WAIT_S = 120.0

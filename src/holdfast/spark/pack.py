@@ -27,7 +27,8 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from holdfast.errors import HoldfastError, PackError
+from holdfast.errors import HoldfastError
+from holdfast.spark.errors import PackError
 
 OURS: Final = "holdfast"
 EXTRA: Final = "spark"

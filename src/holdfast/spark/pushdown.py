@@ -17,9 +17,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
-from holdfast.errors import OptionError
 from holdfast.model import Filter
 from holdfast.spark.conditions import implied_filter
+from holdfast.spark.errors import OptionError
 from holdfast.spark.schema import DEFAULT_SCHEMA
 
 FORMAT = "holdfast"

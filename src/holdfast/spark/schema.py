@@ -21,7 +21,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from holdfast.errors import OptionError
+from holdfast.spark.errors import OptionError
 
 ENVELOPE: Final[dict[str, DataType]] = {
     "position": LongType(),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from holdfast.errors import OptionError
+from holdfast.spark.errors import OptionError
 from holdfast.spark.java import java_home
 
 LOCAL_HOST = "127.0.0.1"

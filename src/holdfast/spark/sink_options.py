@@ -13,9 +13,9 @@ from collections.abc import Mapping
 import msgspec
 from pyspark.sql import types
 
-from holdfast.errors import OptionError
 from holdfast.model.event import NAME_BYTES_MAX, STRING_BYTES_MAX
 from holdfast.model.values import TOPIC
+from holdfast.spark.errors import OptionError
 from holdfast.spark.options import ALLOWED as OF_READERS
 from holdfast.spark.options import WAIT_S, check_values, refuse_unknown, url_of, wait_of
 from holdfast.spark.schema import ATTRIBUTES, ATTRIBUTES_TYPE, ENVELOPE, REJECTED

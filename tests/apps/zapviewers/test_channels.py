@@ -16,8 +16,8 @@ from holdfast.apps.zapviewers.channels import (
     short_names,
     zipf_table,
 )
+from holdfast.apps.zapviewers.errors import ZapError
 from holdfast.apps.zapviewers.lines import is_channel
-from holdfast.errors import ZapError
 
 
 def test_names_are_cut_and_made_to_differ() -> None:

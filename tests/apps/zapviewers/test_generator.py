@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast.apps.zapviewers.audience import Audience
 from holdfast.apps.zapviewers.channels import INVENTED
+from holdfast.apps.zapviewers.errors import ZapError
 from holdfast.apps.zapviewers.generator import (
     BATCH_S,
     BOXES_END,
@@ -24,7 +25,6 @@ from holdfast.apps.zapviewers.generator import (
 )
 from holdfast.apps.zapviewers.lines import LINE_BYTES_MAX, Report, Zap, parse
 from holdfast.apps.zapviewers.rhythm import EAGERNESS, SHARES_ON, pace, share_on
-from holdfast.errors import ZapError
 
 DAY = date(2026, 3, 1)
 

@@ -11,9 +11,9 @@ import pytest
 
 import holdfast
 from holdfast.apps.zapviewers import publishing
+from holdfast.apps.zapviewers.errors import ZapError
 from holdfast.apps.zapviewers.generator import ZapSettings, generate
 from holdfast.apps.zapviewers.publishing import Acknowledged, PublishSettings, Tally, publish_log
-from holdfast.errors import ZapError
 from tests.runtime.broker_process import BrokerProcess
 
 LOG = ZapSettings(boxes=2_000, rate=20)

@@ -18,7 +18,7 @@ from holdfast.apps.zapviewers.pipeline.report.figures import POINTS_MAX, read_fi
 from holdfast.apps.zapviewers.pipeline.report.listing import as_text
 from holdfast.apps.zapviewers.pipeline.report.markup import element, render, style_sheet
 from holdfast.cli.main import main
-from holdfast.errors import PipelineError
+from holdfast.spark.errors import PipelineError
 from tests.apps.zapviewers.report_tables import (
     EVENING,
     FACTS,

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from holdfast.apps.zapviewers.errors import ZapError
 from holdfast.client import Bus
-from holdfast.errors import ZapError
 
 ANSWER_WITHIN_S = 30.0
 OTHER = "the application that is hosted there is not ZapViewers'"

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from itertools import accumulate
 
+from holdfast.apps.zapviewers.errors import ZapError
 from holdfast.apps.zapviewers.lines import is_channel
-from holdfast.errors import ZapError
 
 NAME_BYTES_MAX = 12
 CHANNELS_MIN = 2

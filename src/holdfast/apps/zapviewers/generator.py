@@ -26,9 +26,9 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.apps.zapviewers.channels import INVENTED, TABLE_BITS, zipf_table
+from holdfast.apps.zapviewers.errors import ZapError
 from holdfast.apps.zapviewers.lines import VOLUME_MAX
 from holdfast.apps.zapviewers.rhythm import DAY_S, EAGERNESS_MAX, SHARE_ON_MEAN, pace, share_on
-from holdfast.errors import ZapError
 
 BOXES = 180_000
 BOXES_END = 100 << 16  # 10.0.0.0 to 10.99.255.255: an address has at most 13 bytes

@@ -20,11 +20,11 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from holdfast.apps.zapviewers.errors import ZapError
 from holdfast.apps.zapviewers.generator import BOXES, ZapSettings, generate
 from holdfast.apps.zapviewers.publications import payloads
 from holdfast.apps.zapviewers.viewership import ZAP
 from holdfast.client import Bus, connect
-from holdfast.errors import ZapError
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.values import Value
 from holdfast.trace.summary import percentile

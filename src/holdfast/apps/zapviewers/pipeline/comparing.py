@@ -19,7 +19,7 @@ from holdfast.apps.zapviewers.pipeline.facts import Facts, read_facts
 from holdfast.apps.zapviewers.pipeline.report.figures import viewers_now
 from holdfast.apps.zapviewers.viewership import ASKED_CHANNELS_MAX, ZAP
 from holdfast.client import Bus
-from holdfast.errors import PipelineError
+from holdfast.spark.errors import PipelineError
 
 TRIES = 20
 COUNTED = ("lines", "malformed", "boxes", "watching")

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.apps.zapviewers.pipeline import bronze, gold, silver
 from holdfast.apps.zapviewers.pipeline.batch import DAY_MINUTES
-from holdfast.errors import PipelineError
+from holdfast.spark.errors import PipelineError
 
 CHECKPOINTS = "checkpoints"
 METASTORE = "metastore"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.errors import PipelineError
+from holdfast.spark.errors import PipelineError
 
 FILE = "pipeline.json"
 

@@ -29,9 +29,9 @@ from holdfast.apps.zapviewers.pipeline.facts import Facts, read_facts, write_fac
 from holdfast.apps.zapviewers.pipeline.streaming import start_stream, write_gold
 from holdfast.apps.zapviewers.pipeline.tables import CHECKPOINT, Tables
 from holdfast.apps.zapviewers.viewership import ZAP
-from holdfast.errors import PipelineError
 from holdfast.spark import make_session
 from holdfast.spark.connected import connected
+from holdfast.spark.errors import PipelineError
 
 BATCH, STREAMING, DECLARED = "batch", "streaming", "declared"
 ENGINES = (BATCH, STREAMING, DECLARED)

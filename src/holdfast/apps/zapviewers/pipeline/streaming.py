@@ -32,7 +32,7 @@ from holdfast.apps.zapviewers.pipeline.moments import seconds_of
 from holdfast.apps.zapviewers.pipeline.silver import POWER_OFF, POWER_ON, parsed
 from holdfast.apps.zapviewers.pipeline.tables import CHECKPOINT, Progress, Tables
 from holdfast.apps.zapviewers.pipeline.viewers import count_viewers
-from holdfast.errors import PipelineError
+from holdfast.spark.errors import PipelineError
 
 DELAY_S = 60
 OPEN = "open"  # the piece of `intervals` that go on, which is there while no stream runs

@@ -25,7 +25,7 @@ import pyarrow.dataset as ds
 
 from holdfast.apps.zapviewers.pipeline.facts import Facts, read_facts
 from holdfast.apps.zapviewers.pipeline.report.short_times import COLUMNS, SHORT, read_short_time
-from holdfast.errors import PipelineError
+from holdfast.spark.errors import PipelineError
 
 TOP = 10
 MATRIX_CHANNELS = 20
