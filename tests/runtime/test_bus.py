@@ -322,8 +322,9 @@ def test_room_is_made_while_events_are_taken_one_by_one(broker: BrokerProcess) -
     async def scene() -> None:
         async with two(broker) as (publisher, subscriber), subscriber.subscribe("topic = 'r'", window=8) as events:
             reports: list[int] = []
-            consumed = subscriber._consumed
-            subscriber._consumed = lambda number, count: (reports.append(count), consumed(number, count))[1]  # type: ignore[func-returns-value,method-assign]
+            made = subscriber._subscriptions
+            consumed = made.consumed
+            made.consumed = lambda number, count: (reports.append(count), consumed(number, count))[1]  # type: ignore[func-returns-value,method-assign]
             await publisher.publish_many(({"n": n}, "r") for n in range(40))
             seen = 0
             async for _ in events:
@@ -363,9 +364,9 @@ def test_requests_and_publications_of_a_bus_that_ends_get_exceptions_of_their_ow
         bus = connect("holdfast://127.0.0.1:1")
         batch = bus._publishing.collect([NewEvent({"n": n}) for n in range(3)], True)
         waiting = [asyncio.get_running_loop().create_future() for _ in range(6)]
-        bus._futures.update(enumerate(waiting[:3]))
+        bus._connection._futures.update(enumerate(waiting[:3]))
         batch.waiters.update(enumerate(waiting[3:]))
-        bus._end_everything(Superseded("another client has the name"))
+        bus._end(Superseded("another client has the name"))
         problems = [future.exception() for future in waiting]
         assert [type(problem) for problem in problems] == [Superseded] * 6
         assert len({id(problem) for problem in problems}) == 6

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from holdfast import client
-from holdfast.client.bus import OnState
+from holdfast.client.connection import OnState
 from holdfast.errors import NotConnected
 
 FIRST_WAIT_S = 10.0  # for the first connection, unless the user says how long

@@ -2,7 +2,8 @@
 
 from holdfast.client import blocking
 from holdfast.client.advertisement import Advertisement
-from holdfast.client.bus import Bus, State, connect
+from holdfast.client.bus import Bus, connect
+from holdfast.client.connection import State
 from holdfast.client.named import NamedSubscription
 from holdfast.client.subscription import Subscription
 

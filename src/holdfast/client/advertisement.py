@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from holdfast.client.bus import Bus
+from holdfast.client import refusals
+from holdfast.client.connection import Connection
+from holdfast.protocols.sessions import requests
 
 
 class Advertisement:
     """Made by `bus.advertise`: await it, or use it with `async with`, which ends it."""
 
-    def __init__(self, bus: Bus, text: str) -> None:
+    def __init__(self, connection: Connection, text: str) -> None:
         self.filter = text
-        self._bus = bus
+        self._connection = connection
         self._number = 0
 
     def __await__(self) -> Generator[Any, None, Advertisement]:
@@ -31,11 +32,14 @@ class Advertisement:
 
     async def _make(self) -> Advertisement:
         if not self._number:
-            self._number = await self._bus._make_advertisement(self.filter)
+            result = await self._connection.ask(requests.MakeAdvertisement(self.filter))
+            if not isinstance(result, requests.AdvertisementMade):
+                raise refusals.of_filter(result, self.filter)
+            self._number = result.advertisement
         return self
 
     async def close(self) -> None:
         """Takes it back. A publisher with none left may publish anything."""
         number, self._number = self._number, 0
         if number:
-            await self._bus._end_advertisement(number)
+            await self._connection.tell(requests.EndAdvertisement(number))

@@ -6,16 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from holdfast.errors import (
-    ApplicationFailed,
-    BusClosed,
-    HoldfastError,
-    LimitReached,
-    NoApplication,
-    OutcomeUnknown,
-)
+from holdfast.client import refusals
 from holdfast.protocols.sessions import requests
-from holdfast.protocols.sessions.messages import Refusal
 
 
 async def ask_application(ask: Callable[[Any], Awaitable[Any]], request: bytes, timeout_s: float | None) -> bytes:
@@ -30,18 +22,4 @@ async def ask_application(ask: Callable[[Any], Awaitable[Any]], request: bytes, 
         raise TimeoutError(problem) from None
     if isinstance(result, requests.ApplicationAnswer):
         return result.data
-    raise _problem(result)
-
-
-def _problem(result: requests.NotAnswered | requests.AnswerLost) -> HoldfastError:
-    if isinstance(result, requests.AnswerLost):
-        return OutcomeUnknown(result.problem)
-    match result.reason:
-        case Refusal.NO_APPLICATION:
-            return NoApplication(result.problem)
-        case Refusal.APPLICATION_FAILED:
-            return ApplicationFailed(result.problem)
-        case Refusal.LIMIT:
-            return LimitReached(result.problem, result.limit, result.allowed)
-        case _:
-            return BusClosed(result.problem)
+    raise refusals.of_question(result)

@@ -15,7 +15,8 @@ from types import TracebackType
 from typing import Any, TypeVar, overload
 
 from holdfast.client.advertisement import Advertisement
-from holdfast.client.bus import Bus, OnState
+from holdfast.client.bus import Bus
+from holdfast.client.connection import OnState
 from holdfast.client.log_calls import CommitResult, Start
 from holdfast.client.named import NamedSubscription
 from holdfast.client.publications import Publication

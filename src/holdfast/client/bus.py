@@ -1,43 +1,32 @@
 """`holdfast.connect`: publish and subscribe, from asyncio.
 
-A thin driver: everything that must hold over broken links is in the client's node. Here are futures, iterators and
-exceptions. Publications of one turn of the event loop travel together, and there is no future for each event unless its
-caller waits for it.
+A thin driver: everything that must hold over broken links is in the client's node. Here is what users call; beside it
+are the connection to that node, publications, subscriptions, calls of the log, and what refusals become.
 """
 
 from __future__ import annotations
 
 import asyncio
-import enum
 import logging
 import secrets
-from collections.abc import AsyncIterable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Any, TypeAlias, overload
+from typing import Any, overload
 
 from holdfast.broker.client_assembly import make_client
 from holdfast.client.advertisement import Advertisement
 from holdfast.client.asking import ask_application
-from holdfast.client.log_calls import CommitResult, LogCalls, LogRange, Start, refused
+from holdfast.client.connection import Connection, OnState, State
+from holdfast.client.log_calls import CommitResult, LogCalls, LogRange, Start
 from holdfast.client.named import NamedSubscription
-from holdfast.client.publications import Publication, event_problem, from_publication, new_event
+from holdfast.client.publications import Publication, from_publication, new_event
 from holdfast.client.publishing import Publishing
 from holdfast.client.stages import Stage, StageReceipt
 from holdfast.client.subscription import Subscription
+from holdfast.client.subscriptions import Subscriptions
 from holdfast.client.url import addresses_of
-from holdfast.errors import (
-    BusClosed,
-    FilterError,
-    HoldfastError,
-    LimitReached,
-    NotAdvertised,
-    NotConnected,
-    OutcomeUnknown,
-    SubscriptionEnded,
-    Superseded,
-    renewed,
-)
+from holdfast.errors import BusClosed, HoldfastError, Superseded
 from holdfast.kernel.links import Role
 from holdfast.model import Filter
 from holdfast.model.position import Position
@@ -46,23 +35,11 @@ from holdfast.model.values import Value
 from holdfast.protocols.cursors import requests as log_requests
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import ClientSettings
-from holdfast.protocols.sessions.messages import Overflow, Refusal
+from holdfast.protocols.sessions.messages import Overflow
 from holdfast.runtime.runner import NodeRunner
 from holdfast.wire.handshake import check_name
 
 log = logging.getLogger("holdfast")
-
-
-class State(enum.Enum):
-    """What `on_state` is told."""
-
-    CONNECTED = "connected"  # to a broker that still knew us, or for the first time
-    FORGOTTEN = "forgotten"  # connected, but the broker had forgotten us: events may be missing
-    DISCONNECTED = "disconnected"  # trying to come back
-    CLOSED = "closed"
-
-
-OnState: TypeAlias = Callable[[State, str], None]
 
 
 class Bus:
@@ -78,23 +55,14 @@ class Bus:
     ) -> None:
         self.name = name or f"anonymous-{secrets.token_hex(8)}"
         check_name(self.name)
-        self.state = State.DISCONNECTED
         self._addresses = addresses_of(url)
         self._url = url
-        self._on_state = on_state
         self._timeout_s = timeout_s
         self._allow_direct = allow_direct
-        self._runner: NodeRunner | None = None
-        self._last_request = 0
-        self._futures: dict[int, asyncio.Future[Any]] = {}
-        self._publishing = Publishing(self, self._problem)
-        self._opened: asyncio.Future[None] | None = None
-        self._reason = ""
-        self._refusal = ""  # the broker's word for it, if it was one that refused
-        # Under their numbers; named ones under theirs with the sign changed.
-        self._subscriptions: dict[int, Subscription | NamedSubscription] = {}
-        self._making: dict[int, Subscription | NamedSubscription] = {}
-        self._log = LogCalls(self._ask)
+        self._connection = Connection(self.name, on_state)
+        self._publishing = Publishing(self._connection)
+        self._log = LogCalls(self._connection.ask)
+        self._subscriptions = Subscriptions(self._connection, self._log)
 
     # --------------------------------------------------------------------------------------------------------- life
     async def __aenter__(self) -> Bus:
@@ -108,28 +76,21 @@ class Bus:
 
     async def open(self) -> None:
         """Connects; NotConnected if no broker has answered in time."""
-        if self._runner is not None:
-            raise HoldfastError("the bus is open already")
         settings = self._settings()
-        self._opened = asyncio.get_running_loop().create_future()
-        self._runner = NodeRunner(
+        runner = NodeRunner(
             self.name, Role.CLIENT, lambda rng, streams: make_client(settings, rng, streams), application=self
         )
-        self._runner.start()
-        try:
-            await asyncio.wait_for(asyncio.shield(self._opened), self._timeout_s)
-        except TimeoutError:
-            await self._runner.stop()
-            problem = f"no broker at {self._url} answered within {self._timeout_s:g} s"
-            raise NotConnected(problem, self._reason, self._refusal) from None
-        except BaseException:
-            await self._runner.stop()
-            raise
+        await self._connection.open(runner, self._url, self._timeout_s)
+
+    @property
+    def state(self) -> State:
+        """Whether there is a connection: what `on_state` was told last."""
+        return self._connection.state
 
     @property
     def reason(self) -> str:
         """Why there is no connection, or was none: what came of the last attempt that failed."""
-        return self._reason
+        return self._connection.reason
 
     def _settings(self) -> ClientSettings:
         """What the client's node is given; experiments in which days are seconds give it other times."""
@@ -137,16 +98,16 @@ class Bus:
 
     async def close(self) -> None:
         """Waits for what was published, says goodbye, and closes. What comes after that raises BusClosed."""
-        if self._runner is None or self.state is State.CLOSED:
+        if not self._connection.is_open:
             return
         try:
             if self.state is not State.DISCONNECTED:
                 await self._publishing.settled()
-                await asyncio.wait_for(self._ask(requests.Close()), self._timeout_s)
+                await asyncio.wait_for(self._connection.ask(requests.Close()), self._timeout_s)
         except (TimeoutError, HoldfastError):
             pass
-        await self._runner.stop()
-        self._end_everything(BusClosed("the bus was closed"))
+        await self._connection.stop()
+        self._end(BusClosed("the bus was closed"))
 
     # --------------------------------------------------------------------------------------------------- publishing
     async def publish(
@@ -237,7 +198,7 @@ class Bus:
         if name is not None:
             if not 0 < len(name.encode()) <= 128:
                 raise ValueError("a subscription's name has 1 to 128 bytes")
-            return NamedSubscription(self, filter, name, from_, window, auto_ack)
+            return NamedSubscription(self._subscriptions, filter, name, from_, window, auto_ack)
         if from_ is not None:
             raise ValueError("from_ is for named subscriptions: say name=…, or use bus.read")
         try:
@@ -245,30 +206,7 @@ class Bus:
         except ValueError:
             allowed = ", ".join(member.value for member in Overflow)
             raise ValueError(f"overflow is one of {allowed}, not {overflow!r}") from None
-        return Subscription(self, filter, overflow, window)
-
-    async def _make_subscription(self, subscription: Subscription) -> int:
-        self._check_open()
-        request = self._next_request()
-        self._making[request] = subscription
-        command = requests.MakeSubscription(
-            str(subscription.filter), Overflow(subscription.overflow), subscription.window
-        )
-        try:
-            result = await self._ask(command, request)
-        finally:
-            self._making.pop(request, None)
-        if isinstance(result, requests.SubscriptionMade):
-            return result.subscription
-        raise _refusal(result, str(subscription.filter))
-
-    async def _end_subscription(self, number: int) -> None:
-        self._subscriptions.pop(number, None)
-        await self._tell(requests.EndSubscription(number))
-
-    def _consumed(self, number: int, count: int) -> None:
-        if self._runner is not None and self.state is not State.CLOSED:
-            self._runner.request(0, requests.Consume(number, count))
+        return Subscription(self._subscriptions, filter, overflow, window)
 
     # ---------------------------------------------------------------------------------------------------------- log
     async def head(self, *, at_least: int | Position = 0) -> Position:
@@ -276,7 +214,7 @@ class Bus:
 
         With `at_least` it waits until the log has reached that position.
         """
-        bounds = await self._log.bounds(at_least=await self._number(at_least))
+        bounds = await self._log.bounds(at_least=await self._log.plain_number(at_least))
         return Position(bounds.log_id, bounds.head)
 
     async def tail(self) -> Position:
@@ -321,7 +259,7 @@ class Bus:
 
     def open_stage(self, query: str, epoch: int, task: int) -> Stage:
         """A stage that grows part by part, of events that its caller encodes: for those who have very many."""
-        self._check_open()
+        self._connection.check_open()
         return self._log.open_stage(query, epoch, task)
 
     async def commit(self, query: str, epoch: int, stages: Iterable[StageReceipt | str]) -> CommitResult:
@@ -331,40 +269,6 @@ class Bus:
         """
         return await self._log.commit(query, epoch, stages)
 
-    async def _number(self, position: int | Position) -> int:
-        return position if isinstance(position, int) else await self._log.number_of(position)
-
-    async def _make_cursor(self, subscription: NamedSubscription, from_: Start | None) -> tuple[int, int]:
-        """The cursor's number, and up to where it is acknowledged."""
-        start = await self._log.start_of(from_)
-        request = self._next_request()
-        self._making[request] = subscription
-        command = log_requests.MakeCursor(
-            subscription.name, subscription.filter, start, from_ is not None, subscription.window
-        )
-        try:
-            result = await self._ask(command, request)
-        finally:
-            self._making.pop(request, None)
-        if isinstance(result, log_requests.CursorMade):
-            return result.cursor, result.acknowledged
-        raise refused(result, subscription.filter)
-
-    async def _end_cursor(self, number: int) -> None:
-        self._subscriptions.pop(-number, None)
-        await self._tell(log_requests.EndCursor(number))
-
-    def _consumed_cursor(self, number: int, count: int) -> None:
-        if self._runner is not None and self.state is not State.CLOSED:
-            self._runner.request(0, log_requests.ConsumeCursor(number, count))
-
-    def _acknowledge_soon(self, number: int, position: int) -> None:
-        if self._runner is not None and self.state is not State.CLOSED:
-            self._runner.request(0, log_requests.AcknowledgeUpTo(number, position))
-
-    async def _acknowledge(self, number: int, position: int) -> None:
-        await self._log.ask(log_requests.AcknowledgeUpTo(number, position))
-
     # -------------------------------------------------------------------------------------------------- application
     async def ask(self, request: bytes, timeout_s: float | None = None) -> bytes:
         """The answer of the application that the broker hosts. It is executed once, whatever happens to links and
@@ -373,7 +277,7 @@ class Bus:
         NoApplication if there is none, ApplicationFailed if it raised something, LimitReached if the request is too
         large, OutcomeUnknown if the broker forgot this client meanwhile.
         """
-        return await ask_application(self._ask, request, timeout_s)
+        return await ask_application(self._connection.ask, request, timeout_s)
 
     # -------------------------------------------------------------------------------------------------- advertising
     def advertise(self, filter: str) -> Advertisement:
@@ -383,154 +287,45 @@ class Bus:
         none may publish anything.
         """
         _check_filter(filter)
-        return Advertisement(self, filter)
-
-    async def _make_advertisement(self, text: str) -> int:
-        result = await self._ask(requests.MakeAdvertisement(text))
-        if isinstance(result, requests.AdvertisementMade):
-            return result.advertisement
-        raise _refusal(result, text)
-
-    async def _end_advertisement(self, number: int) -> None:
-        await self._tell(requests.EndAdvertisement(number))
-
-    # ----------------------------------------------------------------------------------------------------- requests
-    def _next_request(self) -> int:
-        self._last_request += 1
-        return self._last_request
-
-    def _check_open(self) -> None:
-        if self._runner is None:
-            raise BusClosed("the bus is not open: use it with 'async with'")
-        if self.state is State.CLOSED:
-            raise BusClosed(f"the bus is closed: {self._reason}" if self._reason else "the bus is closed")
-
-    def _send(self, command: requests.PublishEvents) -> int:
-        request = self._next_request()
-        if self._runner is not None:
-            self._runner.request(request, command)
-        return request
-
-    def _hurry(self) -> None:
-        if self._runner is not None:
-            self._runner.hurry()
-
-    async def _ask(self, command: Any, request: int = 0) -> Any:
-        self._check_open()
-        request = request or self._next_request()
-        future = self._futures[request] = asyncio.get_running_loop().create_future()
-        if self._runner is not None:
-            self._runner.request(request, command)
-        try:
-            return await future
-        finally:
-            self._futures.pop(request, None)
-
-    async def _tell(self, command: Any) -> None:
-        """Returns when the broker has heard it. Without a connection that may take for ever, so nobody waits: the
-        node knows, and says it when there is one again."""
-        if self.state is State.DISCONNECTED and self._runner is not None:
-            self._runner.request(self._next_request(), command)
-        elif self.state is not State.CLOSED:
-            await self._ask(command)
+        return Advertisement(self._connection, filter)
 
     # --------------------------------------------------------------------------------------- called by the runner
     def on_deliver(self, subscription: int, events: list[ReceivedEvent]) -> None:
-        found = self._subscriptions.get(subscription)
-        if found is not None:
-            found._deliver(events)
+        self._subscriptions.deliver(subscription, events)
 
     def on_complete(self, request: int, result: Any) -> None:
         if request == requests.UNSOLICITED:
             self._report(result)
-            return
-        if self._publishing.answer(request, result):
-            return
-        if isinstance(result, requests.SubscriptionMade) and request in self._making:
-            # Here and not when the maker goes on: events may come with the same turn.
-            self._subscriptions[result.subscription] = self._making[request]
-        elif isinstance(result, log_requests.CursorMade) and request in self._making:
-            self._subscriptions[-result.cursor] = self._making[request]
-        future = self._futures.get(request)
-        if future is not None and not future.done():
-            future.set_result(result)
-
-    def _problem(self, event: requests.NewEvent, reason: Refusal | None, problem: str) -> HoldfastError:
-        if reason is Refusal.EVENT:
-            return event_problem(self.name, event, problem)
-        if reason is Refusal.NOT_ADVERTISED:
-            return NotAdvertised(problem)
-        if reason is Refusal.SUPERSEDED:
-            return Superseded(problem)
-        if problem == requests.NOT_CONNECTED:
-            text = "there is no connection, and the event was not to be kept for one"
-            return NotConnected(text, self._reason, self._refusal)
-        return OutcomeUnknown(problem)
+        elif not self._publishing.answer(request, result):
+            self._subscriptions.answer(request, result)
+            self._connection.answer(request, result)
 
     def _report(self, report: Any) -> None:
         match report:
             case requests.Connected():
-                first = self._opened is not None and not self._opened.done()
-                known = report.resumed or first
-                self._change(State.CONNECTED if known else State.FORGOTTEN, f"{report.broker} at {report.address}")
-                if self._opened is not None and not self._opened.done():
-                    self._opened.set_result(None)
+                self._connection.connected(report)
             case requests.Disconnected():
-                self._reason, self._refusal = report.reason, ""
-                self._change(State.DISCONNECTED, report.reason)
+                self._connection.disconnected(report)
             case requests.NotReached():
-                self._not_reached(report)
+                self._connection.not_reached(report)
             case requests.SessionLost():
-                self._reason = report.problem
-                self._end_everything(Superseded(report.problem))
+                self._connection.lost(report)
+                self._end(Superseded(report.problem))
             case requests.EventsMissed():
-                missed = self._subscriptions.get(report.subscription)
-                if isinstance(missed, Subscription):
-                    missed.missed += report.count or 0
-                    missed.gaps += report.count is None
+                self._subscriptions.missed(report)
             case requests.EventsExpired():
-                late = self._subscriptions.get(report.subscription)
-                if late is not None:
-                    late.expired += report.count
+                self._subscriptions.expired(report)
+            case requests.SubscriptionLost():
+                self._subscriptions.lost(report)
             case log_requests.CursorLost():
-                gone = self._subscriptions.pop(-report.cursor, None)
-                if gone is not None:
-                    gone._end(refused(report))
+                self._subscriptions.cursor_lost(report)
             case requests.AdvertisementLost():
                 log.warning("%s: an advertisement is not known any more: %s", self.name, report.problem)
-            case requests.SubscriptionLost():
-                lost = self._subscriptions.pop(report.subscription, None)
-                if lost is not None:
-                    lost._end(SubscriptionEnded(f"the broker ended the subscription: {report.reason}", lost.filter))
 
-    def _not_reached(self, report: requests.NotReached) -> None:
-        """An attempt came to nothing. Attempts go on, and say the same again and again: what is new is told, once."""
-        reason = f"{report.address}: {report.reason}"
-        if reason == self._reason:
-            return
-        self._reason, self._refusal = reason, report.refusal
-        if report.refusal:
-            self._change(State.DISCONNECTED, reason)  # someone may have to do something about it
-        else:
-            log.info("%s: not connected (%s)", self.name, reason)
-
-    def _change(self, state: State, detail: str) -> None:
-        self.state = state
-        log.info("%s: %s (%s)", self.name, state.value, detail)
-        if self._on_state is not None:
-            # In a turn of its own: what a caller's function raises is for the event loop's handler, not for the bus.
-            asyncio.get_running_loop().call_soon(self._on_state, state, detail)
-
-    def _end_everything(self, problem: HoldfastError) -> None:
-        self._change(State.CLOSED, str(problem))
-        if self._opened is not None and not self._opened.done():
-            self._opened.set_exception(renewed(problem))
-        for future in self._futures.values():
-            if not future.done():
-                future.set_exception(renewed(problem))
+    def _end(self, problem: HoldfastError) -> None:
+        self._connection.end(problem)
         self._publishing.end(problem)
-        for subscription in self._subscriptions.values():
-            subscription._end(problem)
+        self._subscriptions.end_all(problem)
 
 
 def _check_filter(text: str) -> None:
@@ -554,15 +349,3 @@ def connect(
     is published may go to all replicas of a group at once, where the group takes that.
     """
     return Bus(url, name, on_state, timeout_s, allow_direct)
-
-
-def _refusal(result: requests.SubscriptionRefused | requests.AdvertisementRefused, text: str) -> HoldfastError:
-    match result.reason:
-        case Refusal.FILTER:
-            return FilterError(result.problem, text, result.offset, result.expected)
-        case Refusal.LIMIT:
-            return LimitReached(result.problem, result.limit, result.allowed)
-        case _ if isinstance(result, requests.SubscriptionRefused):
-            return SubscriptionEnded(result.problem, text)
-        case _:
-            return BusClosed(result.problem)

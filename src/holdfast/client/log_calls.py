@@ -10,26 +10,13 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from holdfast.client import refusals
 from holdfast.client.stages import PARTS_UNDER_WAY, Stage, StageReceipt
-from holdfast.errors import (
-    BusClosed,
-    EpochCommitted,
-    EventError,
-    FilterError,
-    HoldfastError,
-    LimitReached,
-    NoLog,
-    NotAdvertised,
-    PositionAhead,
-    PositionGone,
-    StageLost,
-    Superseded,
-)
+from holdfast.errors import PositionAhead, PositionGone
 from holdfast.model.position import Position
 from holdfast.model.received import ReceivedEvent
 from holdfast.protocols.cursors import requests
 from holdfast.protocols.cursors.messages import EARLIEST, NEW
-from holdfast.protocols.sessions.messages import Refusal
 from holdfast.protocols.sessions.requests import NewEvent
 
 # "new", "earliest", a position, its number, or a time.
@@ -124,7 +111,7 @@ class LogCalls:
         """The answer; a refusal is raised."""
         result = await self._ask(command)
         if isinstance(result, requests.RefusedByLog):
-            raise refused(result, filter)
+            raise refusals.of_log(result, filter)
         return result
 
     async def bounds(self, since: int = 0, at_least: int = 0) -> requests.Bounds:
@@ -148,6 +135,10 @@ class LogCalls:
         if place < 1:
             raise ValueError(f"positions begin at 1, not at {place}")
         return place
+
+    async def plain_number(self, place: int | Position) -> int:
+        """The number of a position; a number as it is."""
+        return place if isinstance(place, int) else await self.number_of(place)
 
     async def start_of(self, start: Start | None) -> int:
         """What a cursor is to begin with."""
@@ -208,31 +199,3 @@ def _parts(events: Iterable[NewEvent]) -> Iterable[list[NewEvent]]:
         size += weight
     if batch or not made:
         yield batch
-
-
-def refused(result: requests.RefusedByLog | requests.CursorLost, text: str = "") -> HoldfastError:
-    """The exception for a refusal."""
-    problem = result.problem
-    match result.reason:
-        case Refusal.NO_LOG:
-            return NoLog(problem)
-        case Refusal.POSITION_GONE:
-            return PositionGone(problem, result.tail)
-        case Refusal.POSITION_AHEAD:
-            return PositionAhead(problem)
-        case Refusal.SUPERSEDED:
-            return Superseded(problem)
-        case Refusal.FILTER if isinstance(result, requests.RefusedByLog):
-            return FilterError(problem, text, result.offset, result.expected)
-        case Refusal.LIMIT:
-            return LimitReached(problem)
-        case Refusal.EVENT:
-            return EventError(problem)
-        case Refusal.NOT_ADVERTISED:
-            return NotAdvertised(problem)
-        case Refusal.UNKNOWN:
-            return StageLost(problem)
-        case Refusal.CONFLICT:
-            return EpochCommitted(problem)
-        case _:
-            return BusClosed(problem)

@@ -14,7 +14,7 @@ from holdfast.model.position import Position
 from holdfast.model.received import ReceivedEvent
 
 if TYPE_CHECKING:
-    from holdfast.client.bus import Bus
+    from holdfast.client.subscriptions import Subscriptions
 
 
 class NamedSubscription:
@@ -25,14 +25,16 @@ class NamedSubscription:
     and with `attempt` above 1. `expired` counts the events that were not handed out, since their deadlines had passed.
     """
 
-    def __init__(self, bus: Bus, text: str, name: str, from_: Start | None, window: int, auto_ack: bool) -> None:
+    def __init__(
+        self, subscriptions: Subscriptions, text: str, name: str, from_: Start | None, window: int, auto_ack: bool
+    ) -> None:
         self.filter = text
         self.name = name
         self.window = window
         self.auto_ack = auto_ack
         self.expired = 0
         self._from = from_
-        self._bus = bus
+        self._subscriptions = subscriptions
         self._number = 0
         self.acknowledged = 0  # up to here, when it was made
         self._feed = EventFeed()
@@ -42,7 +44,7 @@ class NamedSubscription:
         self._ack_due = False
 
     async def __aenter__(self) -> NamedSubscription:
-        self._number, self.acknowledged = await self._bus._make_cursor(self, self._from)
+        self._number, self.acknowledged = await self._subscriptions.make_cursor(self, self._from)
         return self
 
     async def __aexit__(
@@ -57,20 +59,20 @@ class NamedSubscription:
                 self._acknowledge()
             self._feed.end(None)
             self._feed.events.clear()
-            await self._bus._end_cursor(self._number)
+            await self._subscriptions.end_cursor(self._number)
 
     async def ack(self, event: ReceivedEvent) -> None:
         """Acknowledges the event and all before it; returns when the broker has that safe."""
         if event.position is None:
             raise ValueError("the event has no position: it did not come from a named subscription")
-        await self._bus._acknowledge(self._number, event.position.number)
+        await self._subscriptions.acknowledge(self._number, event.position.number)
 
     async def ack_up_to(self, position: Position) -> None:
         """Acknowledges everything up to a position, which has to have come: PositionAhead if it has not.
 
         Who reads the events by `bus.read` moves the name instead, by subscribing with `from_`.
         """
-        await self._bus._acknowledge(self._number, await self._bus._number(position))
+        await self._subscriptions.acknowledge(self._number, position)
 
     async def __aiter__(self) -> AsyncIterator[ReceivedEvent]:
         feed, quarter = self._feed, max(1, self.window // 4)
@@ -127,15 +129,18 @@ class NamedSubscription:
     def _acknowledge(self) -> None:
         self._ack_due = False
         if not self._feed.over:
-            self._bus._acknowledge_soon(self._number, self._done)
+            self._subscriptions.acknowledge_soon(self._number, self._done)
 
     def _report(self) -> None:
         """Tells the node what the application has taken, which makes room for more."""
         if self._taken:
             taken, self._taken = self._taken, 0
-            self._bus._consumed_cursor(self._number, taken)
+            self._subscriptions.consumed_cursor(self._number, taken)
 
     # ------------------------------------------------------------------------------------------------ called by the bus
+    def _expired(self, count: int) -> None:
+        self.expired += count
+
     def _deliver(self, events: list[ReceivedEvent]) -> None:
         self._feed.add(events)
 

@@ -1,4 +1,4 @@
-"""What applications publish, and what is wrong with it if a broker refuses it."""
+"""What applications publish."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from holdfast.errors import EventError
 from holdfast.kernel.time import MILLISECOND
-from holdfast.model.event import Event, check_event, check_topic, encode_event
-from holdfast.model.values import INTEGER_MAX, Value, check_attributes, check_mapping
+from holdfast.model.values import Value, check_mapping
 from holdfast.protocols.sessions import requests
 
 # What publish_many takes: attributes, or attributes with a topic.
@@ -34,19 +32,3 @@ def from_publication(event: Publication) -> requests.NewEvent:
     if type(event) is not dict:
         check_mapping(event)
     return requests.NewEvent(event)
-
-
-def event_problem(publisher: str, new: requests.NewEvent, problem: str) -> EventError:
-    """Why an event was refused, with all that is known of it. A refusal is a text; the same look gives the fields."""
-    try:
-        check_topic(new.topic)
-        check_attributes(new.attributes)
-        # With numbers as large as can be: how large they were is not known any more, and it was refused.
-        most = INTEGER_MAX
-        event = Event(publisher, most, most, new.topic, dict(new.attributes), new.payload, most, most)
-        check_event(event, len(encode_event(event)))
-    except EventError as error:
-        return error
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        pass
-    return EventError(problem)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
+from holdfast.client import refusals
+from holdfast.client.connection import Connection
 from holdfast.client.publications import Publication, from_publication
 from holdfast.errors import HoldfastError, renewed
 from holdfast.protocols.sessions import requests
-from holdfast.protocols.sessions.messages import Refusal
-
-if TYPE_CHECKING:
-    from holdfast.client.bus import Bus
 
 BATCH_EVENTS = 256
 UNANSWERED_MAX = 4_096  # events that may be on their way before a publisher waits
-
-Problem = Callable[[requests.NewEvent, Refusal | None, str], HoldfastError]
 
 
 class _Batch:
@@ -34,9 +29,8 @@ class _Batch:
 class Publishing:
     """Publications of one turn of the event loop travel together; there is a future only for who waits."""
 
-    def __init__(self, bus: Bus, problem: Problem) -> None:
-        self._bus = bus
-        self._problem = problem  # the exception for an event that was not accepted
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
         self._batches: dict[int, _Batch] = {}
         self._collecting: dict[bool, _Batch] = {}  # retry → what is published in this turn
         self._flush_due = False
@@ -52,7 +46,7 @@ class Publishing:
 
     async def publish(self, event: requests.NewEvent, retry: bool) -> None:
         """Returns when the event is acknowledged."""
-        self._bus._check_open()
+        self._connection.check_open()
         if self._unanswered >= UNANSWERED_MAX:
             await self.admit()
         waiter = asyncio.get_running_loop().create_future()
@@ -62,7 +56,7 @@ class Publishing:
 
     async def post(self, event: requests.NewEvent) -> None:
         """Returns when there is room for the event."""
-        self._bus._check_open()
+        self._connection.check_open()
         if self._unanswered >= UNANSWERED_MAX:
             await self.admit()
         self.collect([event], True)
@@ -107,20 +101,20 @@ class Publishing:
         self._flush_due = False
         for retry in list(self._collecting):
             self._send(retry)
-        self._bus._hurry()  # this is a turn of its own already; another would only be later
+        self._connection.hurry()  # this is a turn of its own already; another would only be later
 
     def _send(self, retry: bool) -> None:
         batch = self._collecting.pop(retry)
-        self._batches[self._bus._send(requests.PublishEvents(batch.events, retry))] = batch
+        self._batches[self._connection.send(requests.PublishEvents(batch.events, retry))] = batch
 
     async def admit(self) -> None:
         """Waits until there is room for another event."""
-        self._bus._check_open()
+        self._connection.check_open()
         while self._unanswered >= UNANSWERED_MAX:
             room = asyncio.get_running_loop().create_future()
             self._room.append(room)
             await room
-            self._bus._check_open()
+            self._connection.check_open()
 
     async def settled(self) -> None:
         while self._unanswered:
@@ -135,7 +129,7 @@ class Publishing:
             return False
         self._unanswered -= len(batch.events)
         for place, reason, text in result.refused:
-            problem = self._problem(batch.events[place], reason, text)
+            problem = refusals.of_event(self._connection, batch.events[place], reason, text)
             refused = batch.waiters.pop(place, None)
             if refused is None:
                 self._posted_problem = self._posted_problem or problem

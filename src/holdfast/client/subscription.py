@@ -11,7 +11,7 @@ from holdfast.errors import BusClosed, HoldfastError
 from holdfast.model.received import ReceivedEvent
 
 if TYPE_CHECKING:
-    from holdfast.client.bus import Bus
+    from holdfast.client.subscriptions import Subscriptions
 
 
 class Subscription:
@@ -22,20 +22,20 @@ class Subscription:
     deadlines, or that the broker gave up then, and are not handed out.
     """
 
-    def __init__(self, bus: Bus, text: str, overflow: str, window: int) -> None:
+    def __init__(self, subscriptions: Subscriptions, text: str, overflow: str, window: int) -> None:
         self.filter = text
         self.overflow = overflow
         self.window = window
         self.missed = 0
         self.gaps = 0
         self.expired = 0
-        self._bus = bus
+        self._subscriptions = subscriptions
         self._number = 0
         self._feed = EventFeed()
         self._taken = 0  # by the application, and not reported to the node yet
 
     async def __aenter__(self) -> Subscription:
-        self._number = await self._bus._make_subscription(self)
+        self._number = await self._subscriptions.make(self)
         return self
 
     async def __aexit__(
@@ -48,7 +48,7 @@ class Subscription:
         if self._number and not self._feed.over:
             self._end(None)
             self._feed.events.clear()
-            await self._bus._end_subscription(self._number)
+            await self._subscriptions.end(self._number)
 
     async def __aiter__(self) -> AsyncIterator[ReceivedEvent]:
         events, quarter = self._feed.events, max(1, self.window // 4)
@@ -89,9 +89,16 @@ class Subscription:
         """Tells the node what the application has taken, which makes room for more."""
         if self._taken:
             taken, self._taken = self._taken, 0
-            self._bus._consumed(self._number, taken)
+            self._subscriptions.consumed(self._number, taken)
 
     # ------------------------------------------------------------------------------------------------ called by the bus
+    def _missed(self, count: int | None) -> None:
+        self.missed += count or 0
+        self.gaps += count is None
+
+    def _expired(self, count: int) -> None:
+        self.expired += count
+
     def _deliver(self, events: list[ReceivedEvent]) -> None:
         self._feed.add(events)
 
