@@ -12,7 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, overload
 
 from holdfast.client.advertisement import Advertisement
 from holdfast.client.bus import Bus
@@ -29,6 +29,7 @@ from holdfast.model.values import Value
 from holdfast.protocols.cursors.requests import EncodedEvents
 
 _T = TypeVar("_T")
+_Subscribed = TypeVar("_Subscribed", bound=Subscription | NamedSubscription)
 
 
 class _Loop:
@@ -64,7 +65,19 @@ class _Loop:
         self._loop.close()
 
 
-class BlockingBus:
+class _Closing:
+    """What `with` closes."""
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class BlockingBus(_Closing):
     """A connection to a site. Made by `connect`; use it with `with`."""
 
     def __init__(
@@ -91,11 +104,6 @@ class BlockingBus:
             self._loop = None
             raise
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _run(self, work: Coroutine[Any, Any, _T], timeout_s: float | None = None) -> _T:
         if self._loop is None:
@@ -167,16 +175,30 @@ class BlockingBus:
         auto_ack: bool = True,
     ) -> BlockingNamedSubscription: ...
 
-    def subscribe(self, filter: str = "", **options: Any) -> BlockingSubscription | BlockingNamedSubscription:
-        """A subscription, to be entered with `with`; the options are those of `Bus.subscribe`."""
-        made = self._bus.subscribe(filter, **options)
+    def subscribe(
+        self,
+        filter: str = "",
+        *,
+        overflow: str = "disconnect",
+        window: int = 1024,
+        name: str | None = None,
+        from_: Start | None = None,
+        auto_ack: bool = True,
+    ) -> BlockingSubscription | BlockingNamedSubscription:
+        """A subscription, to be entered with `with`, as `Bus.subscribe` explains."""
+        # Any, since the overloads of `Bus.subscribe` take the options of one kind or of the other.
+        options: dict[str, Any] = {"overflow": overflow, "name": name, "from_": from_, "auto_ack": auto_ack}
+        made = self._bus.subscribe(filter, window=window, **options)
         if isinstance(made, NamedSubscription):
             return BlockingNamedSubscription(self, made)
         return BlockingSubscription(self, made)
 
     # ---------------------------------------------------------------------------------------------------------- log
     def head(self, *, at_least: int | Position = 0) -> Position:
-        """The position of the last event in the broker's log; with `at_least`, when it has come that far."""
+        """The position of the last event in the broker's log (number 0: there is none).
+
+        With `at_least` it waits until the log has reached that position.
+        """
         return self._run(self._bus.head(at_least=at_least))
 
     def tail(self) -> Position:
@@ -200,7 +222,7 @@ class BlockingBus:
     def read(
         self, filter: str = "", start: Start | None = None, end: Start | None = None, *, at_least: int = 0
     ) -> Iterator[ReceivedEvent]:
-        """The events of a closed range of positions that match."""
+        """The events from `start` to `end`, both included, that match; without subscribing."""
         for batch in self.read_batches(filter, start, end, at_least=at_least):
             yield from batch
 
@@ -248,7 +270,7 @@ async def _next_or_none(batches: AsyncIterator[EncodedEvents]) -> EncodedEvents 
     return await anext(batches, None)
 
 
-class BlockingAdvertisement:
+class BlockingAdvertisement(_Closing):
     """Made by `bus.advertise`; use it with `with` to have it taken back, or `close` it."""
 
     def __init__(self, bus: BlockingBus, advertisement: Advertisement) -> None:
@@ -262,40 +284,38 @@ class BlockingAdvertisement:
     def __enter__(self) -> BlockingAdvertisement:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Takes it back."""
         self._bus._run(self._advertisement.close())
 
 
-class BlockingNamedSubscription:
-    """Made by `bus.subscribe` with a name; use it with `with`, and iterate over it with `for`."""
+class _BlockingFeed(_Closing, Generic[_Subscribed]):
+    """What both kinds of subscriptions have."""
 
-    def __init__(self, bus: BlockingBus, subscription: NamedSubscription) -> None:
+    def __init__(self, bus: BlockingBus, subscription: _Subscribed) -> None:
         self._bus = bus
         self._subscription = subscription
 
-    @property
-    def name(self) -> str:
-        return self._subscription.name
+    def __enter__(self) -> Self:
+        self._bus._run(self._subscription.__aenter__())
+        return self
 
     @property
     def expired(self) -> int:
         """How many events were not handed out, since their deadlines had passed."""
         return self._subscription.expired
 
-    def __enter__(self) -> BlockingNamedSubscription:
-        self._bus._run(self._subscription.__aenter__())
-        return self
+    def next(self, timeout_s: float | None = None) -> ReceivedEvent:
+        """The next event; TimeoutError if none comes in time."""
+        return self._bus._run(self._subscription.next(), timeout_s)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+
+class BlockingNamedSubscription(_BlockingFeed[NamedSubscription]):
+    """Made by `bus.subscribe` with a name; use it with `with`, and iterate over it with `for`."""
+
+    @property
+    def name(self) -> str:
+        return self._subscription.name
 
     def close(self) -> None:
         """Stops reading; the broker keeps the cursor."""
@@ -314,10 +334,6 @@ class BlockingNamedSubscription:
         """Up to where it was acknowledged when it was made."""
         return self._subscription.acknowledged
 
-    def next(self, timeout_s: float | None = None) -> ReceivedEvent:
-        """The next event; TimeoutError if none comes in time."""
-        return self._bus._run(self._subscription.next(), timeout_s)
-
     def __iter__(self) -> Iterator[ReceivedEvent]:
         # One at a time, or the broker would take those for dealt with that are still waiting here.
         while True:
@@ -332,12 +348,8 @@ class BlockingNamedSubscription:
             yield batch
 
 
-class BlockingSubscription:
+class BlockingSubscription(_BlockingFeed[Subscription]):
     """Made by `bus.subscribe`; use it with `with`, and iterate over it with `for`."""
-
-    def __init__(self, bus: BlockingBus, subscription: Subscription) -> None:
-        self._bus = bus
-        self._subscription = subscription
 
     @property
     def missed(self) -> int:
@@ -349,27 +361,9 @@ class BlockingSubscription:
         """How often the broker forgot the subscription, so that nobody knows what was missed."""
         return self._subscription.gaps
 
-    @property
-    def expired(self) -> int:
-        """How many events were not handed out, since their deadlines had passed."""
-        return self._subscription.expired
-
-    def __enter__(self) -> BlockingSubscription:
-        self._bus._run(self._subscription.__aenter__())
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Ends the subscription."""
         self._bus._run(self._subscription.close())
-
-    def next(self, timeout_s: float | None = None) -> ReceivedEvent:
-        """The next event; TimeoutError if none comes in time."""
-        return self._bus._run(self._subscription.next(), timeout_s)
 
     def __iter__(self) -> Iterator[ReceivedEvent]:
         for batch in self.batches():

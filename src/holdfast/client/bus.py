@@ -32,7 +32,7 @@ from holdfast.model import Filter
 from holdfast.model.position import Position
 from holdfast.model.received import ReceivedEvent
 from holdfast.model.values import Value
-from holdfast.protocols.cursors import requests as log_requests
+from holdfast.protocols.cursors.requests import CursorForgotten, ForgetCursor
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.messages import Overflow
@@ -250,7 +250,7 @@ class Bus:
 
     async def forget(self, name: str) -> bool:
         """Gives a named subscription up for good. Whether there was one."""
-        forgotten: log_requests.CursorForgotten = await self._log.ask(log_requests.ForgetCursor(name))
+        forgotten: CursorForgotten = await self._log.ask(ForgetCursor(name))
         return forgotten.existed
 
     async def stage(self, query: str, epoch: int, task: int, events: Iterable[Publication]) -> StageReceipt:
@@ -301,24 +301,11 @@ class Bus:
             self._connection.answer(request, result)
 
     def _report(self, report: Any) -> None:
+        self._connection.report(report)
+        self._subscriptions.report(report)
         match report:
-            case requests.Connected():
-                self._connection.connected(report)
-            case requests.Disconnected():
-                self._connection.disconnected(report)
-            case requests.NotReached():
-                self._connection.not_reached(report)
             case requests.SessionLost():
-                self._connection.lost(report)
                 self._end(Superseded(report.problem))
-            case requests.EventsMissed():
-                self._subscriptions.missed(report)
-            case requests.EventsExpired():
-                self._subscriptions.expired(report)
-            case requests.SubscriptionLost():
-                self._subscriptions.lost(report)
-            case log_requests.CursorLost():
-                self._subscriptions.cursor_lost(report)
             case requests.AdvertisementLost():
                 log.warning("%s: an advertisement is not known any more: %s", self.name, report.problem)
 

@@ -128,30 +128,31 @@ class Connection:
             future.set_result(result)
 
     # ------------------------------------------------------------------------------------------ what the node reports
-    def connected(self, report: requests.Connected) -> None:
-        first = self._opened is not None and not self._opened.done()
-        known = report.resumed or first
-        self._change(State.CONNECTED if known else State.FORGOTTEN, f"{report.broker} at {report.address}")
-        if self._opened is not None and not self._opened.done():
-            self._opened.set_result(None)
+    def report(self, report: Any) -> None:
+        """Looks at what is about the connection."""
+        match report:
+            case requests.Connected():
+                first = self._opened is not None and not self._opened.done()
+                state = State.CONNECTED if report.resumed or first else State.FORGOTTEN
+                self._change(state, f"{report.broker} at {report.address}")
+                if self._opened is not None and first:
+                    self._opened.set_result(None)
+            case requests.Disconnected():
+                self.reason, self.refusal = report.reason, ""
+                self._change(State.DISCONNECTED, report.reason)
+            case requests.SessionLost():
+                self.reason = report.problem
+            case requests.NotReached():
+                self._not_reached(f"{report.address}: {report.reason}", report.refusal)
 
-    def disconnected(self, report: requests.Disconnected) -> None:
-        self.reason, self.refusal = report.reason, ""
-        self._change(State.DISCONNECTED, report.reason)
-
-    def not_reached(self, report: requests.NotReached) -> None:
+    def _not_reached(self, reason: str, refusal: str) -> None:
         """An attempt came to nothing. Attempts go on, and say the same again and again: what is new is told, once."""
-        reason = f"{report.address}: {report.reason}"
-        if reason == self.reason:
-            return
-        self.reason, self.refusal = reason, report.refusal
-        if report.refusal:
-            self._change(State.DISCONNECTED, reason)  # someone may have to do something about it
-        else:
-            log.info("%s: not connected (%s)", self.name, reason)
-
-    def lost(self, report: requests.SessionLost) -> None:
-        self.reason = report.problem
+        if reason != self.reason:
+            self.reason, self.refusal = reason, refusal
+            if refusal:
+                self._change(State.DISCONNECTED, reason)  # someone may have to do something about it
+            else:
+                log.info("%s: not connected (%s)", self.name, reason)
 
     def _change(self, state: State, detail: str) -> None:
         self.state = state

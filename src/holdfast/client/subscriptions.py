@@ -90,25 +90,17 @@ class Subscriptions:
             elif isinstance(result, log_requests.CursorMade):
                 self._open[-result.cursor] = self._making[request]
 
-    def missed(self, report: requests.EventsMissed) -> None:
-        found = self._open.get(report.subscription)
-        if isinstance(found, Subscription):
-            found._missed(report.count)
-
-    def expired(self, report: requests.EventsExpired) -> None:
-        found = self._open.get(report.subscription)
-        if found is not None:
-            found._expired(report.count)
-
-    def lost(self, report: requests.SubscriptionLost) -> None:
-        found = self._open.pop(report.subscription, None)
-        if found is not None:
-            found._end(SubscriptionEnded(f"the broker ended the subscription: {report.reason}", found.filter))
-
-    def cursor_lost(self, report: log_requests.CursorLost) -> None:
-        found = self._open.pop(-report.cursor, None)
-        if found is not None:
-            found._end(refusals.of_log(report))
+    def report(self, report: Any) -> None:
+        """Looks at what is about a subscription."""
+        match report:
+            case requests.EventsMissed() if isinstance(missed := self._open.get(report.subscription), Subscription):
+                missed._missed(report.count)
+            case requests.EventsExpired() if late := self._open.get(report.subscription):
+                late._expired(report.count)
+            case requests.SubscriptionLost() if lost := self._open.pop(report.subscription, None):
+                lost._end(SubscriptionEnded(f"the broker ended the subscription: {report.reason}", lost.filter))
+            case log_requests.CursorLost() if lost := self._open.pop(-report.cursor, None):
+                lost._end(refusals.of_log(report))
 
     def end_all(self, problem: HoldfastError) -> None:
         for subscription in self._open.values():
