@@ -94,7 +94,7 @@ class Connection:
 
     def mention(self, command: Any) -> None:
         """Hands the node what has no answer."""
-        if self._runner is not None and self.is_open:
+        if self._runner is not None and self.state is not State.CLOSED:
             self._runner.request(0, command)
 
     def hurry(self) -> None:
