@@ -8,9 +8,10 @@ from random import Random
 import pytest
 
 from holdfast.broker import network
+from holdfast.broker.settings_table import as_toml
 from holdfast.broker.site import BrokerEntry, Site, site_from_toml
-from holdfast.cli.init_network import default_of
 from holdfast.errors import SiteError
+from holdfast.kernel.settings import choices, written
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.protocols.failure.settings import DetectorSettings
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
@@ -119,10 +120,10 @@ def test_every_setting_of_routing_can_be_set() -> None:
         duplicates_remembered=7,
         detector=DetectorSettings(8 * MILLISECOND, 9 * MILLISECOND, 10 * MILLISECOND),
     )
-    given_otherwise = {"name", "overlay", "addresses", "reliability", "detector"}
-    own = {*network.SWITCHES, *network.COUNTS, *network.TIMES.values()}
-    assert own == set(RoutingSettings.__struct_fields__) - given_otherwise
-    assert set(network.DETECTOR_TIMES.values()) == set(DetectorSettings.__struct_fields__)
+    given_otherwise = {"name", "overlay", "addresses", "detector"}
+    own = {choice.path for choice in choices(RoutingSettings).values()}
+    assert {path[0] for path in own if len(path) == 1} == set(RoutingSettings.__struct_fields__) - given_otherwise
+    assert {path[1] for path in own if path[0] == "detector"} == set(DetectorSettings.__struct_fields__)
 
 
 def test_what_routing_leaves_out_has_a_default() -> None:
@@ -344,8 +345,11 @@ def test_the_page_for_operators_shows_all_settings_with_their_defaults() -> None
         for name, value in zip(re.findall(r"\w+", names), values.split(" and "), strict=False)
     }
     sizes = {"store_bytes": "256 MiB", "queue_bytes": "8 MiB"}
-    for key in (*network.SWITCHES, *network.COUNTS, *network.TIMES, *network.DETECTOR_TIMES):
-        assert shown[key] == sizes.get(key, default_of(key)), key
+    assert written(network.DEFAULTS).keys() >= network.OF_SCHEME
+    for key, value in written(network.DEFAULTS).items():
+        if key in network.OF_SCHEME:
+            continue
+        assert shown[key] == sizes.get(key, as_toml(value)), key
     assert (network.DEFAULTS.store_bytes, network.DEFAULTS.queue_bytes) == (256 * 1024**2, 8 * 1024**2)
 
 

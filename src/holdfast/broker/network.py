@@ -23,13 +23,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from holdfast.broker.quality import OF_PARTS
+from holdfast.broker.settings_table import MORE, NOT_LESS, check_order, read_settings
 from holdfast.broker.site_text import DEFAULT_ADDRESS, PORT_MAX, SiteText
 from holdfast.errors import TopologyError
-from holdfast.kernel.time import MILLISECOND
-from holdfast.model.event import EVENT_BYTES_MAX
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.topology.generators import BROKERS_MAX, Kind, links_of
 from holdfast.topology.overlay import Overlay
@@ -43,32 +40,12 @@ Links = tuple[tuple[str, str], ...]
 
 TABLES: Mapping[str, type] = {"link": list, "topology": dict, "routing": dict}
 DEFAULTS = RoutingSettings(name="", overlay=Overlay((), ()))
+OF_SCHEME = frozenset({"reliability"})  # settings that [scheme] says; the others are in [routing]
 _TOPOLOGY = {
     "kind": str, "seed": int, "degree": float, "brokers": int, "address": str, "advertise": str, "peer_address": str,
     "peer_advertise": str, "data": str,
 }  # fmt: skip
 _OF_BROKERS = ("address", "advertise", "peer_address", "peer_advertise", "data")
-
-SWITCHES = ("advertisements", "covering", "ask_neighbours")
-COUNTS = ("store_bytes", "queue_bytes", "duplicates_remembered")
-TIMES = {
-    "dial_every_ms": "dial_every",
-    "refresh_ms": "refresh",
-    "expire_ms": "expire",
-    "settle_ms": "settle",
-    "restore_ms": "restore",
-    "retransmit_ms": "retransmit",
-}
-DETECTOR_TIMES = {
-    "heartbeat_ms": "heartbeat",
-    "suspect_ms_min": "suspect_after_min",
-    "suspect_ms_max": "suspect_after_max",
-}
-_DEFAULT_MS = {key: getattr(DEFAULTS, field) // MILLISECOND for key, field in TIMES.items()} | {
-    key: getattr(DEFAULTS.detector, field) // MILLISECOND for key, field in DETECTOR_TIMES.items()
-}
-MORE, NOT_LESS = "more", "not less"
-MS_MAX = 30 * 86_400_000  # longer is a slip
 
 
 def check_brokers(text: SiteText, brokers: Sequence[tuple[str, str, str]], level: Reliability, title: str) -> None:
@@ -222,29 +199,12 @@ def _refuse_cycle(text: SiteText, document: Mapping[str, Any], overlay: Overlay,
 
 def read_routing(text: SiteText, table: Mapping[str, Any]) -> RoutingSettings:
     """`[routing]`: the settings that all brokers of the network share."""
-    numbers = dict.fromkeys((*TIMES, *DETECTOR_TIMES, *COUNTS), int)
-    text.allow(table, "routing", {**dict.fromkeys(SWITCHES, bool), **numbers})
-    for key in numbers:
-        least = EVENT_BYTES_MAX if key.endswith("_bytes") else 1  # the largest event has to find room
-        if key in table and table[key] < least:
-            text.refuse(f"{key!r} is {table[key]}, and has to be {least} or more", key, "routing")
-        if "_ms" in key and table.get(key, 1) > MS_MAX:
-            text.refuse(f"{key!r} is {table[key]}, and has to be {MS_MAX} or less", key, "routing")
+    said = read_settings(text, table, "routing", DEFAULTS, OF_SCHEME)
     # Else what is wanted would be forgotten between two tellings, and who is alive suspected between two heartbeats.
-    _check_order(text, table, "expire_ms", "refresh_ms", MORE)
-    _check_order(text, table, "suspect_ms_min", "heartbeat_ms", MORE)
-    _check_order(text, table, "suspect_ms_max", "suspect_ms_min", NOT_LESS)
-    own = {field: table[key] * MILLISECOND for key, field in TIMES.items() if key in table}
-    plain = {key: table[key] for key in (*SWITCHES, *COUNTS) if key in table}
-    watching = {field: table[key] * MILLISECOND for key, field in DETECTOR_TIMES.items() if key in table}
-    return replace(DEFAULTS, detector=replace(DEFAULTS.detector, **watching), **own, **plain)
-
-
-def _check_order(text: SiteText, table: Mapping[str, Any], later: str, sooner: str, wanted: str) -> None:
-    """`wanted` says how the two have to compare."""
-    first, second = (table.get(key, _DEFAULT_MS[key]) for key in (later, sooner))
-    if first > second or (first == second and wanted == NOT_LESS):
-        return
-    values = [f"{table[key]}" if key in table else f"{_DEFAULT_MS[key]} (the default)" for key in (later, sooner)]
-    problem = f"{later!r} is {values[0]}, and has to be {wanted} than {sooner!r}, {values[1]}"
-    text.refuse(problem, later if later in table else sooner, "routing")
+    for later, sooner, wanted in (
+        ("expire_ms", "refresh_ms", MORE),
+        ("suspect_ms_min", "heartbeat_ms", MORE),
+        ("suspect_ms_max", "suspect_ms_min", NOT_LESS),
+    ):
+        check_order(text, table, "routing", said, later, sooner, wanted)
+    return said

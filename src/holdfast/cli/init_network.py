@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.broker.network import COUNTS, DEFAULTS, DETECTOR_TIMES, SWITCHES, TIMES
+from holdfast.broker.network import DEFAULTS, OF_SCHEME
+from holdfast.broker.settings_table import default_lines
 from holdfast.broker.site import TREE
-from holdfast.kernel.time import MILLISECOND
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.topology.generators import DEGREE, Kind
 
@@ -20,23 +20,6 @@ _ABOUT_LEVELS = {
     Reliability.BUFFERED: "events are kept until the next broker has stored them",
     Reliability.BYPASS: "events go around brokers and links that failed, where links allow it",
     Reliability.BYPASS_BUFFERED: "both of these",
-}
-ABOUT_ROUTING = {
-    "advertisements": "subscriptions go where something is advertised; without, everywhere",
-    "covering": "what a broader subscription asks for already is not asked for again",
-    "ask_neighbours": "a restarted broker asks at once what is wanted",
-    "dial_every_ms": "between attempts to reach a neighbour",
-    "refresh_ms": "between tellings of what is wanted …",
-    "expire_ms": "… and what was not told for so long is not wanted any more",
-    "settle_ms": "a publisher of something new waits at most so long for those who want it",
-    "restore_ms": "a restarted broker waits at most so long for its neighbours",
-    "retransmit_ms": "what is not acknowledged is sent again",
-    "heartbeat_ms": "between signs of life to a neighbour",
-    "suspect_ms_min": "a neighbour that was silent so long is suspected …",
-    "suspect_ms_max": "… or up to so long, where the link is slow or uneven",
-    "store_bytes": "of events that neighbours have not acknowledged; then publishers wait",
-    "queue_bytes": "of events that wait for one neighbour; then publishers wait",
-    "duplicates_remembered": "events that the last broker knows as delivered",
 }
 
 
@@ -105,18 +88,8 @@ def _made(brokers: int, level: Reliability, topology: Kind) -> Iterator[str]:
 
 def _routing() -> Iterator[str]:
     yield _line("# [routing]", "these are the defaults")
-    for key, about in ABOUT_ROUTING.items():
-        yield _line(f"# {key} = {default_of(key)}", about)
-
-
-def default_of(key: str) -> str:
-    """As the site file would say it."""
-    if key in SWITCHES:
-        return "true" if getattr(DEFAULTS, key) else "false"
-    if key in COUNTS:
-        return str(getattr(DEFAULTS, key))
-    time = getattr(DEFAULTS, TIMES[key]) if key in TIMES else getattr(DEFAULTS.detector, DETECTOR_TIMES[key])
-    return str(time // MILLISECOND)
+    for said, about in default_lines(DEFAULTS, OF_SCHEME):
+        yield _line(f"# {said}", about)
 
 
 def _line(setting: str, about: str) -> str:

@@ -493,7 +493,7 @@ def routing_settings(scenario: Scenario, name: str) -> RoutingSettings | None:
         said.reliability,
         said.advertisements,
         said.covering,
-        DetectorSettings(
+        detector=DetectorSettings(
             said.heartbeat_ms * MILLISECOND, said.suspect_ms_min * MILLISECOND, said.suspect_ms_max * MILLISECOND
         ),
         dial_every=said.dial_ms * MILLISECOND,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import enum
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
+from holdfast.kernel.settings import Setting, milliseconds
 from holdfast.kernel.time import MILLISECOND
+
+PIPELINE_MAX: Final = 1_000
 
 
 class Protocol(enum.Enum):
@@ -34,12 +37,23 @@ class PaxosSettings(msgspec.Struct, frozen=True):
 
     name: str
     members: tuple[Member, ...]
-    protocol: Protocol = Protocol.BATCH
-    pipeline: int = 10  # slots that may be undecided at once: the papers' alpha
-    batch_commands: int = 256
+    protocol: Annotated[
+        Protocol,
+        Setting(
+            "protocol",
+            '"batch": all that waits is decided at once; "multi": each on its own; "fast": as "batch", and clients'
+            " propose to all replicas, where enough of them are there",
+        ),
+    ] = Protocol.BATCH
+    # Slots that may be undecided at once: the papers' alpha.
+    pipeline: Annotated[int, Setting("pipeline", "decisions that are under way at once", most=PIPELINE_MAX)] = 10
+    batch_commands: Annotated[int, Setting("batch_commands", "that are decided at once, at most", most=65_536)] = 256
     batch_bytes: int = 256 * 1024
-    heartbeat: int = 50 * MILLISECOND
-    patience: int = 300 * MILLISECOND  # without a heartbeat, before a replica wants to lead, if they come regularly …
+    heartbeat: Annotated[int, milliseconds("heartbeat_ms", "between the leader's signs of life")] = 50 * MILLISECOND
+    # If heartbeats come regularly …
+    patience: Annotated[int, milliseconds("patience_ms", "without a heartbeat, before a replica wants to lead")] = (
+        300 * MILLISECOND
+    )
     patience_max: int = 2_000 * MILLISECOND  # … and at most, if they do not
     stagger: int = 20 * MILLISECOND  # between replicas that want to lead after a link broke
     recover_after: int = 5 * MILLISECOND  # without a decision in a fast round, before the leader looks into it
@@ -49,11 +63,19 @@ class PaxosSettings(msgspec.Struct, frozen=True):
     direct_max: int = 1_024  # proposals of clients that wait for a slot here
     repeat_after: int = 100 * MILLISECOND
     dial_every: int = 200 * MILLISECOND
-    trim_every: int = 2_000  # slots, between snapshots …
+    # Between snapshots: so many slots …
+    trim_every: Annotated[int, Setting("trim_every", "decisions between two snapshots, at most")] = 2_000
     trim_bytes: int = 16 * 1024 * 1024  # … or bytes that were decided
-    trim_ratio: int = 1  # but so many times as many bytes as the last snapshot had, so that large ones are rare
-    trim_keep: int = 500  # slots that are kept in memory for those who lag
-    part_bytes: int = 256 * 1024  # of a snapshot, or of decided values, in one message
+    # … but so many times as many bytes as the last snapshot had, so that large ones are rare.
+    trim_ratio: Annotated[
+        int, Setting("trim_ratio", "and at least so many times as many bytes as the last snapshot had", least=0)
+    ] = 1
+    trim_keep: Annotated[
+        int, Setting("trim_keep", "decisions that are kept in memory for replicas that lag", least=0)
+    ] = 500
+    part_bytes: Annotated[
+        int, Setting("part_bytes", "of a snapshot, or of decisions, in one message", most=8 * 1024 * 1024)
+    ] = 256 * 1024
     unread_bytes_max: int = 32 * 1024 * 1024  # that wait for a replica that does not read; more is not said to it
     invited_within: int = 30_000 * MILLISECOND  # for a replica that is to be added to answer
     caught_up_slots: int = 64  # so far behind, and less, a learner is when it comes to vote

@@ -5,10 +5,13 @@ from __future__ import annotations
 import enum
 import hashlib
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 
+from holdfast.kernel.settings import Setting, milliseconds
 from holdfast.kernel.time import SECOND
+from holdfast.model.event import EVENT_BYTES_MAX
 from holdfast.protocols.failure.settings import DetectorSettings
 from holdfast.topology.overlay import Overlay
 
@@ -44,20 +47,45 @@ class RoutingSettings(msgspec.Struct, frozen=True, gc=False):
     name: str
     overlay: Overlay
     addresses: Mapping[str, str] = {}  # of the other brokers
-    reliability: Reliability = Reliability.NONE
-    advertisements: bool = True  # subscriptions go where something is advertised; without, everywhere (D1-B1)
-    covering: bool = True  # what a broader subscription asks for already is not asked for again
+    reliability: Annotated[Reliability, Setting("reliability", "what is done about failing brokers and links")] = (
+        Reliability.NONE
+    )
+    advertisements: Annotated[
+        bool, Setting("advertisements", "subscriptions go where something is advertised; without, everywhere")
+    ] = True  # D1-B1
+    covering: Annotated[
+        bool, Setting("covering", "what a broader subscription asks for already is not asked for again")
+    ] = True
+    ask_neighbours: Annotated[bool, Setting("ask_neighbours", "a restarted broker asks at once what is wanted")] = True
+    dial_every: Annotated[int, milliseconds("dial_every_ms", "between attempts to reach a neighbour")] = 1 * SECOND
+    refresh: Annotated[int, milliseconds("refresh_ms", "between tellings of what is wanted …")] = 10 * SECOND  # D1-B3
+    expire: Annotated[int, milliseconds("expire_ms", "… and what was not told for so long is not wanted any more")] = (
+        35 * SECOND
+    )  # D1-B3
+    settle: Annotated[
+        int, milliseconds("settle_ms", "a publisher of something new waits at most so long for those who want it")
+    ] = 2 * SECOND
+    restore: Annotated[
+        int, milliseconds("restore_ms", "a restarted broker waits at most so long for its neighbours")
+    ] = 5 * SECOND
+    retransmit: Annotated[int, milliseconds("retransmit_ms", "what is not acknowledged is sent again")] = 1 * SECOND
     detector: DetectorSettings = DetectorSettings()
-    dial_every: int = 1 * SECOND
-    refresh: int = 10 * SECOND  # between tellings again of what is wanted (D1-B3: T_r)
-    expire: int = 35 * SECOND  # what was not told again for so long is not wanted any more (D1-B3: timeout)
-    ask_neighbours: bool = True  # a broker that was restarted asks at once, and does not wait for the next refresh
-    settle: int = 2 * SECOND  # a publisher of something new waits at most so long until those who want it are known
-    restore: int = 5 * SECOND  # a broker that was restarted waits at most so long for its neighbours to tell
-    retransmit: int = 1 * SECOND  # what is not acknowledged on a link that is up is sent again
-    store_bytes: int = 256 * 1024 * 1024  # of events that neighbours have not acknowledged; then publishers wait
-    queue_bytes: int = 8 * 1024 * 1024  # of events that wait for a neighbour's link; then publishers wait
-    duplicates_remembered: int = 65_536  # events of which the last broker knows that it delivered them (D1-B6)
+    # The largest event has to find room.
+    store_bytes: Annotated[
+        int,
+        Setting(
+            "store_bytes",
+            "of events that neighbours have not acknowledged; then publishers wait",
+            least=EVENT_BYTES_MAX,
+        ),
+    ] = 256 * 1024 * 1024
+    queue_bytes: Annotated[
+        int,
+        Setting("queue_bytes", "of events that wait for one neighbour; then publishers wait", least=EVENT_BYTES_MAX),
+    ] = 8 * 1024 * 1024
+    duplicates_remembered: Annotated[
+        int, Setting("duplicates_remembered", "events that the last broker knows as delivered")
+    ] = 65_536  # D1-B6
 
     @property
     def network_id(self) -> str:
