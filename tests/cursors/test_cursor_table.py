@@ -230,7 +230,7 @@ def test_cursors_and_positions_are_those_of_the_model(taken: list[tuple[Any, ...
                 positions += range(output.first, output.first + len(output.events))
         model.events = len(positions)
         sessions = {(client, session.epoch) for client, session in core.sessions.items()}
-        model.leave(sessions, set(core.sessions) - set(core.dormant))
+        model.leave(sessions, set(core.sessions) - set(core.register.dormant))
         assert {n: (c.acknowledged, c.owner) for n, c in core.cursors.cursors.items()} == model.names
         assert core.log is not None
         assert (core.log.tail, core.log.head, core.events) == (model.tail, len(positions), len(positions))

@@ -563,7 +563,7 @@ FRESH: list[Fresh] = [
         "self's epoch: commands and answers of two lives are taken for those of one",
         edits=(
             Edit(
-                f"{_SESSIONS}.core:BrokerCore._open",
+                f"{_SESSIONS}.register:SessionRegister.open",
                 "epoch = max(wall // MILLISECOND, last + 1)",
                 "epoch = max(wall // MILLISECOND, 1)",
             ),
@@ -575,9 +575,9 @@ FRESH: list[Fresh] = [
         breaks="an event that was taken in is said to be refused, and the refused one behind it to be published",
         edits=(
             Edit(
-                f"{_SESSIONS}.core:BrokerCore._publish",
-                "session.refused |= {session.accepted + 1 + row: why",
-                "session.refused |= {session.accepted + row: why",
+                f"{_SESSIONS}.session:Session.accept",
+                "self.refused |= {self.accepted + 1 + row: why",
+                "self.refused |= {self.accepted + row: why",
             ),
         ),
     ),
@@ -589,8 +589,8 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_SESSIONS}.core:BrokerCore.set_state",
-                "self.memory, self.dormant = decoded.memory, dict.fromkeys(decoded.dormant)",
-                "self.dormant = dict.fromkeys(decoded.dormant)",
+                "self.memory = decoded.memory",
+                "pass",
             ),
         ),
     ),
@@ -602,7 +602,7 @@ FRESH: list[Fresh] = [
             Edit(
                 f"{_SESSIONS}.host:SessionHost.on_elected",
                 "    self._away = {client: out.now for client in self._core.sessions if client not in "
-                "self._core.dormant}\n",
+                "self._core.register.dormant}\n",
                 "",
             ),
         ),
@@ -787,8 +787,8 @@ FRESH: list[Fresh] = [
         breaks="a name that is made at the log's beginning while the group decides on retention loses what it needs",
         edits=(
             Edit(
-                f"{_SESSIONS}.core:BrokerCore._apply_to_log",
-                "log.keep_from(max(command.tail, min(command.wanted, self.cursors.floor())))",
+                f"{_SESSIONS}.log_commands:apply_to_log",
+                "log.keep_from(max(command.tail, min(command.wanted, cursors.floor())))",
                 "log.keep_from(max(command.tail, command.wanted))",
             ),
             Edit(

@@ -108,6 +108,6 @@ def test_only_crowded_subscriptions_can_lack_room_for_a_small_batch() -> None:
     bench.open("p")
     bench.say("p", Publish(1, batch(1, 2, 3)))
     core = bench.node.parts[0]._core
-    assert [s.number for s in core.possibly_full(2, 10)] == [1]
-    assert [s.number for s in core.possibly_full(3, 10)] == [1, 2]
-    assert [s.number for s in core.possibly_full(1, core.limits.backlog_bytes)] == [1, 2]
+    assert [s.number for s in core.crowding.possibly_full(2, 10)] == [1]
+    assert [s.number for s in core.crowding.possibly_full(3, 10)] == [1, 2]
+    assert [s.number for s in core.crowding.possibly_full(1, core.limits.backlog_bytes)] == [1, 2]

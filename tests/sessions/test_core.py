@@ -16,7 +16,7 @@ from holdfast.model.event import Event, EventBytes, encode_batch, encode_event
 from holdfast.protocols.catalogue import RECORDS
 from holdfast.protocols.sessions import commands, messages
 from holdfast.protocols.sessions.commands import Applied, Command
-from holdfast.protocols.sessions.core import EPOCH_MAX, BrokerCore
+from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.hosting import Hosting
 from holdfast.protocols.sessions.limits import CoreLimits, HostingLimits
 from holdfast.protocols.sessions.messages import Overflow, Refusal
@@ -33,6 +33,7 @@ from holdfast.protocols.sessions.outputs import (
     Reply,
     Woken,
 )
+from holdfast.protocols.sessions.register import EPOCH_MAX
 from holdfast.protocols.sessions.subscriptions import Subscription
 from tests.sessions.bench import EPOCH, WALL, batch, event
 from tests.sessions.command_strategies import any_commands, steps, to_command
@@ -177,7 +178,7 @@ def test_an_ended_session_is_forgotten_and_its_client_told() -> None:
     do(core, subscribe(A, 1, Overflow.BLOCK))
     outputs = do(core, commands.EndSession(A, EPOCH))
     assert outputs == [("removed", A, 1), Freed(), Reply(A, EPOCH, messages.SessionClosed())]
-    assert (core.sessions, len(core.index), core.blocking) == ({}, 0, {})
+    assert (core.sessions, len(core.index), core.crowding.blocking) == ({}, 0, {})
 
 
 def test_a_client_that_stays_away_loses_its_subscriptions_and_keeps_its_place_in_publishing() -> None:
@@ -185,9 +186,9 @@ def test_a_client_that_stays_away_loses_its_subscriptions_and_keeps_its_place_in
     do(core, subscribe(A, 1), publish(A, 1, batch(1, 2)), commands.EndSubscription(A, EPOCH, 1, "x"), subscribe(A, 2))
     assert do(core, commands.DropSubscriptions(A, EPOCH)) == [("removed", A, 2)]
     session = core.sessions[A]
-    assert (session.subscriptions, session.ended, session.accepted, list(core.dormant)) == ({}, {}, 2, [A])
+    assert (session.subscriptions, session.ended, session.accepted, list(core.register.dormant)) == ({}, {}, 2, [A])
     assert do(core, commands.OpenSession(A, 1, EPOCH)) == [Opened(A, 1, EPOCH)]
-    assert core.dormant == {}
+    assert core.register.dormant == {}
 
 
 @pytest.mark.parametrize("sign", [subscribe(A, 1), publish(A, 1, batch(1))])
@@ -195,7 +196,7 @@ def test_a_client_that_was_given_up_too_early_is_awake_again_at_its_next_command
     core = opened(A)
     do(core, commands.DropSubscriptions(A, EPOCH), sign)
     core.check_invariants()
-    assert core.dormant == {}
+    assert core.register.dormant == {}
 
 
 def test_the_oldest_dormant_session_makes_room_and_without_one_there_is_none() -> None:
@@ -205,7 +206,7 @@ def test_the_oldest_dormant_session_makes_room_and_without_one_there_is_none() -
     assert do(core, commands.OpenSession("client:c", 1, 0)) == [refusal]
     do(core, commands.DropSubscriptions(B, EPOCH), commands.DropSubscriptions(A, EPOCH))
     assert do(core, commands.OpenSession("client:c", 1, 0)) == [Opened("client:c", 1, EPOCH)]
-    assert (list(core.sessions), list(core.dormant)) == ([A, "client:c"], [A])
+    assert (list(core.sessions), list(core.register.dormant)) == ([A, "client:c"], [A])
     # A new life of a client that is known needs no room.
     assert do(core, commands.OpenSession("client:c", 2, 0)) == [Opened("client:c", 2, EPOCH + 1)]
 
@@ -398,7 +399,7 @@ class CountingIndex(FilterIndex[Subscription]):
 
 def test_every_event_of_a_batch_is_looked_at_twice_at_most_however_many_are_bad() -> None:
     core = opened(A)
-    core.index = index = CountingIndex()
+    core.register.index = index = CountingIndex()
     events = [BAD["nan"] if n % 3 else event(n) for n in range(300)]
     do(core, publish(A, 1, encode_batch(events)))
     assert (len(core.sessions[A].refused), index.looked_at <= 600) == (200, True)
@@ -523,13 +524,13 @@ def test_contradictions_in_the_state_are_found() -> None:
         core.sessions[A].ended[1] = "x"
 
     def change_blocking(core: BrokerCore) -> None:
-        core.blocking.clear()
+        core.crowding.blocking.clear()
 
     def change_dormant(core: BrokerCore) -> None:
-        core.dormant[A] = None
+        core.register.dormant[A] = None
 
     def change_dormant_more(core: BrokerCore) -> None:
-        core.dormant["client:x"] = None
+        core.register.dormant["client:x"] = None
 
     def change_refused(core: BrokerCore) -> None:
         core.sessions[A].refused[1] = (Refusal.EVENT, "x")
@@ -541,7 +542,7 @@ def test_contradictions_in_the_state_are_found() -> None:
         core.sessions[A].ledger.blocking = {}
 
     def change_crowded_ledgers(core: BrokerCore) -> None:
-        core._crowded_ledgers[core.sessions[A].ledger] = None
+        core.crowding._crowded_ledgers[core.sessions[A].ledger] = None
 
     for change in (
         change_name, change_index, change_sessions, change_ended, change_blocking, change_dormant,
@@ -588,14 +589,14 @@ def test_a_blocking_subscription_may_be_full_for_what_others_of_its_session_keep
     do(core, subscribe(A, 1, text="n = 1"), subscribe(A, 2, Overflow.BLOCK, "n = 2"), subscribe(B, 1, Overflow.BLOCK))
     blocking = core.sessions[A].subscriptions[2]
     do(core, publish(B, 1, batch(1, 1, **large)))
-    assert list(core.possibly_full(1, size)) == []
+    assert list(core.crowding.possibly_full(1, size)) == []
     do(core, publish(B, 3, batch(1, **large)))
-    assert list(core.possibly_full(1, size)) == [blocking, core.sessions[B].subscriptions[1]]
+    assert list(core.crowding.possibly_full(1, size)) == [blocking, core.sessions[B].subscriptions[1]]
     core.check_invariants()
     core.set_state(core.get_state())
     core.check_invariants()
     assert Freed() in do(core, commands.Receive(A, EPOCH, (1,), (2,)))
-    assert core.sessions[A].subscriptions[2] not in core.possibly_full(1, size)
+    assert core.sessions[A].subscriptions[2] not in core.crowding.possibly_full(1, size)
     core.check_invariants()
     do(core, publish(B, 4, batch(1, 1, **large)))
     assert Freed() in do(core, commands.Unsubscribe(A, EPOCH, 1))

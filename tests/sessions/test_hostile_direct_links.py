@@ -9,7 +9,6 @@ from holdfast.kernel.inputs import Received
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Disconnect
 from holdfast.protocols.sessions import commands
-from holdfast.protocols.sessions.core import EPOCH_MAX
 from holdfast.protocols.sessions.messages import (
     CloseSession,
     OpenDirect,
@@ -20,6 +19,7 @@ from holdfast.protocols.sessions.messages import (
     Subscribe,
     Unsubscribe,
 )
+from holdfast.protocols.sessions.register import EPOCH_MAX
 from tests.codec.test_hostile_bytes import EVENTS_OF_NOBODY
 from tests.sessions.bench import EPOCH, batch
 from tests.sessions.command_strategies import batches, integers

@@ -182,7 +182,7 @@ def test_who_wants_an_event_that_has_expired_when_it_is_accepted_does_not_get_it
     assert isinstance(woken, Woken)
     assert kept(core, A, 1) == [(1, 2), (2, 3)], "numbers have no gaps"
     assert core.sessions[B].accepted == 4, "its publisher did nothing wrong"
-    assert core.tally() == Tally(expired=1)
+    assert core.register.tally() == Tally(expired=1)
 
 
 def test_an_event_lives_until_its_deadline_and_not_at_it() -> None:
@@ -210,7 +210,7 @@ def test_what_expires_at_the_head_goes_and_what_expires_behind_it_waits() -> Non
     assert kept(core, A, 1) == [(2, 2), (3, 3), (4, 4)]
     core.apply(core.number + 1, WALL, commands.ExpireEvents("", WALL + 9 * SECOND))
     assert kept(core, A, 1) == [(4, 4)], "those behind it have their turn"
-    assert core.tally() == Tally(expired=3)
+    assert core.register.tally() == Tally(expired=3)
     core.check_invariants()
 
 
@@ -218,10 +218,10 @@ def test_what_expires_makes_room_for_publishers_that_wait() -> None:
     core = opened(A, B, limits=CoreLimits(backlog_events=4))
     core.apply(core.number + 1, WALL, subscribe(A, 1, Overflow.BLOCK))
     core.apply(core.number + 1, WALL, publish(B, 1, encode_batch([mortal(n) for n in range(1, 5)])))
-    assert core.possibly_full(1, 10)
+    assert core.crowding.possibly_full(1, 10)
     outputs = core.apply(core.number + 1, WALL, commands.ExpireEvents("", WALL + SECOND))
     assert outputs[-1] == Freed()
-    assert not core.possibly_full(1, 10)
+    assert not core.crowding.possibly_full(1, 10)
     core.check_invariants()
 
 
@@ -232,11 +232,11 @@ def test_what_became_of_events_outlives_their_subscription() -> None:
     epoch = core.sessions[A].epoch
     core.apply(core.number + 1, WALL, commands.Receive(A, epoch, (1,), (2,), (1,)))
     core.apply(core.number + 1, WALL, commands.Unsubscribe(A, epoch, 1))
-    assert core.tally() == Tally(on_time=1, expired=1)
-    assert not core.perishing
+    assert core.register.tally() == Tally(on_time=1, expired=1)
+    assert not core.register.perishing
     copy = BrokerCore()
     copy.set_state(core.get_state())
-    assert copy.tally() == core.tally()
+    assert copy.register.tally() == core.register.tally()
 
 
 def test_a_subscription_with_deadlines_that_is_not_listed_is_found() -> None:
@@ -244,7 +244,7 @@ def test_a_subscription_with_deadlines_that_is_not_listed_is_found() -> None:
     core.apply(core.number + 1, WALL, subscribe(A, 1))
     core.apply(core.number + 1, WALL, publish(B, 1, encode_batch([mortal(1)])))
     core.check_invariants()
-    core.perishing.clear()
+    core.register.perishing.clear()
     with pytest.raises(InvariantBroken, match="deadlines"):
         core.check_invariants()
 

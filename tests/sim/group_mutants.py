@@ -19,6 +19,7 @@ from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host import SessionHost
 from holdfast.protocols.sessions.messages import Accepted
 from holdfast.protocols.sessions.outputs import Opened, Output
+from holdfast.protocols.sessions.register import SessionRegister
 from holdfast.sim.draw import draw_scenario, group_shape
 from holdfast.sim.run import Factories, run_scenario
 
@@ -221,7 +222,7 @@ class TakesRepetitionsForNew(BrokerCore):
     """Tells repetitions when they are proposed, by what is applied then; and not when they are applied."""
 
     def _publish(self, command: Publish, wall: int, outputs: list[Output]) -> None:
-        session = self.session(command.client, command.epoch)
+        session = self.register.session(command.client, command.epoch)
         if session is not None and command.first <= session.accepted:
             accepted, session.accepted = session.accepted, command.first - 1
             super()._publish(command, wall, outputs)
@@ -230,14 +231,20 @@ class TakesRepetitionsForNew(BrokerCore):
             super()._publish(command, wall, outputs)
 
 
+class _GrantingAnew(SessionRegister):
+    def open(self, command: OpenSession, wall: int, outputs: list[Output]) -> None:
+        known = self.sessions.get(command.client)
+        if known is not None and command.epoch:
+            self.forget(known, wall, outputs)
+        super().open(command, wall, outputs)
+
+
 class GrantsAnewToEveryone(BrokerCore):
     """Does not know a client again that comes from another leader."""
 
-    def _open(self, command: OpenSession, wall: int, outputs: list[Output]) -> None:
-        known = self.sessions.get(command.client)
-        if known is not None and command.epoch:
-            self._forget(known, outputs)
-        super()._open(command, wall, outputs)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.register.__class__ = _GrantingAnew
 
 
 def _group(

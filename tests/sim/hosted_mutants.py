@@ -28,7 +28,7 @@ class KeepsNoAnswers(BrokerCore):
 
     def _execute(self, command: Execute, outputs: list[Output]) -> None:
         super()._execute(command, outputs)
-        session = self.session(command.client, command.epoch)
+        session = self.register.session(command.client, command.epoch)
         if session is not None:
             session.answers.clear()
 

@@ -31,6 +31,7 @@ from holdfast.protocols.sessions.judgement import Refused
 from holdfast.protocols.sessions.messages import Accepted, Deliver
 from holdfast.protocols.sessions.outputs import Output
 from holdfast.protocols.sessions.publisher import Publisher
+from holdfast.protocols.sessions.register import SessionRegister
 from holdfast.protocols.sessions.sequencer import DirectSequencer
 from holdfast.protocols.sessions.session import Session
 from holdfast.protocols.sessions.subscriber import Subscriber
@@ -82,7 +83,7 @@ class DeliversToEveryone(BrokerCore):
 
 class TakesRepetitionsForNew(BrokerCore):
     def _publish(self, command: Publish, wall: int, outputs: list[Output]) -> None:
-        session = self.session(command.client, command.epoch)
+        session = self.register.session(command.client, command.epoch)
         if session is not None and command.first <= session.accepted:
             accepted, session.accepted = session.accepted, command.first - 1
             super()._publish(command, wall, outputs)
@@ -95,7 +96,7 @@ class SkipsGaps(BrokerCore):
     """Takes events that leave a gap as if what is missing had come: a late original is then taken for a repetition."""
 
     def _publish(self, command: Publish, wall: int, outputs: list[Output]) -> None:
-        session = self.session(command.client, command.epoch)
+        session = self.register.session(command.client, command.epoch)
         if session is not None and command.first > session.accepted + 1:
             session.accepted = command.first - 1
         super()._publish(command, wall, outputs)
@@ -151,9 +152,9 @@ class SwapsForAll(BrokerCore):
 class KnowsNoLimit(BrokerCore):
     def _publish(self, command: Publish, wall: int, outputs: list[Output]) -> None:
         limits = self.limits
-        self.limits = msgspec.structs.replace(limits, backlog_events=10**9)
+        self.limits = self.crowding.limits = msgspec.structs.replace(limits, backlog_events=10**9)
         super()._publish(command, wall, outputs)
-        self.limits = limits
+        self.limits = self.crowding.limits = limits
 
     def check_invariants(self) -> None:
         pass
@@ -164,9 +165,11 @@ class EndsWhatWaits(BrokerCore):
 
     def _publish(self, command: Publish, wall: int, outputs: list[Output]) -> None:
         limits = self.limits
-        self.limits = msgspec.structs.replace(limits, backlog_events=min(2, limits.backlog_events))
+        self.limits = self.crowding.limits = msgspec.structs.replace(
+            limits, backlog_events=min(2, limits.backlog_events)
+        )
         super()._publish(command, wall, outputs)
-        self.limits = limits
+        self.limits = self.crowding.limits = limits
 
     def check_invariants(self) -> None:
         pass
@@ -238,12 +241,18 @@ class _GivesUpTheNext(Subscription):
         return events
 
 
-class ExpiresOneMore(BrokerCore):
-    """Gives up the event behind those that have expired, too, and says that it has."""
-
+class _ExpiringOneMore(SessionRegister):
     def _add(self, subscription: Subscription) -> None:
         super()._add(subscription)
         subscription.__class__ = _GivesUpTheNext
+
+
+class ExpiresOneMore(BrokerCore):
+    """Gives up the event behind those that have expired, too, and says that it has."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.register.__class__ = _ExpiringOneMore
 
 
 class JournalsNothing(DirectSequencer):

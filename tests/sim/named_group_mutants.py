@@ -121,7 +121,7 @@ def acknowledges_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         if session is not None:
             outputs: list[Any] = []
             command = commands.AcknowledgeCursor(peer, session.epoch, message.cursor, message.position)
-            self._core.cursors.acknowledge(command, outputs)
+            self._core.cursors.acknowledge(command, out.wall, outputs)
             self._sessions.on_commands_applied(CommandsApplied(outputs), out)
 
     monkeypatch.setattr(LogHost, "on_acknowledge", on_acknowledge)

@@ -119,12 +119,12 @@ def takes_what_leaves_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
 def knows_no_generations(monkeypatch: pytest.MonkeyPatch) -> None:
     real = CursorTable.open
 
-    def open(self: CursorTable, command: Any, outputs: Any) -> None:
+    def open(self: CursorTable, command: Any, wall: int, outputs: Any) -> None:
         cursor = self.cursors.get(command.name)
         self.ended.pop((command.client, command.epoch), None)
         if cursor is not None and command.generation:
             command = msgspec.structs.replace(command, generation=cursor.generation)
-        real(self, command, outputs)
+        real(self, command, wall, outputs)
 
     monkeypatch.setattr(CursorTable, "open", open)
 

@@ -90,6 +90,15 @@ class Cursor:
             self.takeovers.insert(0, sent)
             del self.takeovers[ATTEMPTS_KEPT:]
 
+    def give(self, owner: tuple[str, int, int]) -> None:
+        """Who has it has another number for it now, or another epoch."""
+        self.owner = owner
+
+    def leave(self) -> tuple[str, int, int] | None:
+        """Nobody has it any more. Who had it."""
+        owner, self.owner = self.owner, None
+        return owner
+
     def move(self, acknowledged: int, filter: Filter) -> None:
         """To another place, from which on one filter counts for everything."""
         self.filters = [(acknowledged, filter)]
@@ -115,10 +124,13 @@ class Cursor:
     @classmethod
     def from_state(cls, state: CursorState) -> Cursor:
         cursor = cls(state.name, Filter(state.filters[0][1]), state.acknowledged)
-        cursor.filters = [(after, Filter(text)) for after, text in state.filters]
-        cursor.generation, cursor.owner, cursor.takeovers = state.generation, state.owner, list(state.takeovers)
-        cursor.born, cursor.made_at, cursor.used_at = state.born, state.made_at, state.used_at
+        cursor._restore(state)
         return cursor
+
+    def _restore(self, state: CursorState) -> None:
+        self.filters = [(after, Filter(text)) for after, text in state.filters]
+        self.generation, self.owner, self.takeovers = state.generation, state.owner, list(state.takeovers)
+        self.born, self.made_at, self.used_at = state.born, state.made_at, state.used_at
 
     def check_invariants(self, head: int) -> None:
         require(0 <= self.acknowledged <= head, "what is acknowledged exists", name=self.name, head=head)

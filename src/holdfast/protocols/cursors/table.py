@@ -35,14 +35,13 @@ class CursorTable:
         self._cursors_max = cursors_max
         self._owned: dict[Owner, Cursor] = {}
         self.generations = 0  # how often any cursor was taken
-        self.wall = 0  # of the command that is being applied
         # Who lost a cursor and has not said that it knows: (client, epoch) → the client's number for it → why.
         self.ended: dict[tuple[str, int], dict[int, str]] = {}
         self._index: FilterIndex[Cursor] = FilterIndex()
         self._interests = interests
 
     # ----------------------------------------------------------------------------------------------------- commands
-    def open(self, command: commands.OpenCursor, outputs: list[Output]) -> None:
+    def open(self, command: commands.OpenCursor, wall: int, outputs: list[Output]) -> None:
         owner = (command.client, command.epoch, command.cursor)
 
         def refuse(reason: Refusal, problem: str, offset: int = 0, expected: str = "", tail: int = 0) -> None:
@@ -92,7 +91,7 @@ class CursorTable:
             if len(self.cursors) >= self._cursors_max:
                 refuse(Refusal.LIMIT, f"the broker has {self._cursors_max} named subscriptions, and takes no more")
                 return
-            cursor = self.cursors[command.name] = Cursor(command.name, wanted, place, self.wall)
+            cursor = self.cursors[command.name] = Cursor(command.name, wanted, place, wall)
             self._index.add(cursor, wanted)
             self._tell(cursor)
         elif moving:
@@ -103,7 +102,7 @@ class CursorTable:
         if str(cursor.filter) != command.filter and not self._change_filter(cursor, wanted):
             refuse(Refusal.LIMIT, "the filter was changed too often since the last acknowledgement")
             return
-        self._take(cursor, owner, command, outputs)
+        self._take(cursor, owner, command, wall, outputs)
 
     def _change_filter(self, cursor: Cursor, wanted: Filter) -> bool:
         if not cursor.change_filter(wanted, self._log.head):
@@ -116,7 +115,9 @@ class CursorTable:
     def _tell(self, cursor: Cursor) -> None:
         self._interests.named(cursor.name, cursor.filter)
 
-    def _take(self, cursor: Cursor, owner: Owner, command: commands.OpenCursor, outputs: list[Output]) -> None:
+    def _take(
+        self, cursor: Cursor, owner: Owner, command: commands.OpenCursor, wall: int, outputs: list[Output]
+    ) -> None:
         """Gives the cursor to a client; who had it before is told, unless it is the same."""
         same_life = bool(command.generation)
         if not same_life and cursor.owner != owner:
@@ -127,9 +128,9 @@ class CursorTable:
             cursor.take_over(owner, self.generations, sent)
         elif cursor.owner != owner:
             self._release(cursor, outputs, "the client has opened it again")
-            cursor.owner = owner
+            cursor.give(owner)
         self._owned[owner] = cursor
-        cursor.use(self.wall)
+        cursor.use(wall)
         after = max(cursor.acknowledged, min(command.received, self._log.head)) if same_life else cursor.acknowledged
         answer = messages.CursorOpened(command.cursor, cursor.generation, cursor.acknowledged, after)
         outputs.append(Reply(command.client, command.epoch, answer))
@@ -137,7 +138,7 @@ class CursorTable:
         outputs.append(CursorTaken(cursor, command.window, after, max(0, min(unconsumed, command.window))))
 
     def _release(self, cursor: Cursor, outputs: list[Output], problem: str) -> None:
-        owner, cursor.owner = cursor.owner, None
+        owner = cursor.leave()
         if owner is not None and self._owned.get(owner) is cursor:
             del self._owned[owner]
             outputs.append(CursorLeft(owner))
@@ -148,35 +149,35 @@ class CursorTable:
         problem = self.ended[owner[:2]][owner[2]]
         outputs.append(Reply(owner[0], owner[1], messages.CursorEnded(owner[2], Refusal.SUPERSEDED, problem)))
 
-    def close(self, command: commands.CloseCursor, outputs: list[Output]) -> None:
+    def close(self, command: commands.CloseCursor, wall: int, outputs: list[Output]) -> None:
         owner = (command.client, command.epoch, command.cursor)
         cursor = self._owned.pop(owner, None)
         if cursor is not None:
-            cursor.owner = None
-            cursor.use(self.wall)
+            cursor.leave()
+            cursor.use(wall)
             outputs.append(CursorLeft(owner))
         ended = self.ended.get(owner[:2], {})
         if ended.pop(command.cursor, None) is not None and not ended:
             del self.ended[owner[:2]]
         outputs.append(Reply(command.client, command.epoch, messages.CursorClosed(command.cursor)))
 
-    def leave(self, client: str, epoch: int, outputs: list[Output]) -> None:
+    def leave(self, client: str, epoch: int, wall: int, outputs: list[Output]) -> None:
         """The session is over, or its client stayed away for too long: it has no cursors any more."""
         for owner in [owner for owner in self._owned if owner[0] == client and owner[1] == epoch]:
             cursor = self._owned.pop(owner)
-            cursor.owner = None
-            cursor.use(self.wall)
+            cursor.leave()
+            cursor.use(wall)
             outputs.append(CursorLeft(owner))
         self.ended.pop((client, epoch), None)
 
-    def acknowledge(self, command: commands.AcknowledgeCursor, outputs: list[Output]) -> None:
+    def acknowledge(self, command: commands.AcknowledgeCursor, wall: int, outputs: list[Output]) -> None:
         owner = (command.client, command.epoch, command.cursor)
         cursor = self._owned.get(owner)
         if command.cursor in self.ended.get(owner[:2], {}):
             self._say_ended(owner, outputs)
         elif cursor is not None:
             cursor.acknowledge(min(command.position, self._log.head))
-            cursor.use(self.wall)
+            cursor.use(wall)
             answer = messages.Acknowledged(command.cursor, cursor.acknowledged)
             outputs.append(Reply(command.client, command.epoch, answer))
 
@@ -263,15 +264,21 @@ class CursorTable:
         return state
 
     def set_state(
-        self, states: list[CursorState], generations: int, ended: dict[str, list[tuple[int, int, str]]]
+        self,
+        log: LogState,
+        states: list[CursorState],
+        generations: int,
+        ended: dict[str, list[tuple[int, int, str]]],
     ) -> None:
-        self.generations = generations
+        self._log, self.generations = log, generations
+        self.cursors, self._owned, self.ended, self._index = {}, {}, {}, FilterIndex()
         for client, numbers in ended.items():
             for epoch, number, problem in numbers:
                 self.ended.setdefault((client, epoch), {})[number] = problem
         for state in states:
             cursor = self.cursors[state.name] = Cursor.from_state(state)
             self._index.add(cursor, cursor.filter)
+            self._tell(cursor)
             if cursor.owner is not None:
                 self._owned[cursor.owner] = cursor
 

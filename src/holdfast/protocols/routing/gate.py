@@ -204,7 +204,7 @@ class Gate(Part):
         if client not in self._held or self._must_wait(client):
             return
         held = self._held.pop(client)
-        if self._core.session(client, held.epoch) is None:
+        if self._core.register.session(client, held.epoch) is None:
             return  # the client has begun anew
         while held.messages:
             out.tell(PublicationReleased(client, held.messages.popleft()))

@@ -167,7 +167,7 @@ class Admission:
             self.release(out)
 
     def _is_applied(self, under_way: _UnderWay) -> bool:
-        session = self._core.session(under_way.client, under_way.epoch)
+        session = self._core.register.session(under_way.client, under_way.epoch)
         return session is None or session.accepted >= under_way.last
 
     def give_up(self) -> None:
@@ -183,7 +183,7 @@ class Admission:
         count, size_of_all = len(events) + more_events, len(batch) + more_bytes
         tight = {
             subscription: limits.backlog_events - len(subscription) - more_events
-            for subscription in self._core.possibly_full(count, size_of_all)
+            for subscription in self._core.crowding.possibly_full(count, size_of_all)
             if len(subscription) + count > limits.backlog_events
             or subscription.bytes + size_of_all > limits.backlog_bytes
             or subscription.ledger.bytes + size_of_all > subscription.ledger.bytes_max
@@ -240,7 +240,7 @@ class Admission:
 
     def _release_round(self, out: Outbox) -> None:
         for client, held in list(self._held.items()):
-            session = self._core.session(client, held.epoch)
+            session = self._core.register.session(client, held.epoch)
             while held.waiting and session is not None:
                 first, slices, since = held.waiting[0]
                 batch = encode_batch(slices)
@@ -281,7 +281,7 @@ class Admission:
         event, size, limits = decode_event(data), len(data), self._core.limits
         return [
             subscription
-            for subscription in self._core.blocking
+            for subscription in self._core.crowding.blocking
             if (
                 len(subscription) >= limits.backlog_events
                 or subscription.bytes + size > limits.backlog_bytes

@@ -25,7 +25,7 @@ def _subscriptions(core: BrokerCore) -> list[Subscription]:
 
 def census(core: BrokerCore) -> dict[str, int]:
     """Measures, by name."""
-    subscriptions, tally = _subscriptions(core), core.tally()
+    subscriptions, tally = _subscriptions(core), core.register.tally()
     return {
         "sessions": len(core.sessions),
         "subscriptions": len(subscriptions),

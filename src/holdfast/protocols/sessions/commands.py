@@ -205,9 +205,8 @@ class RemoveName(_Command, frozen=True, tag=31):
     force: bool = False
 
 
-LogCommandOfClient: TypeAlias = (
-    OpenCursor | CloseCursor | AcknowledgeCursor | ForgetName | StageEvents | CommitStages | LookAtLog
-)
+StageCommand: TypeAlias = StageEvents | CommitStages
+LogCommandOfClient: TypeAlias = OpenCursor | CloseCursor | AcknowledgeCursor | ForgetName | LookAtLog
 LogCommand: TypeAlias = LogCommandOfClient | ExpireStages | KeepLog | RemoveName
 SessionCommand: TypeAlias = (
     OpenSession
@@ -224,7 +223,7 @@ SessionCommand: TypeAlias = (
     | Arrive
     | ExpireEvents
 )
-Command: TypeAlias = SessionCommand | LogCommand
+Command: TypeAlias = SessionCommand | StageCommand | LogCommand
 
 
 # Raised when records change in a way that defaults can't bridge; an older reader then refuses them.

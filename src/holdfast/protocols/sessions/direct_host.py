@@ -22,11 +22,12 @@ from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.sessions import commands
-from holdfast.protocols.sessions.core import EPOCH_MAX, BrokerCore
+from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.host import CLIENTS, SessionHost
 from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.messages import OpenDirect, Publish
 from holdfast.protocols.sessions.publications import check_publication, direct_addresses
+from holdfast.protocols.sessions.register import EPOCH_MAX
 from holdfast.protocols.sessions.sequencer import Sequencer
 from holdfast.protocols.sessions.session import Session
 

@@ -27,7 +27,7 @@ from holdfast.model.event import Event
 from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.admission import Admission
 from holdfast.protocols.sessions.census import census, note_expired
-from holdfast.protocols.sessions.core import EPOCH_MAX, BrokerCore
+from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.deliveries import Deliveries
 from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.messages import (
@@ -64,6 +64,7 @@ from holdfast.protocols.sessions.outputs import (
 )
 from holdfast.protocols.sessions.overlay import Alone, Overlay, PublicationReleased
 from holdfast.protocols.sessions.publications import check_publication, direct_addresses
+from holdfast.protocols.sessions.register import EPOCH_MAX
 from holdfast.protocols.sessions.sequencer import Sequencer
 from holdfast.protocols.sessions.session import Session
 
@@ -129,7 +130,7 @@ class SessionHost(Part):
     # -------------------------------------------------------------------------------------------------------- links
     def on_started(self, started: Started, out: Outbox) -> None:
         self._disk = started.log_id
-        self._away = {client: out.now for client in self._core.sessions if client not in self._core.dormant}
+        self._away = {client: out.now for client in self._core.sessions if client not in self._core.register.dormant}
         self._keep_ticking(out)
 
     @property
@@ -141,7 +142,7 @@ class SessionHost(Part):
 
     def on_elected(self, elected: Elected, out: Outbox) -> None:
         """This replica leads now: whoever has a session may come here, and gets what it has not confirmed (D4-B6.5)."""
-        self._away = {client: out.now for client in self._core.sessions if client not in self._core.dormant}
+        self._away = {client: out.now for client in self._core.sessions if client not in self._core.register.dormant}
         self._admission.give_up()  # what came behind the word that we were deposed went nowhere
         self._keep_ticking(out)
         self._take_up_all(out)
@@ -173,7 +174,7 @@ class SessionHost(Part):
         self._replies = [reply for reply in self._replies if reply[0] != peer]
         self._answered.pop(peer, None)
         out.drop_queue(peer)
-        if peer in self._core.sessions and peer not in self._core.dormant:
+        if peer in self._core.sessions and peer not in self._core.register.dormant:
             self._away[peer] = out.now
             self._keep_ticking(out)
 
@@ -316,7 +317,9 @@ class SessionHost(Part):
     def session(self, peer: str) -> Session | None:
         """The session that is open on the peer's link. Without one, a message came too early, and comes again."""
         attachment = self._attached.get(peer)
-        return None if attachment is None or not attachment.epoch else self._core.session(peer, attachment.epoch)
+        return (
+            None if attachment is None or not attachment.epoch else self._core.register.session(peer, attachment.epoch)
+        )
 
     def reply(self, peer: str, message: Message) -> None:
         """Says something to a client when the turn is journalled."""
@@ -482,7 +485,7 @@ class SessionHost(Part):
         """Time passes in the core by commands only: one is due when the oldest event of some subscription expired."""
         before = out.wall - self._settings.expire_after
         if self._sequencer.is_serving and any(
-            subscription.has_expired(before) for subscription in self._core.perishing
+            subscription.has_expired(before) for subscription in self._core.register.perishing
         ):
             self._sequencer.submit(commands.ExpireEvents("", before), out)
 

@@ -30,6 +30,13 @@ class Tally(msgspec.Struct, array_like=True, gc=False):
     expired: int = 0
     dropped: int = 0
 
+    def receive(self, on_time: int, expired: int) -> None:
+        self.on_time += on_time
+        self.expired += expired
+
+    def drop(self) -> None:
+        self.dropped += 1
+
     def add(self, other: Tally) -> None:
         self.on_time += other.on_time
         self.expired += other.expired

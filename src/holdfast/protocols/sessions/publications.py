@@ -35,4 +35,4 @@ def direct_addresses(core: BrokerCore, sequencer: Sequencer) -> tuple[str, ...]:
 
     Nowhere, while a subscription makes its publishers wait: one replica must hold them back for all.
     """
-    return sequencer.direct_addresses if sequencer.takes_direct and not core.blocking else ()
+    return sequencer.direct_addresses if sequencer.takes_direct and not core.crowding.blocking else ()

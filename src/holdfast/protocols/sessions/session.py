@@ -9,6 +9,7 @@ from holdfast.matching import FilterIndex
 from holdfast.model import Filter
 from holdfast.protocols.sessions.commands import Execute
 from holdfast.protocols.sessions.hosting import Answer, Hosting
+from holdfast.protocols.sessions.judgement import Refused
 from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import Advertised, AdvertiseRefused, Refusal
 from holdfast.protocols.sessions.subscriptions import Ledger, Subscription
@@ -16,6 +17,21 @@ from holdfast.protocols.sessions.subscriptions import Ledger, Subscription
 
 def too_many_filter_bytes(allowed: int) -> str:
     return f"the filters of a session have at most {allowed} bytes"
+
+
+class SessionState(msgspec.Struct, frozen=True, array_like=True):
+    """A session as snapshots hold it: with what answers a request that comes again, at any replica (D4-B6.4)."""
+
+    client: str
+    instance: int
+    epoch: int
+    accepted: int
+    refused: dict[int, tuple[Refusal, str]]
+    ended: dict[int, str]
+    advertised: dict[int, str] = {}
+    confirmed: int = 0
+    answers: dict[int, Answer] = {}
+    incarnation: int = 0
 
 
 class Session:
@@ -91,45 +107,53 @@ class Session:
             if not len(self.advertised):
                 self.advertised = None
 
+    def came(self, incarnation: int) -> None:
+        """Its client is there, in this start of it."""
+        self.incarnation = incarnation
 
-class SessionState(msgspec.Struct, frozen=True, array_like=True):
-    """A session as snapshots hold it: with what answers a request that comes again, at any replica (D4-B6.4)."""
+    def want_nothing(self) -> None:
+        """What the client wanted and offered is gone, as far as the session knows."""
+        self.subscriptions, self.ended, self.advertised = {}, {}, None
 
-    client: str
-    instance: int
-    epoch: int
-    accepted: int
-    refused: dict[int, tuple[Refusal, str]]
-    ended: dict[int, str]
-    advertised: dict[int, str] = {}
-    confirmed: int = 0
-    answers: dict[int, Answer] = {}
-    incarnation: int = 0
+    def confirm(self, number: int) -> None:
+        """The client has seen what was refused up to a number."""
+        if self.refused:
+            self.refused = {n: why for n, why in self.refused.items() if n > number}
 
+    def skip_to(self, number: int) -> None:
+        self.accepted = max(self.accepted, number)
 
-def session_state(session: Session) -> SessionState:
-    offers = {} if session.advertised is None else {n: str(offer) for n, offer in session.advertised.items()}
-    return SessionState(
-        session.client,
-        session.instance,
-        session.epoch,
-        session.accepted,
-        session.refused,
-        session.ended,
-        offers,
-        session.confirmed,
-        session.answers,
-        session.incarnation,
-    )
+    def accept(self, count: int, refused: Refused) -> None:
+        """So many events that follow are answered; those of these rows are refused."""
+        if refused:
+            self.refused |= {self.accepted + 1 + row: why for row, why in refused.items()}
+        self.accepted += count
 
+    def get_state(self) -> SessionState:
+        return SessionState(
+            self.client,
+            self.instance,
+            self.epoch,
+            self.accepted,
+            self.refused,
+            self.ended,
+            {} if self.advertised is None else {number: str(offer) for number, offer in self.advertised.items()},
+            self.confirmed,
+            self.answers,
+            self.incarnation,
+        )
 
-def session_from(state: SessionState, backlog_bytes_max: int) -> Session:
-    session = Session(state.client, state.instance, state.epoch, backlog_bytes_max)
-    session.accepted, session.refused, session.ended = state.accepted, state.refused, state.ended
-    session.confirmed, session.answers = state.confirmed, state.answers
-    session.incarnation = state.incarnation
-    if state.advertised:
-        session.advertised = FilterIndex()
-        for number, text in state.advertised.items():
-            session.advertised.add(number, Filter(text))
-    return session
+    @classmethod
+    def from_state(cls, state: SessionState, backlog_bytes_max: int) -> Session:
+        session = cls(state.client, state.instance, state.epoch, backlog_bytes_max)
+        session._restore(state)
+        return session
+
+    def _restore(self, state: SessionState) -> None:
+        self.accepted, self.refused, self.ended = state.accepted, state.refused, state.ended
+        self.confirmed, self.answers = state.confirmed, state.answers
+        self.incarnation = state.incarnation
+        if state.advertised:
+            self.advertised = FilterIndex()
+            for number, text in state.advertised.items():
+                self.advertised.add(number, Filter(text))

@@ -42,9 +42,12 @@ class Ledger:
         self.blocking: dict[Subscription, None] = {}  # those of the session's whose publishers wait
 
     @property
-    def is_crowded(self) -> bool:
-        """Whether half of the room is taken."""
-        return 2 * self.bytes > self.bytes_max
+    def makes_wait(self) -> bool:
+        """Whether half of the room is taken, and some of its publishers would wait for more."""
+        return bool(self.blocking) and 2 * self.bytes > self.bytes_max
+
+    def grow(self, size: int) -> None:
+        self.bytes += size
 
 
 class Subscription:
@@ -77,6 +80,17 @@ class Subscription:
         """How many events are kept."""
         return len(self._events) - self._head
 
+    def join(self, ledger: Ledger) -> None:
+        """It belongs to a session from now on, and shares its room."""
+        self.ledger = ledger
+        ledger.grow(self.bytes)
+        if self.overflow is Overflow.BLOCK:
+            ledger.blocking[self] = None
+
+    def leave(self) -> None:
+        self.ledger.grow(-self.bytes)
+        self.ledger.blocking.pop(self, None)
+
     def is_crowded(self, events_max: int, bytes_max: int) -> bool:
         """Whether half of its room is taken."""
         return 2 * (len(self._events) - self._head) > events_max or 2 * self.bytes > bytes_max
@@ -107,7 +121,7 @@ class Subscription:
         self._events.append(event)
         self._positions.append(position)
         self.bytes += size
-        ledger.bytes += size
+        ledger.grow(size)
         return True
 
     def add_all(self, events: list[EventBytes], positions: list[int], events_max: int, bytes_max: int) -> bool:
@@ -124,7 +138,7 @@ class Subscription:
         self._events += events
         self._positions += positions
         self.bytes += size
-        ledger.bytes += size
+        ledger.grow(size)
         return True
 
     def _add_for_oldest(self, event: EventBytes, position: int, events_max: int, bytes_max: int) -> bool:
@@ -134,15 +148,15 @@ class Subscription:
             len(self) >= events_max or self.bytes + size > bytes_max or ledger.bytes + size > ledger.bytes_max
         ):
             self._release(1)
-            self.tally.dropped += 1
+            self.tally.drop()
         self.last += 1
         if ledger.bytes + size <= ledger.bytes_max:
             self._events.append(event)
             self._positions.append(position)
             self.bytes += size
-            ledger.bytes += size
+            ledger.grow(size)
         else:
-            self.tally.dropped += 1
+            self.tally.drop()
         self.dropped_through = self.first_kept - 1
         return True
 
@@ -152,8 +166,7 @@ class Subscription:
         count = number - self.first_kept + 1
         if count > 0:
             expired = min(max(0, late - self._late), count)
-            self.tally.expired += expired
-            self.tally.on_time += count - expired
+            self.tally.receive(count - expired, expired)
             self._release(count)
         self._late = max(self._late, min(late, number))
         if self.deadlines is not None:
@@ -186,7 +199,7 @@ class Subscription:
         events = self.read(first - 1, count)
         self._release(count)
         self.deadlines.expire(first, count)
-        self.tally.expired += count
+        self.tally.receive(0, count)
         self.dropped_through = self.first_kept - 1
         return events
 
@@ -198,7 +211,7 @@ class Subscription:
         head, following = self._head, self._head + count
         size = sum(map(len, self._events[head:following]))  # type: ignore[arg-type]  # none of them is None
         self.bytes -= size
-        self.ledger.bytes -= size
+        self.ledger.grow(-size)
         self._events[head:following] = [None] * count
         self._head = following
         if self._head * 2 >= len(self._events):
@@ -235,15 +248,18 @@ class Subscription:
     @classmethod
     def from_state(cls, state: SubscriptionState) -> Subscription:
         subscription = cls(state.client, state.number, Filter(state.filter), state.overflow, state.window)
-        subscription.last, subscription.dropped_through = state.last, state.dropped_through
-        subscription._events = [event.copy() for event in state.kept]
-        subscription._positions = list(state.positions) or [0] * len(state.kept)
-        subscription.bytes = sum(map(len, state.kept))
-        subscription._late = state.late
-        subscription.tally.add(state.tally)
-        if state.deadlines or state.expired:
-            subscription.deadlines = Deadlines.from_state(state.deadlines, state.expired)
+        subscription._restore(state)
         return subscription
+
+    def _restore(self, state: SubscriptionState) -> None:
+        self.last, self.dropped_through = state.last, state.dropped_through
+        self._events = [event.copy() for event in state.kept]
+        self._positions = list(state.positions) or [0] * len(state.kept)
+        self.bytes = sum(map(len, state.kept))
+        self._late = state.late
+        self.tally.add(state.tally)
+        if state.deadlines or state.expired:
+            self.deadlines = Deadlines.from_state(state.deadlines, state.expired)
 
     def check_invariants(self, events_max: int) -> None:
         require(len(self) <= events_max, "a backlog is bounded", length=len(self), limit=events_max)
