@@ -247,6 +247,9 @@ class RemoteSequencer(Part):
     messages: ClassVar[dict[type, frozenset[Role]]] = {Publish: frozenset({Role.BROKER})}
 
     is_serving = True
+    applies_at_once = False
+    applied_is_safe = False
+    shares_log = False
     leader_addresses: tuple[str, ...] = ()
     takes_direct = False
     direct_addresses: tuple[str, ...] = ()

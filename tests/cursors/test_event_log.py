@@ -91,8 +91,8 @@ def test_a_gap_stops_the_node() -> None:
 # --------------------------------------------------------------------------------------------------- in a group: holes
 def with_hole(head: int, wanted: int) -> tuple[EventLog, RecordingOutbox]:
     """The log of a replica whose core was replaced by one that has given positions up to `wanted`."""
-    log, out = EventLog(), RecordingOutbox()
-    log.on_started(started(head + 1), 1, head, replicated=True)
+    log, out = EventLog(is_shared=True), RecordingOutbox()
+    log.on_started(started(head + 1), 1, head)
     log.restored(wanted, 1, out)
     log.finish(wanted, 0, out)
     assert out.take_effects() == [Truncate(EVENTS, 1)]
@@ -149,14 +149,14 @@ def test_what_the_group_has_given_up_is_not_fetched() -> None:
 
 
 def test_a_replica_that_was_stopped_while_it_filled_a_hole_knows_that() -> None:
-    log = EventLog()
-    log.on_started(started(3), 1, 5, replicated=True)
+    log = EventLog(is_shared=True)
+    log.on_started(started(3), 1, 5)
     assert lacks_some(log)
 
 
 def test_a_replicas_log_may_be_ahead_of_its_core() -> None:
-    log, out = EventLog(), RecordingOutbox()
-    log.on_started(started(6), 1, 2, replicated=True)
+    log, out = EventLog(is_shared=True), RecordingOutbox()
+    log.on_started(started(6), 1, 2)
     log.add(logged(3, 4))
     log.finish(6, 0, out)
     assert out.take_effects() == [Append(EVENTS, EventBatch(6, 103, batch(6)), 1, 1)]

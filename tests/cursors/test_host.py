@@ -517,7 +517,7 @@ def test_how_far_a_driver_that_still_reads_will_come_is_not_known() -> None:
 def test_a_group_has_to_agree_where_its_log_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """A leader that was deposed and does not know it would tell of an older end."""
     bench = opened("s")
-    monkeypatch.setattr(bench.log, "_replicated", True)
+    monkeypatch.setattr(bench.log._sequencer, "applies_at_once", False)
     submitted: list[object] = []
     monkeypatch.setattr(bench.log._sequencer, "submit", lambda command, out: submitted.append(command))
     assert bench.say("s", AskLog(1)) == []

@@ -601,8 +601,7 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_SESSIONS}.host:SessionHost.on_elected",
-                "    self._away = {client: out.now for client in self._core.sessions if client not in "
-                "self._core.register.dormant}\n",
+                "    self._clients.expect_all(out)\n",
                 "",
             ),
         ),
@@ -717,10 +716,10 @@ FRESH: list[Fresh] = [
                 "    for number, reason in session.ended.items() if not resumed else ():",
             ),
             Edit(
-                f"{_SESSIONS}.host:SessionHost._look_after_links",
+                f"{_SESSIONS}.upkeep:Upkeep.look_after_links",
                 "for number, reason in () if session is None else session.ended.items():",
                 "ours = session is not None and attachment.epoch != session.epoch\n"
-                "            for number, reason in session.ended.items() if session is not None and ours else ():",
+                "        for number, reason in session.ended.items() if session is not None and ours else ():",
             ),
         ),
     ),
@@ -787,7 +786,7 @@ FRESH: list[Fresh] = [
         breaks="a name that is made at the log's beginning while the group decides on retention loses what it needs",
         edits=(
             Edit(
-                f"{_SESSIONS}.log_commands:apply_to_log",
+                f"{_SESSIONS}.core:apply_to_log",
                 "log.keep_from(max(command.tail, min(command.wanted, cursors.floor())))",
                 "log.keep_from(max(command.tail, command.wanted))",
             ),
@@ -830,7 +829,7 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_CURSORS}.host:LogHost.on_ask_log",
-                "if not self._replicated or session is None:",
+                "if self._sequencer.applies_at_once or session is None:",
                 "if self._sequencer.is_serving or session is None:",
             ),
         ),

@@ -24,7 +24,12 @@ INSTANCE = 77
 
 
 class FakeSequencer:
-    """Applies what is submitted at once; what is submitted directly is decided when a test says so."""
+    """Applies what is submitted at once, though it does not promise that; what is submitted directly is decided when a
+    test says so."""
+
+    applies_at_once = False
+    applied_is_safe = True
+    shares_log = True
 
     def __init__(self, core: BrokerCore, leads: bool) -> None:
         self.is_serving = leads
@@ -60,7 +65,7 @@ class ReplicaBench(BrokerBench):
     """The parts of a replica that face clients."""
 
     def __init__(self, leads: bool, limits: CoreLimits | None = None, **settings: Any) -> None:
-        hosting = HostSettings(**{"replicated": True, "publish_window": 20, **settings})
+        hosting = HostSettings(**{"publish_window": 20, **settings})
         self.core = BrokerCore(limits or CoreLimits(), log=True)
         self.sequencer = FakeSequencer(self.core, leads)
         host = SessionHost("b1", self.core, self.sequencer, hosting)

@@ -174,6 +174,7 @@ class OpensSessionsWithoutLeading(SessionHost):
 class _Serving:
     def __init__(self, sequencer: Any) -> None:
         self.is_serving = True
+        self.applies_at_once, self.applied_is_safe, self.shares_log = False, True, True
         self.leader_addresses = ()
         self.takes_direct = False
         self.direct_addresses = ()
@@ -185,8 +186,8 @@ class ForgetsWhoIsAway(SessionHost):
 
     def on_elected(self, elected: Elected, out: Outbox) -> None:
         super().on_elected(elected, out)
-        self._away = dict.fromkeys(self._away, out.now - 10**12)
-        self._drop_those_away(out)
+        self._clients.away = dict.fromkeys(self._clients.away, out.now - 10**12)
+        self._upkeep.drop_those_away(out)
 
 
 # ------------------------------------------------------------------------------------------------------------ cores

@@ -103,9 +103,9 @@ class SkipsGaps(BrokerCore):
 
 
 class _Careless(Admission):
-    def publish(self, session: Session, message: Any, out: Outbox) -> bool:
+    def publish(self, session: Session, message: Any, *arguments: Any) -> bool:
         self._submitted[session.client] = message.first
-        return super().publish(session, message, out)
+        return super().publish(session, message, *arguments)
 
 
 class TakesGaps(SessionHost):

@@ -21,6 +21,7 @@ from holdfast.protocols.cursors.staging import Staging
 from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.commands import EventBatch
 from holdfast.protocols.sessions.outputs import CursorTaken, Output
+from holdfast.protocols.sessions.sequencer import Sequencer
 from tests.sim.group_mutants import Snapshots
 from tests.sim.named_group_world import GroupParts, problem
 
@@ -127,13 +128,25 @@ def acknowledges_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LogHost, "on_acknowledge", on_acknowledge)
 
 
+class _AtOnce:
+    """A group's sequencer that is taken for one that applies commands at once."""
+
+    is_serving = applies_at_once = applied_is_safe = shares_log = True
+    takes_direct = False
+    leader_addresses: tuple[str, ...] = ()
+    direct_addresses: tuple[str, ...] = ()
+
+    def __init__(self, sequencer: Sequencer) -> None:
+        self.submit = self.submit_direct = sequencer.submit
+
+
 def counts_what_was_sent_when_it_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     real = LogHost.on_open_cursor
 
     def on_open_cursor(self: LogHost, peer: str, message: OpenCursor, out: Outbox) -> None:
-        self._replicated = False
+        sequencer, self._sequencer = self._sequencer, _AtOnce(self._sequencer)
         real(self, peer, message, out)
-        self._replicated = True
+        self._sequencer = sequencer
 
     monkeypatch.setattr(LogHost, "on_open_cursor", on_open_cursor)
 

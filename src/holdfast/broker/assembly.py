@@ -123,15 +123,14 @@ def make_replica(
         rules |= {"application": settings.application, **msgspec.structs.asdict(settings.hosting)}
     group = msgspec.structs.replace(group, rules=tuple(rules.items()))
     view = GroupView(group, rng, kit.replica.peers_type)
-    events = EventLog()
+    events = EventLog(is_shared=True)
     refill = Refill(events, view, core)
     holdings = LogHoldings(core, events, refill)
     replica = kit.replica(group, core, msgspec.msgpack.encode, _COMMANDS.decode, rng, view, holdings)
     replica.recover(streams)
-    hosting = msgspec.structs.replace(settings.host, replicated=True)
-    host = kit.host(settings.name, core, replica, hosting)
-    log = kit.log(core, replica, host, events, settings.retention, settings.delivery, replicated=True)
-    direct = DirectHost(core, replica, host, hosting)
+    host = kit.host(settings.name, core, replica, settings.host)
+    log = kit.log(core, replica, host, events, settings.retention, settings.delivery)
+    direct = DirectHost(core, replica, host, settings.host)
     # The replica comes first: it proposes what the turn asked for.
     names = NamesDesk(settings.name, core, replica, host)
     parts = [*replica.parts, log, refill, host, direct, ApplicationDesk(core, replica, host), names]

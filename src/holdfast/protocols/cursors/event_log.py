@@ -25,7 +25,9 @@ class EventLog:
     """What was accepted in a turn is appended at its end, behind the journal: a disk that keeps a part of a turn's
     appends keeps the journal's first, from which what is missing here is made again."""
 
-    def __init__(self, recovered: Iterable[Logged] = ()) -> None:
+    def __init__(self, recovered: Iterable[Logged] = (), is_shared: bool = False) -> None:
+        """`is_shared`: by the replicas of a group, so that the core may be ahead of it, or behind it."""
+        self._is_shared = is_shared
         self.durable_head = 0
         self.head = 0  # appended
         self.has_hole = False  # between the head and what the core speaks of
@@ -35,14 +37,14 @@ class EventLog:
         self._keep_from = 0
         self._under_way: deque[tuple[int, int]] = deque()  # (token, head)
 
-    def on_started(self, started: Started, tail: int, head: int, replicated: bool = False) -> None:
+    def on_started(self, started: Started, tail: int, head: int) -> None:
         """In a group the log may be ahead of the core, which executes again what was decided since its snapshot; or
         behind it, if it was stopped while a hole was being filled."""
         bounds = started.logs.get(EVENTS, LogBounds())
         self.durable_head = self.head = bounds.next - 1
         known = max([self.head, *(logged.first + len(logged.events) - 1 for logged in self._turn)])
-        self.has_hole = replicated and known < head
-        holds = known >= head if replicated else known == head
+        self.has_hole = self._is_shared and known < head
+        holds = known >= head if self._is_shared else known == head
         require(holds or self.has_hole, "the log holds what the journal speaks of", log=self.head, journal=head)
         if tail > bounds.first:
             self._keep_from = tail
@@ -135,7 +137,7 @@ class EventLog:
         self.head = head
         self._under_way.append((token, head))
 
-    def check_invariants(self, head: int, replicated: bool = False) -> None:
+    def check_invariants(self, head: int) -> None:
         if not self._turn and not self.has_hole:
-            holds = self.head >= head if replicated else self.head == head
+            holds = self.head >= head if self._is_shared else self.head == head
             require(holds, "what was accepted is in the log", head=head, appended=self.head)

@@ -116,7 +116,6 @@ class LogHost(Part):
         events: EventLog,
         retention: RetentionSettings | None = None,
         delivery: DeliverySettings | None = None,
-        replicated: bool = False,
     ) -> None:
         self._core = core
         self._sequencer = sequencer
@@ -126,7 +125,6 @@ class LogHost(Part):
         self.events = events
         self._deliveries = CursorDeliveries(lambda: 0 if core.log is None else core.log.head, self._settings)
         self._links: dict[str, int] = {}
-        self._replicated = replicated
         self._aged: tuple[int, int] | None = None  # when we last looked for what is old, and the wall clock then
         self._waiting: list[_Waiting] = []
         self._looked_for: dict[tuple[str, int], AskLog] = {}  # questions that the group has not agreed on yet
@@ -139,7 +137,7 @@ class LogHost(Part):
     # -------------------------------------------------------------------------------------------------------- life
     def on_started(self, started: Started, out: Outbox) -> None:
         if self._core.log is not None:
-            self.events.on_started(started, self._core.log.tail, self._core.log.head, self._replicated)
+            self.events.on_started(started, self._core.log.tail, self._core.log.head)
             out.set_timer((self.name, "retention"), self._retention.look_every)
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
@@ -203,7 +201,7 @@ class LogHost(Part):
 
     def finish(self, out: Outbox) -> None:
         # In a group the votes are what must be on the disk, and are: a sync for the log alone can be saved.
-        if self._replicated and self.events.is_waiting and not out.stored:
+        if self._sequencer.applied_is_safe and self.events.is_waiting and not out.stored:
             if not self._writing_due:
                 self._writing_due = True
                 out.set_timer((self.name, "write"), WRITE_WITHIN)
@@ -248,7 +246,7 @@ class LogHost(Part):
             message.generation,
             message.received,
             # In a group more may be sent until this is applied, and another leader may have sent anything.
-            -1 if self._replicated else self._deliveries.sent_to_anyone(known),
+            self._deliveries.sent_to_anyone(known) if self._sequencer.applies_at_once else -1,
             message.unconsumed,
         )
         self._sequencer.submit(command, out)
@@ -327,7 +325,7 @@ class LogHost(Part):
 
     def on_ask_log(self, peer: str, message: AskLog, out: Outbox) -> None:
         session = self._sessions.session(peer)
-        if not self._replicated or session is None:
+        if self._sequencer.applies_at_once or session is None:
             self._ask(peer, message, out)
         else:
             # A replica that was deposed and does not know it would tell of an older end: the group has to agree.
@@ -480,4 +478,4 @@ class LogHost(Part):
     def check_invariants(self) -> None:
         self._deliveries.check_invariants()
         if self._core.log is not None:
-            self.events.check_invariants(self._core.log.head, self._replicated)
+            self.events.check_invariants(self._core.log.head)

@@ -70,6 +70,9 @@ class Replica(Part):
     """The sequencer of a broker's commands. `encode` and `decode` are the application's: a command as bytes."""
 
     name: ClassVar[str] = "replica"
+    applies_at_once = False
+    applied_is_safe = True
+    shares_log = True
     peers_type: ClassVar[type[Peers]] = Peers
     catching_up_type: ClassVar[type[CatchingUp]] = CatchingUp
     fast_type: ClassVar[type[FastRounds]] = FastRounds

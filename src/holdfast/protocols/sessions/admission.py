@@ -47,6 +47,17 @@ class _Held:
         self.waiting: deque[_Waiting] = deque()
         self.bytes = 0
 
+    def add(self, waiting: _Waiting) -> None:
+        self.waiting.append(waiting)
+        self.bytes += sum(map(len, waiting.events))
+
+    def take(self, count: int) -> None:
+        """So many of the oldest, which came together, wait no more."""
+        first, events, since = self.waiting.popleft()
+        self.bytes -= sum(map(len, events[:count]))
+        if count < len(events):
+            self.waiting.appendleft(_Waiting(first + count, events[count:], since))
+
 
 class _UnderWay(NamedTuple):
     """Events that were submitted and not applied: of which session, up to which number, how many, how large."""
@@ -83,10 +94,11 @@ class Admission:
     def is_holding(self) -> bool:
         return bool(self._held)
 
-    def publish(self, session: Session, message: Publish, out: Outbox) -> bool:
-        """Takes in what it can. Whether the publisher has just come to wait."""
-        events, slices = self._core.decode(message.events)
-        if not message.direct:
+    def publish(
+        self, session: Session, message: Publish, events: list[Event], slices: list[EventBytes], out: Outbox
+    ) -> bool:
+        """Takes in what it can of a message with these events. Whether the publisher has just come to wait."""
+        if not message.direct and session.client in self._direct:
             self._forget_direct(session.client)  # it is said again: the same events count once
         held = self._held.get(session.client)
         if held is not None:
@@ -98,7 +110,7 @@ class Admission:
         if message.skipped:
             self._skip(session, message, out)
             return False
-        admitted = self._admissible(session, message.first, message.events)
+        admitted = self._admissible(session, message.first, events, slices, len(message.events))
         if admitted >= len(events):
             # As other replicas do with the same message. What waits or is cut is another value than theirs.
             direct = message.direct and session.client not in self._direct
@@ -131,7 +143,7 @@ class Admission:
         direct: bool = False,
     ) -> None:
         self._submitted[session.client] = max(self._submitted.get(session.client, 0), first + count - 1)
-        if self._settings.replicated:
+        if not self._sequencer.applies_at_once:
             under_way = _UnderWay(session.client, session.epoch, first + count - 1, count, len(batch))
             if direct:
                 self._direct[session.client] = under_way
@@ -176,11 +188,14 @@ class Admission:
         self._direct.clear()
         self._under_way_events = self._under_way_bytes = 0
 
-    def _admissible(self, session: Session, first: int, batch: EventBytes) -> int:
+    def _admissible(
+        self, session: Session, first: int, events: list[Event], slices: list[EventBytes], size_of_batch: int
+    ) -> int:
         """How many of the events, from the first on, find room in every blocking subscription that wants them."""
-        events, slices = self._core.decode(batch)
+        if not self._core.crowding.blocking:
+            return len(events)
         limits, more_events, more_bytes = self._core.limits, self._under_way_events, self._under_way_bytes
-        count, size_of_all = len(events) + more_events, len(batch) + more_bytes
+        count, size_of_all = len(events) + more_events, size_of_batch + more_bytes
         tight = {
             subscription: limits.backlog_events - len(subscription) - more_events
             for subscription in self._core.crowding.possibly_full(count, size_of_all)
@@ -212,14 +227,14 @@ class Admission:
         """Puts events behind those that wait; what waits already is skipped, what leaves a gap is not taken."""
         last = held.waiting[-1] if held.waiting else None
         following = first if last is None else last.first + len(last.events)
-        fresh: list[EventBytes] = []
+        fresh, size = list[EventBytes](), held.bytes
         for event in slices[max(0, following - first) :] if first <= following else []:
-            if held.bytes and held.bytes + len(event) > self._settings.held_bytes_max:
+            if size and size + len(event) > self._settings.held_bytes_max:
                 break
-            held.bytes += len(event)
+            size += len(event)
             fresh.append(event.copy())
         if fresh:
-            held.waiting.append(_Waiting(following, fresh, now))
+            held.add(_Waiting(following, fresh, now))
 
     def forget(self, client: str) -> None:
         """The publisher is gone, or begins anew; it will say again what was not answered."""
@@ -242,17 +257,15 @@ class Admission:
         for client, held in list(self._held.items()):
             session = self._core.register.session(client, held.epoch)
             while held.waiting and session is not None:
-                first, slices, since = held.waiting[0]
+                first, slices, _ = held.waiting[0]
                 batch = encode_batch(slices)
-                admitted = self._admissible(session, first, batch)
+                events, _ = self._core.decode(batch)
+                admitted = self._admissible(session, first, events, slices, len(batch))
                 if admitted == 0:
                     break
-                held.bytes -= sum(map(len, slices[:admitted]))
+                held.take(admitted)
                 if admitted < len(slices):
                     batch = encode_batch(slices[:admitted])
-                    held.waiting[0] = _Waiting(first + admitted, slices[admitted:], since)
-                else:
-                    held.waiting.popleft()
                 self._submit(session, first, 0, batch, admitted, out)
             if not held.waiting or session is None:
                 self._held.pop(client, None)

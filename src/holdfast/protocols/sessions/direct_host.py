@@ -43,6 +43,12 @@ class _DirectLink:
         self.heard_at = now
         self.submitted = 0  # the session's number of the last event that was handed on
 
+    def hear(self, now: int) -> None:
+        self.heard_at = now
+
+    def hand_on(self, last: int) -> None:
+        self.submitted = last
+
 
 class DirectHost(Part):
     """Comes behind the session host, from which it takes links over."""
@@ -71,7 +77,7 @@ class DirectHost(Part):
     def on_heard(self, peer: str, out: Outbox) -> None:
         direct = self._links.get(peer)
         if direct is not None:
-            direct.heard_at = out.now
+            direct.hear(out.now)
 
     def on_open_direct(self, peer: str, message: OpenDirect, out: Outbox) -> None:
         if not 1 <= message.epoch <= EPOCH_MAX:
@@ -101,14 +107,14 @@ class DirectHost(Part):
         if direct is None or session is None:
             return
         # By what the client says that it has seen: this replica may not know of it yet.
-        last = check_publication(self._core, peer, message, message.confirmed, self._settings.publish_window)
-        last = max(last, message.first)  # also one without events counts
+        events, _ = check_publication(self._core, peer, message, message.confirmed, self._settings.publish_window)
+        last = message.first + max(0, len(events) + message.skipped - 1)  # also one without events counts
         if self._sequencer.is_serving or not direct_addresses(self._core, self._sequencer):
             return  # a leader takes in what comes over the session's own link
         known = max(direct.submitted, session.accepted)
         if message.first <= known or last > session.accepted + self._settings.publish_window:
             return  # not new, or this replica is far behind
-        direct.submitted = last
+        direct.hand_on(last)
         self._handed_on += 1
         command = commands.Publish(peer, session.epoch, message.first, message.confirmed, message.events)
         self._sequencer.submit_direct(command, out)
@@ -120,7 +126,7 @@ class DirectHost(Part):
         for direct in self._links.values():
             if out.now - direct.heard_at >= self._settings.silent_after:
                 out.disconnect(direct.link, f"nothing heard for {self._settings.silent_after // SECOND} s")
-                direct.heard_at = out.now
+                direct.hear(out.now)
         self._keep_ticking(out)
 
     def _keep_ticking(self, out: Outbox) -> None:

@@ -1,11 +1,11 @@
-"""The broker's side of sessions: links, sessions, replies.
+"""The broker's side of sessions: what clients ask, and what they are answered.
 
 Everything that must outlive a link is in the core, and changes only by commands; here is what concerns the links of the
 moment. Replies are held until the end of the turn, when the sequencer has journalled it: nothing is said to a client
 that could be forgotten, since a send waits for what was appended before.
 
-Two helpers do the rest: `Deliveries` sends events and sends them again, `Admission` takes publications in or makes
-their publishers wait.
+Four helpers do the rest: `Attachments` knows the links, `Deliveries` sends events and sends them again, `Admission`
+takes publications in or makes their publishers wait, `Upkeep` is what happens now and then.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.sequencing import CommandsApplied, Deposed, Elected, LeaderKnown
-from holdfast.kernel.time import MILLISECOND, SECOND
+from holdfast.kernel.time import MILLISECOND
 from holdfast.model.event import Event
 from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.admission import Admission
+from holdfast.protocols.sessions.attachments import Attachment, Attachments
 from holdfast.protocols.sessions.census import census, note_expired
 from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.deliveries import Deliveries
@@ -33,7 +34,6 @@ from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.messages import (
     Accepted,
     Advertise,
-    AlternatesChanged,
     CloseSession,
     DirectChanged,
     OpenSession,
@@ -63,27 +63,13 @@ from holdfast.protocols.sessions.outputs import (
     Woken,
 )
 from holdfast.protocols.sessions.overlay import Alone, Overlay, PublicationReleased
-from holdfast.protocols.sessions.publications import check_publication, direct_addresses
+from holdfast.protocols.sessions.publications import alternate_addresses, check_publication, direct_addresses
 from holdfast.protocols.sessions.register import EPOCH_MAX
 from holdfast.protocols.sessions.sequencer import Sequencer
 from holdfast.protocols.sessions.session import Session
+from holdfast.protocols.sessions.upkeep import Upkeep
 
 CLIENTS: Final = frozenset({Role.CLIENT})
-
-
-class _Attachment:
-    """A client's link."""
-
-    __slots__ = ("alternates", "direct", "epoch", "heard_at", "incarnation", "link", "opening")
-
-    def __init__(self, link: int, incarnation: int, now: int) -> None:
-        self.link = link
-        self.incarnation = incarnation
-        self.heard_at = now
-        self.opening: OpenSession | None = None
-        self.epoch = 0  # 0: no session yet
-        self.direct: tuple[str, ...] = ()  # where the client was told that it may publish too
-        self.alternates: tuple[str, ...] = ()  # where it was told that it may go if this broker fails
 
 
 class SessionHost(Part):
@@ -118,83 +104,79 @@ class SessionHost(Part):
         self._settings = settings or HostSettings()
         self._deliveries = Deliveries(node, core, self._settings)
         self._admission = Admission(core, sequencer, self._settings)
-        self._attached: dict[str, _Attachment] = {}
-        self._away: dict[str, int] = {}  # clients with a session and no link → since when
+        self._clients = Attachments(core, self._settings)
+        self._upkeep = Upkeep((self.name, "tick"), core, sequencer, self._clients, self._settings)
         # Of this turn:
         self._replies: list[tuple[str, Message]] = []
         self._answered: dict[str, None] = {}
         self._disk = ""
-        self._ticking = False
         self._noted_size = 0  # the table's size that the trace knows of
 
     # -------------------------------------------------------------------------------------------------------- links
     def on_started(self, started: Started, out: Outbox) -> None:
         self._disk = started.log_id
-        self._away = {client: out.now for client in self._core.sessions if client not in self._core.register.dormant}
-        self._keep_ticking(out)
+        self._clients.expect_all(out)
+        self._upkeep.keep_ticking(out)
 
     @property
     def log_id(self) -> str:
         """Names the log of events: the disk's, or the group's, which has one log on many disks."""
         if self._core.log is None:
             return ""
-        return f"{self._core.memory:032x}" if self._settings.replicated else self._disk
+        return f"{self._core.memory:032x}" if self._sequencer.shares_log else self._disk
 
     def on_elected(self, elected: Elected, out: Outbox) -> None:
         """This replica leads now: whoever has a session may come here, and gets what it has not confirmed (D4-B6.5)."""
-        self._away = {client: out.now for client in self._core.sessions if client not in self._core.register.dormant}
+        self._clients.expect_all(out)
         self._admission.give_up()  # what came behind the word that we were deposed went nowhere
-        self._keep_ticking(out)
+        self._upkeep.keep_ticking(out)
         self._take_up_all(out)
 
     def on_deposed(self, deposed: Deposed, out: Outbox) -> None:
         """It leads no more: clients find the next leader."""
-        for attachment in self._attached.values():
+        for attachment in self._clients.links.values():
             out.disconnect(attachment.link, "this replica leads no more")
-        self._away = {}
+        self._clients.expect_nobody()
         self._admission.give_up()
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
         if up.role is Role.CLIENT:
-            if up.peer in self._attached:
+            if up.peer in self._clients.links:
                 self._detach(up.peer, out)  # the driver may say later that the older link is down
-            self._attached[up.peer] = _Attachment(up.link, up.incarnation, out.now)
-            self._keep_ticking(out)
+            self._clients.attach(up, out)
+            self._upkeep.keep_ticking(out)
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
-        attachment = self._attached.get(down.peer)
+        attachment = self._clients.links.get(down.peer)
         if attachment is not None and attachment.link == down.link:
             self._detach(down.peer, out)
 
     def _detach(self, peer: str, out: Outbox) -> None:
         """Forgets a link, and what was to be said on it: the next one may be another client's."""
-        del self._attached[peer]
+        self._clients.detach(peer, out)
         self._admission.forget(peer)
         self._deliveries.detach(peer)
         self._replies = [reply for reply in self._replies if reply[0] != peer]
         self._answered.pop(peer, None)
         out.drop_queue(peer)
-        if peer in self._core.sessions and peer not in self._core.register.dormant:
-            self._away[peer] = out.now
-            self._keep_ticking(out)
+        self._upkeep.keep_ticking(out)
 
     def take_over(self, peer: str, out: Outbox) -> int:
         """The number of a link on which there is to be no session: from now on it is not this part's affair."""
-        attachment = self._attached.get(peer)
+        attachment = self._clients.links.get(peer)
         if attachment is None or attachment.opening is not None:
             raise ProtocolError("a link with a session is not a direct one")
         self._detach(peer, out)
         return attachment.link
 
     def on_heard(self, peer: str, out: Outbox) -> None:
-        attachment = self._attached.get(peer)
-        if attachment is not None:
-            attachment.heard_at = out.now
+        if peer in self._clients.links:
+            self._clients.heard_at[peer] = out.now
             if peer in out.queues and out.queues[peer].bytes > self._settings.unread_bytes_max:
                 raise ProtocolError(f"more than {self._settings.unread_bytes_max} bytes of answers are not read")
 
     def on_ping(self, peer: str, ping: Ping, out: Outbox) -> None:
-        if peer in self._attached:
+        if peer in self._clients.links:
             out.send(peer, Pong(), after=NOW)
 
     def on_drained(self, drained: Drained, out: Outbox) -> None:
@@ -202,13 +184,13 @@ class SessionHost(Part):
 
     # ----------------------------------------------------------------------------------------------------- sessions
     def on_open_session(self, peer: str, message: OpenSession, out: Outbox) -> None:
-        attachment = self._attached.get(peer)
+        attachment = self._clients.links.get(peer)
         if attachment is None:
             raise ProtocolError("a direct link has no session")
         self._check_counts(message)
         if not 0 <= message.epoch <= EPOCH_MAX:
             raise ProtocolError(f"an epoch is 0 to {EPOCH_MAX}, not {message.epoch}")
-        attachment.opening = message
+        attachment.ask(message)
         self._take_up(peer, message, out)
 
     def _take_up(self, peer: str, opening: OpenSession, out: Outbox) -> None:
@@ -218,8 +200,8 @@ class SessionHost(Part):
         elif self._sequencer.is_serving:
             # Not away any more, though the group may take its time: what is dropped between now and the answer would
             # not be among what the answer says is forgotten.
-            self._away.pop(peer, None)
-            incarnation = self._attached[peer].incarnation
+            self._clients.away.pop(peer, None)
+            incarnation = self._clients.links[peer].incarnation
             self._sequencer.submit(commands.OpenSession(peer, opening.instance, opening.epoch, incarnation), out)
         else:
             # There will be a leader soon, if this replica is not cut off; going elsewhere would take longer.
@@ -230,13 +212,13 @@ class SessionHost(Part):
 
     def _take_up_all(self, out: Outbox) -> None:
         """This replica leads, or knows who does: those that waited for that get to know it too."""
-        for peer, attachment in self._attached.items():
+        for peer, attachment in self._clients.links.items():
             if attachment.opening is not None and not attachment.epoch:
                 self._take_up(peer, attachment.opening, out)
 
     def _send_away(self, out: Outbox) -> None:
         if not self._sequencer.is_serving:
-            for attachment in self._attached.values():
+            for attachment in self._clients.links.values():
                 if attachment.opening is not None:
                     out.disconnect(
                         attachment.link,
@@ -260,22 +242,21 @@ class SessionHost(Part):
 
     def _opened(self, opened: Opened, out: Outbox) -> None:
         client = opened.client
-        self._away.pop(client, None)
-        attachment = self._attached.get(client)
+        self._clients.away.pop(client, None)
+        attachment = self._clients.links.get(client)
         opening = None if attachment is None else attachment.opening
         if attachment is None or opening is None or opening.instance != opened.instance:
             if attachment is None:
-                self._away[client] = out.now
+                self._clients.away[client] = out.now
             return
         if not self._sequencer.is_serving:
             return  # it was opened at the leader; here the client still waits to be told who that is
         session = self._core.sessions[client]
-        attachment.direct = direct_addresses(self._core, self._sequencer)
-        attachment.alternates = self._alternates
-        self._replies.append((client, self._session_opened(session, opening, attachment.direct)))
-        if attachment.epoch == opened.epoch:
+        attachment.tell_direct(direct_addresses(self._core, self._sequencer))
+        attachment.tell_alternates(alternate_addresses(self._sequencer, self._settings))
+        self._replies.append((client, self._session_opened(session, opening, attachment)))
+        if not attachment.open(opened.epoch):
             return  # asked twice; what has happened on the link since then stands
-        attachment.epoch = opened.epoch
         self._admission.forget(client)
         known: dict[int, tuple[int, int]] = {}
         resumed = opening.epoch == opened.epoch
@@ -290,7 +271,7 @@ class SessionHost(Part):
             self._sequencer.submit(command, out)
         self._deliveries.send_all(client, out)
 
-    def _session_opened(self, session: Session, opening: OpenSession, direct: tuple[str, ...]) -> SessionOpened:
+    def _session_opened(self, session: Session, opening: OpenSession, attachment: Attachment) -> SessionOpened:
         forgotten = [n for n in opening.subscriptions if n not in session.subscriptions and n not in session.ended]
         return SessionOpened(
             session.epoch,
@@ -298,25 +279,17 @@ class SessionHost(Part):
             self._settings.publish_window,
             self._core.memory,
             tuple(forgotten),
-            self._alternates,
+            attachment.alternates,
             _refusals(session),
             self.log_id,
             self._core.hosting.window,
-            direct,
+            attachment.direct,
             self._settings.reissue,
         )
 
-    @property
-    def _alternates(self) -> tuple[str, ...]:
-        return self._sequencer.direct_addresses or self._settings.alternates
-
-    def _tell_direct(self, peer: str, attachment: _Attachment, addresses: tuple[str, ...]) -> None:
-        attachment.direct = addresses
-        self._replies.append((peer, DirectChanged(addresses)))
-
     def session(self, peer: str) -> Session | None:
         """The session that is open on the peer's link. Without one, a message came too early, and comes again."""
-        attachment = self._attached.get(peer)
+        attachment = self._clients.links.get(peer)
         return (
             None if attachment is None or not attachment.epoch else self._core.register.session(peer, attachment.epoch)
         )
@@ -366,10 +339,13 @@ class SessionHost(Part):
         if session is None:
             return
         answered = min(message.confirmed, session.accepted)
-        check_publication(self._core, peer, message, answered, self._settings.publish_window)
+        events, slices = check_publication(self._core, peer, message, answered, self._settings.publish_window)
         if message.direct and not direct_addresses(self._core, self._sequencer):
-            self._tell_direct(peer, self._attached[peer], ())  # whatever it was told of that was lost
-        if self._overlay.admits(session, message, out) and self._admission.publish(session, message, out):
+            self._clients.links[peer].tell_direct(())  # whatever it was told of that was lost
+            self._replies.append((peer, DirectChanged(())))
+        if self._overlay.admits(session, message, out) and self._admission.publish(
+            session, message, events, slices, out
+        ):
             out.set_timer((self.name, "block"), self._admission.until_patience_ends(out))
 
     # ------------------------------------------------------------------------------------------------------ outputs
@@ -388,11 +364,11 @@ class SessionHost(Part):
                     answered.append(output.client)
                 case Reply():
                     # The client may be there in another life by now, which must not get it.
-                    attachment = self._attached.get(output.client)
+                    attachment = self._clients.links.get(output.client)
                     if attachment is not None and attachment.epoch == output.epoch:
                         self._replies.append((output.client, output.message))
                 case NotOpened():
-                    attachment = self._attached.get(output.client)
+                    attachment = self._clients.links.get(output.client)
                     opening = None if attachment is None else attachment.opening
                     if opening is not None and opening.instance == output.instance:
                         self._replies.append((output.client, output.refusal))
@@ -409,7 +385,7 @@ class SessionHost(Part):
                     _note_made(output.events, out)
                 case Entered():
                     self._overlay.entered(output, out)
-        if self._settings.replicated:
+        if not self._sequencer.applies_at_once:
             self._admission.on_applied(answered, out)
         elif freed:
             # Here and not at the end of the turn, so that who publishes next has to stand behind those that waited,
@@ -420,9 +396,9 @@ class SessionHost(Part):
         """Says what the turn came to. The sequencer's own `finish` has run before."""
         for peer in list(self._answered):
             self._say_accepted(peer)
-        after = NOW if self._settings.replicated else LATEST
+        after = NOW if self._sequencer.applied_is_safe else LATEST
         for peer, message in self._replies:
-            if peer in self._attached:
+            if peer in self._clients.links:
                 out.send(peer, message, after=after)
         self._replies.clear()
         if out.tracing and self._noted_size != len(self._core.index):
@@ -434,7 +410,7 @@ class SessionHost(Part):
     def _say_accepted(self, peer: str) -> None:
         if peer in self._answered:
             del self._answered[peer]
-            session = self.session(peer) if peer in self._attached else None
+            session = self.session(peer) if peer in self._clients.links else None
             if session is not None:
                 self._replies.append((peer, Accepted(session.accepted, _refusals(session))))
 
@@ -448,56 +424,15 @@ class SessionHost(Part):
             if self._admission.is_holding:
                 out.set_timer((self.name, "block"), max(MILLISECOND, self._admission.until_patience_ends(out)))
             return
-        self._ticking = False
         self._deliveries.repeat(out)
-        self._look_after_links(out)
-        self._drop_those_away(out)
-        self._expire(out)
-        self._keep_ticking(out)
-
-    def _look_after_links(self, out: Outbox) -> None:
-        """Closes links that are silent; says again which subscriptions ended, and anew where else to publish."""
-        addresses, alternates = direct_addresses(self._core, self._sequencer), self._alternates
-        for peer, attachment in self._attached.items():
-            if out.now - attachment.heard_at >= self._settings.silent_after:
-                out.disconnect(attachment.link, f"nothing heard for {self._settings.silent_after // SECOND} s")
-                attachment.heard_at = out.now
-            elif attachment.epoch:
-                if attachment.direct != addresses:
-                    self._tell_direct(peer, attachment, addresses)
-                if attachment.alternates != alternates:
-                    attachment.alternates = alternates
-                    self._replies.append((peer, AlternatesChanged(alternates)))
-                session = self.session(peer)
-                for number, reason in () if session is None else session.ended.items():
-                    self._replies.append((peer, SubscriptionEnded(number, reason)))
-
-    def _drop_those_away(self, out: Outbox) -> None:
-        late = [client for client, since in self._away.items() if out.now - since >= self._settings.away_after]
-        for client in late:
-            del self._away[client]
-            session = self._core.sessions.get(client)
-            if session is not None:
-                out.note("control", what="client-away", detail={"client": client})
-                self._sequencer.submit(commands.DropSubscriptions(client, session.epoch), out)
-
-    def _expire(self, out: Outbox) -> None:
-        """Time passes in the core by commands only: one is due when the oldest event of some subscription expired."""
-        before = out.wall - self._settings.expire_after
-        if self._sequencer.is_serving and any(
-            subscription.has_expired(before) for subscription in self._core.register.perishing
-        ):
-            self._sequencer.submit(commands.ExpireEvents("", before), out)
-
-    def _keep_ticking(self, out: Outbox) -> None:
-        if not self._ticking and (self._attached or self._away):
-            self._ticking = True
-            out.set_timer((self.name, "tick"), self._settings.tick)
+        self._replies += self._upkeep.look_after_links(out)
+        self._upkeep.let_time_pass(out)
+        self._upkeep.keep_ticking(out)
 
     def measure(self) -> dict[str, int]:
         return census(self._core) | {
-            "clients_connected": len(self._attached),
-            "clients_away": len(self._away),
+            "clients_connected": len(self._clients.links),
+            "clients_away": len(self._clients.away),
             "publishers_waiting": self._admission.waiting,
             "events_sent_total": self._deliveries.sent_total,
             "events_repeated_total": self._deliveries.repeated_total,

@@ -32,7 +32,5 @@ class HostSettings(msgspec.Struct, frozen=True, gc=False):
     block_max: int = 10 * SECOND  # longest that a publisher waits for a subscription
     alternates: tuple[str, ...] = ()  # addresses that clients may try if this broker fails
     redirect: tuple[str, ...] = ()  # send every client there
-    # One of a group: the log is the group's, and what is applied is safe without this broker's own disk.
-    replicated: bool = False
     reissue: bool = False  # clients are asked to subscribe again to what this broker forgot
     leader_within: int = 1 * SECOND  # a client that opens a session waits so long for the group to have a leader

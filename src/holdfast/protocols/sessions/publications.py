@@ -1,20 +1,24 @@
-"""What a broker looks at before it takes a publication in, whichever link it comes by."""
+"""What a broker looks at before it takes a publication in, by whichever link; and where else its clients may go."""
 
 from __future__ import annotations
 
 from holdfast.errors import EventError, ProtocolError
+from holdfast.model.event import Event, EventBytes
 from holdfast.protocols.sessions.core import BrokerCore
+from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.messages import Publish
 from holdfast.protocols.sessions.sequencer import Sequencer
 
 
-def check_publication(core: BrokerCore, peer: str, message: Publish, answered: int, window: int) -> int:
-    """The number of the message's last event. Raises ProtocolError for what no client of ours would say.
+def check_publication(
+    core: BrokerCore, peer: str, message: Publish, answered: int, window: int
+) -> tuple[list[Event], list[EventBytes]]:
+    """The message's events, and their bytes. Raises ProtocolError for what no client of ours would say.
 
     The window begins where the client has seen answers: what is kept for it until then is bounded too.
     """
     try:
-        events, _ = core.decode(message.events)
+        events, slices = core.decode(message.events)
     except EventError as error:
         raise ProtocolError(f"in Publish, {error}") from error
     name = peer.partition(":")[2]
@@ -27,7 +31,7 @@ def check_publication(core: BrokerCore, peer: str, message: Publish, answered: i
     last = message.first + len(events) + message.skipped - 1
     if message.first < 1 or answered < 0 or last > answered + window:
         raise ProtocolError(f"events {message.first} to {last} are beyond the window after {answered}")
-    return last
+    return events, slices
 
 
 def direct_addresses(core: BrokerCore, sequencer: Sequencer) -> tuple[str, ...]:
@@ -36,3 +40,8 @@ def direct_addresses(core: BrokerCore, sequencer: Sequencer) -> tuple[str, ...]:
     Nowhere, while a subscription makes its publishers wait: one replica must hold them back for all.
     """
     return sequencer.direct_addresses if sequencer.takes_direct and not core.crowding.blocking else ()
+
+
+def alternate_addresses(sequencer: Sequencer, settings: HostSettings) -> tuple[str, ...]:
+    """Where clients may go if this broker fails."""
+    return sequencer.direct_addresses or settings.alternates

@@ -34,6 +34,21 @@ class Sequencer(Protocol):
         ...
 
     @property
+    def applies_at_once(self) -> bool:
+        """Whether a command is applied when it is submitted; if not, later, or never, and others may come before it."""
+        ...
+
+    @property
+    def applied_is_safe(self) -> bool:
+        """Whether what is applied is safe already, without this node's own disk."""
+        ...
+
+    @property
+    def shares_log(self) -> bool:
+        """Whether the log of events is the same at several nodes: it has its name from the core, not from a disk."""
+        ...
+
+    @property
     def leader_addresses(self) -> tuple[str, ...]:
         """Where they are taken, if not here, and if that is known."""
         ...
@@ -64,6 +79,9 @@ class DirectSequencer(Part):
 
     name: ClassVar[str] = "sequencer"
     due = False
+    applies_at_once = True
+    applied_is_safe = False
+    shares_log = False
 
     def __init__(self, core: BrokerCore, journal: bool, snapshot_every: int = SNAPSHOT_EVERY) -> None:
         self._core = core
