@@ -159,7 +159,7 @@ class NeverRepeats(SessionHost):
         super()._opened(opened, out)
         for cursor in self._deliveries._cursors.get(opened.client, {}).values():
             cursor.sent = cursor.subscription.last
-        self._deliveries._batches.pop(opened.client, None)
+        self._deliveries.batches.pop(opened.client, None)
 
 
 class OpensSessionsWithoutLeading(SessionHost):

@@ -75,7 +75,7 @@ def refills_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         if count > 0:
             token = out.append(EVENTS, EventBatch(self.head + 1, wall, encode_batch([])), count)
             self.head += count
-            self._under_way.append((token, self.head))
+            self.under_way.append((token, self.head))
 
     monkeypatch.setattr(EventLog, "fill", fill)
 

@@ -145,7 +145,7 @@ class CursorDeliveries:
         self._reading: dict[int, tuple[Owner, Cursor]] = {}
         self._durable = 0  # token
         self._last_request = 0
-        self._due: dict[Owner, None] = {}  # to be looked at when the turn ends
+        self.due: dict[Owner, None] = {}  # to be looked at when the turn ends
         self._expired_in_life: dict[str, tuple[int, int]] = {}  # name → generation, and what its owner said last
         self._sent_in_life: dict[str, int] = {}  # name → the last position that was sent to anyone
 
@@ -173,11 +173,11 @@ class CursorDeliveries:
         self._deliveries[owner] = delivery
         self._by_cursor[taken.cursor] = owner
         self._sent_in_life.setdefault(taken.cursor.name, taken.after if taken.cursor.is_first_owner else self._head())
-        self._due[owner] = None
+        self.due[owner] = None
 
     def leave(self, owner: Owner) -> None:
         delivery = self._deliveries.pop(owner, None)
-        self._due.pop(owner, None)
+        self.due.pop(owner, None)
         if delivery is not None and self._by_cursor.get(delivery.cursor) == owner:
             del self._by_cursor[delivery.cursor]
 
@@ -201,7 +201,7 @@ class CursorDeliveries:
         settings = self._settings
         if len(delivery.queue) > settings.queue_events or delivery.queue_bytes > settings.queue_bytes:
             delivery.fall_behind()
-        self._due[owner] = None
+        self.due[owner] = None
 
     def progress(self, owner: Owner, said: CursorProgress, out: Outbox) -> None:
         delivery = self._deliveries.get(owner)
@@ -216,7 +216,7 @@ class CursorDeliveries:
         self._count_expired(delivery.cursor, said.expired)
         if said.missing and delivery.sent > delivery.received:
             delivery.rewind()
-        self._due[owner] = None
+        self.due[owner] = None
 
     def _count_expired(self, cursor: Cursor, expired: int) -> None:
         """An owner counts from when it took the cursor on, over all of its links."""
@@ -230,10 +230,10 @@ class CursorDeliveries:
         """The peer's queue has room."""
         for owner in self._deliveries:
             if owner[0] == peer:
-                self._due[owner] = None
+                self.due[owner] = None
 
     def finish(self, out: Outbox) -> None:
-        due, self._due = self._due, {}
+        due, self.due = self.due, {}
         for owner in due:
             delivery = self._deliveries.get(owner)
             if delivery is not None:
@@ -317,7 +317,7 @@ class CursorDeliveries:
         delivery.fly(sent.through, sent.count)
         self._count(delivery, sent.count)
         self.read_total += sent.count
-        self._due[owner] = None
+        self.due[owner] = None
         return True
 
     def on_durable(self, token: int) -> None:
@@ -325,7 +325,7 @@ class CursorDeliveries:
         self._durable = token
         for owner, delivery in self._deliveries.items():
             if not (delivery.live or delivery.reading or delivery.gone):
-                self._due[owner] = None
+                self.due[owner] = None
 
     def repeat(self, out: Outbox) -> None:
         """Sends again what was not confirmed for a while."""
@@ -343,7 +343,7 @@ class CursorDeliveries:
                     question = CursorEvents(delivery.number, delivery.sent, delivery.sent, [], [])
                     out.send(delivery.peer, question, Lane.USER)
                 delivery.gone = False
-                self._due[owner] = None
+                self.due[owner] = None
 
     def check_invariants(self) -> None:
         for owner, delivery in self._deliveries.items():

@@ -185,7 +185,8 @@ class LogHost(Part):
                 self._deliveries.forget(output.name)
 
     def on_durable(self, durable: Durable, out: Outbox) -> None:
-        self.events.on_durable(durable)
+        if self.events.under_way:
+            self.events.on_durable(durable)
         self._deliveries.on_durable(durable.token)
         ready = [w for w in self._waiting if w.message.at_least <= self.events.durable_head]
         if ready:
@@ -200,14 +201,16 @@ class LogHost(Part):
         self._deliveries.on_log_sent(sent, out)
 
     def finish(self, out: Outbox) -> None:
-        # In a group the votes are what must be on the disk, and are: a sync for the log alone can be saved.
-        if self._sequencer.applied_is_safe and self.events.is_waiting and not out.stored:
+        events = self.events
+        if events.waiting and self._sequencer.applied_is_safe and not out.stored:
+            # In a group the votes are what must be on the disk, and are: a sync for the log alone can be saved.
             if not self._writing_due:
                 self._writing_due = True
                 out.set_timer((self.name, "write"), WRITE_WITHIN)
-        else:
+        elif events.waiting or events.keep_from or events.has_hole:
             self.write(out)
-        self._deliveries.finish(out)
+        if self._deliveries.due:
+            self._deliveries.finish(out)
 
     def write(self, out: Outbox) -> None:
         """Appends what was accepted to the log."""

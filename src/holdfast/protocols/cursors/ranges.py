@@ -10,7 +10,7 @@ from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.node import broken
 from holdfast.matching import FilterIndex
 from holdfast.model import Filter
-from holdfast.model.event import EventBytes, deadlines_in, decode_batch, slices_of
+from holdfast.model.event import EventBytes, any_expires, deadlines_in, decode_batch, slices_of
 from holdfast.protocols.cursors.cursor import attempt
 from holdfast.protocols.cursors.messages import CursorEnded, CursorEvents, LogRefused, RangeRead
 from holdfast.protocols.sessions.commands import EventBatch
@@ -45,7 +45,7 @@ class _Matcher:
         events, slices = decode_batch(batch)
         matched = self._index.match_batch([(event.attributes, event.topic) for event in events])
         rows = [row for row, wanted in enumerate(matched) if wanted]
-        return slices, rows, deadlines_of(events) if wall else {}
+        return slices, rows, deadlines_of(events) if wall and any_expires(events) else {}
 
 
 def _batches(records: Sequence[tuple[int, Record]]) -> Iterator[EventBatch]:

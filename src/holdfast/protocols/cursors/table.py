@@ -9,6 +9,7 @@ from holdfast.errors import FilterError
 from holdfast.kernel.node import require
 from holdfast.matching import FilterIndex
 from holdfast.model import Filter
+from holdfast.model.event import any_expires
 from holdfast.protocols.cursors import messages
 from holdfast.protocols.cursors.cursor import Cursor, CursorState
 from holdfast.protocols.cursors.log_state import LogState
@@ -33,7 +34,7 @@ class CursorTable:
         self.cursors: dict[str, Cursor] = {}
         self._log = log
         self._cursors_max = cursors_max
-        self._owned: dict[Owner, Cursor] = {}
+        self.owned: dict[Owner, Cursor] = {}  # those that someone has, who hears of events as they are accepted
         self.generations = 0  # how often any cursor was taken
         # Who lost a cursor and has not said that it knows: (client, epoch) → the client's number for it → why.
         self.ended: dict[tuple[str, int], dict[int, str]] = {}
@@ -60,7 +61,7 @@ class CursorTable:
         except FilterError as error:
             refuse(Refusal.FILTER, error.problem, error.offset, error.expected)
             return
-        held = self._owned.get(owner)
+        held = self.owned.get(owner)
         if held is not None and held.name != command.name:
             refuse(Refusal.CONFLICT, f"cursor {command.cursor} is open already, under another name")
             return
@@ -129,7 +130,7 @@ class CursorTable:
         elif cursor.owner != owner:
             self._release(cursor, outputs, "the client has opened it again")
             cursor.give(owner)
-        self._owned[owner] = cursor
+        self.owned[owner] = cursor
         cursor.use(wall)
         after = max(cursor.acknowledged, min(command.received, self._log.head)) if same_life else cursor.acknowledged
         answer = messages.CursorOpened(command.cursor, cursor.generation, cursor.acknowledged, after)
@@ -139,8 +140,8 @@ class CursorTable:
 
     def _release(self, cursor: Cursor, outputs: list[Output], problem: str) -> None:
         owner = cursor.leave()
-        if owner is not None and self._owned.get(owner) is cursor:
-            del self._owned[owner]
+        if owner is not None and self.owned.get(owner) is cursor:
+            del self.owned[owner]
             outputs.append(CursorLeft(owner))
             self.ended.setdefault(owner[:2], {})[owner[2]] = problem
             self._say_ended(owner, outputs)
@@ -151,7 +152,7 @@ class CursorTable:
 
     def close(self, command: commands.CloseCursor, wall: int, outputs: list[Output]) -> None:
         owner = (command.client, command.epoch, command.cursor)
-        cursor = self._owned.pop(owner, None)
+        cursor = self.owned.pop(owner, None)
         if cursor is not None:
             cursor.leave()
             cursor.use(wall)
@@ -163,8 +164,8 @@ class CursorTable:
 
     def leave(self, client: str, epoch: int, wall: int, outputs: list[Output]) -> None:
         """The session is over, or its client stayed away for too long: it has no cursors any more."""
-        for owner in [owner for owner in self._owned if owner[0] == client and owner[1] == epoch]:
-            cursor = self._owned.pop(owner)
+        for owner in [owner for owner in self.owned if owner[0] == client and owner[1] == epoch]:
+            cursor = self.owned.pop(owner)
             cursor.leave()
             cursor.use(wall)
             outputs.append(CursorLeft(owner))
@@ -172,7 +173,7 @@ class CursorTable:
 
     def acknowledge(self, command: commands.AcknowledgeCursor, wall: int, outputs: list[Output]) -> None:
         owner = (command.client, command.epoch, command.cursor)
-        cursor = self._owned.get(owner)
+        cursor = self.owned.get(owner)
         if command.cursor in self.ended.get(owner[:2], {}):
             self._say_ended(owner, outputs)
         elif cursor is not None:
@@ -208,17 +209,10 @@ class CursorTable:
         self._interests.unnamed(cursor.name)
 
     # ------------------------------------------------------------------------------------------------------- events
-    @property
-    def is_followed(self) -> bool:
-        """Whether someone has a cursor, and is to hear of events as they are accepted."""
-        return bool(self._owned)
-
     def feed(self, first: int, events: list[Event], slices: list[EventBytes], outputs: list[Output]) -> None:
         """Events were accepted, from position `first` on. Only cursors that someone has are told: others will read."""
-        if not self._owned:
-            return
         fed: dict[Cursor, CursorFed] = {}
-        deadlines = deadlines_of(events)
+        deadlines = deadlines_of(events) if any_expires(events) else {}
         matched = self._index.match_batch([(event.attributes, event.topic) for event in events])
         for place, wanted in enumerate(matched):
             for cursor in wanted:
@@ -271,7 +265,7 @@ class CursorTable:
         ended: dict[str, list[tuple[int, int, str]]],
     ) -> None:
         self._log, self.generations = log, generations
-        self.cursors, self._owned, self.ended, self._index = {}, {}, {}, FilterIndex()
+        self.cursors, self.owned, self.ended, self._index = {}, {}, {}, FilterIndex()
         for client, numbers in ended.items():
             for epoch, number, problem in numbers:
                 self.ended.setdefault((client, epoch), {})[number] = problem
@@ -280,16 +274,16 @@ class CursorTable:
             self._index.add(cursor, cursor.filter)
             self._tell(cursor)
             if cursor.owner is not None:
-                self._owned[cursor.owner] = cursor
+                self.owned[cursor.owner] = cursor
 
     def check_invariants(self) -> None:
         for name, cursor in self.cursors.items():
             require(cursor.name == name, "a cursor is found under its name", name=name)
             cursor.check_invariants(self._log.head)
             require(cursor.generation <= self.generations, "generations are counted", name=name)
-            held = cursor.owner is not None and self._owned.get(cursor.owner) is cursor
+            held = cursor.owner is not None and self.owned.get(cursor.owner) is cursor
             require(held == (cursor.owner is not None), "who has a cursor is listed", name=name)
         listed = {(*session, number) for session, numbers in self.ended.items() for number in numbers}
-        require(not listed & self._owned.keys(), "who lost a cursor does not have it")
+        require(not listed & self.owned.keys(), "who lost a cursor does not have it")
         require(all(self.ended.values()), "no losses are none")
         require(len(self._index) == len(self.cursors), "the index holds all cursors")

@@ -29,7 +29,7 @@ from holdfast.errors import EventError
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken, require
 from holdfast.matching import FilterIndex
-from holdfast.model.event import Event, EventBytes, decode_batch, slices_of
+from holdfast.model.event import Event, EventBytes, any_expires, decode_batch, slices_of
 from holdfast.model.values import Value
 from holdfast.protocols.cursors import messages as log_messages
 from holdfast.protocols.cursors.cursor import CursorState
@@ -292,8 +292,9 @@ class BrokerCore:
         if self.log is not None:
             first = self.log.add(len(slices), sum(map(len, slices)), wall)
             outputs.append(Logged(first, self.log.wall, slices))
-            self.cursors.feed(first, events, slices, outputs)
-        deadlines = deadlines_of(events)
+            if self.cursors.owned:
+                self.cursors.feed(first, events, slices, outputs)
+        deadlines = deadlines_of(events) if any_expires(events) else {}
         if deadlines:
             matched = without_expired(deadlines, slices, matched, wall, outputs)
         woken: dict[Subscription, tuple[list[EventBytes], list[int]]] = {}
@@ -369,7 +370,7 @@ class BrokerCore:
         if answer is not None:
             return answer
         first, shown = log.head + 1, list[Event]()
-        wanted = len(self.index) > 0 or self.cursors.is_followed or bool(self.hosting.topics)
+        wanted = len(self.index) > 0 or bool(self.cursors.owned) or bool(self.hosting.topics)
         wanted = wanted or self.interests.are_told
         for part in self.staging.take_parts(command.stages):
             # What nobody looks at now needs no decoding: it was found sound when it was staged, and goes to the log.

@@ -6,8 +6,6 @@ the client has room (credit), and again from where it stopped receiving, if it d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from holdfast.errors import ProtocolError
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken, require
@@ -44,7 +42,7 @@ class Deliveries:
         self._settings = settings
         self._cursors: dict[str, dict[int, Cursor]] = {}  # client → number → cursor
         self._unconfirmed: dict[Cursor, None] = {}
-        self._batches: dict[str, Batch] = {}  # of this turn
+        self.batches: dict[str, Batch] = {}  # of this turn
         self._turns_unchecked = 0
         self.sent_total = 0  # events, with those that were sent again
         self.repeated_total = 0
@@ -65,7 +63,7 @@ class Deliveries:
     def detach(self, client: str) -> None:
         for cursor in self._cursors.pop(client, {}).values():
             self._unconfirmed.pop(cursor, None)
-        self._batches.pop(client, None)
+        self.batches.pop(client, None)
 
     def forget(self, subscription: Subscription) -> None:
         """The subscription is over."""
@@ -127,17 +125,15 @@ class Deliveries:
             self.send(cursor.subscription, out)
 
     def _batch(self, client: str) -> Batch:
-        batch = self._batches.get(client)
+        batch = self.batches.get(client)
         if batch is None:
-            batch = self._batches[client] = Batch(self._settings.deliver_events, self._settings.deliver_bytes)
+            batch = self.batches[client] = Batch(self._settings.deliver_events, self._settings.deliver_bytes)
         return batch
 
-    def take(self) -> Iterator[tuple[str, Message]]:
+    def take(self) -> list[tuple[str, Message]]:
         """What the turn came to, for each client in order."""
-        batches, self._batches = self._batches, {}
-        for client, batch in batches.items():
-            for message in batch.take():
-                yield client, message
+        batches, self.batches = self.batches, {}
+        return [(client, message) for client, batch in batches.items() for message in batch.take()]
 
     # ----------------------------------------------------------------------------------------------------- progress
     def on_progress(self, client: str, message: Progress, out: Outbox) -> bool:

@@ -19,7 +19,7 @@ def without_expired(
     lost: dict[Subscription, list[EventBytes]] = {}
     for row in expired:
         for subscription in matched[row]:
-            subscription.tally.receive(0, 1)
+            subscription.miss()
             lost.setdefault(subscription, []).append(slices[row])
     outputs += [Expired(subscription, events) for subscription, events in lost.items()]
     return [[] if row in expired else wanted for row, wanted in enumerate(matched)] if expired else matched

@@ -289,10 +289,8 @@ class SessionHost(Part):
 
     def session(self, peer: str) -> Session | None:
         """The session that is open on the peer's link. Without one, a message came too early, and comes again."""
-        attachment = self._clients.links.get(peer)
-        return (
-            None if attachment is None or not attachment.epoch else self._core.register.session(peer, attachment.epoch)
-        )
+        attachment, session = self._clients.links.get(peer), self._core.sessions.get(peer)
+        return session if session is not None and attachment is not None and attachment.epoch == session.epoch else None
 
     def reply(self, peer: str, message: Message) -> None:
         """Says something to a client when the turn is journalled."""
@@ -404,8 +402,9 @@ class SessionHost(Part):
         if out.tracing and self._noted_size != len(self._core.index):
             self._noted_size = len(self._core.index)
             out.note("table_size", node=self._node, table="subscriptions", entries=self._noted_size)
-        for peer, message in self._deliveries.take():
-            out.send(peer, message, Lane.USER, after)
+        if self._deliveries.batches:
+            for peer, message in self._deliveries.take():
+                out.send(peer, message, Lane.USER, after)
 
     def _say_accepted(self, peer: str) -> None:
         if peer in self._answered:

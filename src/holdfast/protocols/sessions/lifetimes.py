@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.kernel.node import require
-from holdfast.model.event import Event, any_expires
+from holdfast.model.event import Event
 
 PER_MILLE = 1_000
 # Of runs of numbers that expired; if what there is no room for keeps coming between, the oldest are told as such.
@@ -29,13 +29,6 @@ class Tally(msgspec.Struct, array_like=True, gc=False):
     on_time: int = 0
     expired: int = 0
     dropped: int = 0
-
-    def receive(self, on_time: int, expired: int) -> None:
-        self.on_time += on_time
-        self.expired += expired
-
-    def drop(self) -> None:
-        self.dropped += 1
 
     def add(self, other: Tally) -> None:
         self.on_time += other.on_time
@@ -51,9 +44,7 @@ class Tally(msgspec.Struct, array_like=True, gc=False):
 
 
 def deadlines_of(events: Sequence[Event]) -> dict[int, int]:
-    """Row → deadline, for those that have one."""
-    if not any_expires(events):
-        return {}
+    """Row → deadline, for those that have one: whoever asks knows that some do (`any_expires`)."""
     return {row: event.deadline for row, event in enumerate(events) if event.lifetime}
 
 

@@ -193,7 +193,7 @@ class SessionRegister:
         if session is None:
             return
         # A session that kept much may have made a blocking subscription's publishers wait for any of its others.
-        freed = session.ledger.makes_wait
+        freed = bool(session.ledger.blocking) and session.ledger.makes_wait
         late = command.late or (0,) * len(command.numbers)
         for number, received, expired in zip(command.subscriptions, command.numbers, late, strict=False):
             subscription = session.subscriptions.get(number)

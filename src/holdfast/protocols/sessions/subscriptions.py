@@ -54,8 +54,8 @@ class Subscription:
     """Compared by identity: a subscription is itself and no other."""
 
     __slots__ = (
-        "_events", "_head", "_late", "_positions", "bytes", "client", "deadlines", "dropped_through", "filter", "last",
-        "ledger", "number", "overflow", "tally", "window",
+        "_dropped", "_events", "_expired", "_head", "_late", "_on_time", "_positions", "bytes", "client", "deadlines",
+        "dropped_through", "filter", "last", "ledger", "number", "overflow", "window",
     )  # fmt: skip
 
     def __init__(self, client: str, number: int, filter: Filter, overflow: Overflow, window: int) -> None:
@@ -68,7 +68,8 @@ class Subscription:
         self.bytes = 0  # of the events that are kept
         self.dropped_through = 0  # events up to this number may have been dropped
         self.ledger = Ledger(2**63)  # its session's, once it belongs to one
-        self.tally = Tally()
+        # What became of its events: the client had them on time, they expired, there was no room for them.
+        self._on_time = self._expired = self._dropped = 0
         self.deadlines: Deadlines | None = None  # while some of its events have one
         self._late = 0  # events that the client says came too late
         # The last events; those before the head are gone, and cut off now and then.
@@ -79,6 +80,15 @@ class Subscription:
     def __len__(self) -> int:
         """How many events are kept."""
         return len(self._events) - self._head
+
+    @property
+    def tally(self) -> Tally:
+        """What became of its events."""
+        return Tally(self._on_time, self._expired, self._dropped)
+
+    def miss(self) -> None:
+        """It does not get an event that it wants, which has expired before it was there."""
+        self._expired += 1
 
     def join(self, ledger: Ledger) -> None:
         """It belongs to a session from now on, and shares its room."""
@@ -148,7 +158,7 @@ class Subscription:
             len(self) >= events_max or self.bytes + size > bytes_max or ledger.bytes + size > ledger.bytes_max
         ):
             self._release(1)
-            self.tally.drop()
+            self._dropped += 1
         self.last += 1
         if ledger.bytes + size <= ledger.bytes_max:
             self._events.append(event)
@@ -156,7 +166,7 @@ class Subscription:
             self.bytes += size
             ledger.grow(size)
         else:
-            self.tally.drop()
+            self._dropped += 1
         self.dropped_through = self.first_kept - 1
         return True
 
@@ -166,7 +176,8 @@ class Subscription:
         count = number - self.first_kept + 1
         if count > 0:
             expired = min(max(0, late - self._late), count)
-            self.tally.receive(count - expired, expired)
+            self._on_time += count - expired
+            self._expired += expired
             self._release(count)
         self._late = max(self._late, min(late, number))
         if self.deadlines is not None:
@@ -199,7 +210,7 @@ class Subscription:
         events = self.read(first - 1, count)
         self._release(count)
         self.deadlines.expire(first, count)
-        self.tally.receive(0, count)
+        self._expired += count
         self.dropped_through = self.first_kept - 1
         return events
 
@@ -257,7 +268,7 @@ class Subscription:
         self._positions = list(state.positions) or [0] * len(state.kept)
         self.bytes = sum(map(len, state.kept))
         self._late = state.late
-        self.tally.add(state.tally)
+        self._on_time, self._expired, self._dropped = msgspec.structs.astuple(state.tally)
         if state.deadlines or state.expired:
             self.deadlines = Deadlines.from_state(state.deadlines, state.expired)
 
