@@ -56,7 +56,7 @@ class Delivery:
         "under_way_count", "window",
     )  # fmt: skip
 
-    def __init__(self, owner: Owner, taken: CursorTaken, now: int, repeat_after: int) -> None:
+    def __init__(self, owner: Owner, taken: CursorTaken, live: bool, now: int, repeat_after: int) -> None:
         self.peer, _, self.number = owner
         self.cursor = taken.cursor
         self.window = taken.window
@@ -65,7 +65,7 @@ class Delivery:
         self.unconsumed = taken.unconsumed  # events, of those up to what was received
         self.under_way: deque[tuple[int, int]] = deque()  # (up to which position, how many), behind what was received
         self.under_way_count = 0
-        self.live = False
+        self.live = live
         self.queue: deque[tuple[int, EventBytes]] = deque()
         self.queue_bytes = 0
         self.deadlines: dict[int, int] = {}  # of events in the queue that have one, by position
@@ -100,6 +100,41 @@ class Delivery:
             # We went back, and what was sent before has arrived all the same.
             self.stop_reading()
             self.sent = self.received
+
+    def feed(self, fed: CursorFed) -> None:
+        """Events behind those that are in the queue."""
+        self.queue.extend(zip(fed.positions, (event.copy() for event in fed.events), strict=True))
+        self.queue_bytes += sum(map(len, fed.events))
+        self.deadlines |= fed.deadlines
+
+    def take(self, count: int) -> list[tuple[int, EventBytes]]:
+        """So many of the queue's events, with their positions."""
+        taken = [self.queue.popleft() for _ in range(count)]
+        self.queue_bytes -= sum(len(event) for _, event in taken)
+        return taken
+
+    def wait_from(self, now: int, repeat_after: int) -> None:
+        self.progress_at, self.repeat_after = now, repeat_after
+
+    def known_with(self, token: int) -> int:
+        """The token with which its owner knows that it has the cursor: this one, if it is asked for the first time."""
+        if self.opened < 0:
+            self.opened = token
+        return self.opened
+
+    def read(self, request: int, until: int) -> None:
+        """A request reads the log for it, and comes this far at most; with 0, none does."""
+        self.reading, self.reading_until = request, until
+
+    def lack(self, now: int) -> None:
+        """What comes next is not there any more."""
+        self.gone, self.progress_at = True, now
+
+    def try_again(self) -> None:
+        self.gone = False
+
+    def follow(self) -> None:
+        self.live = True
 
     def fall_behind(self) -> None:
         """Lets go of what is in memory; the log has it."""
@@ -168,8 +203,8 @@ class CursorDeliveries:
         known = self._deliveries.get(owner)
         if known is not None and known.cursor is taken.cursor:
             return  # asked twice; what has happened on the link since then stands
-        delivery = Delivery(owner, taken, out.now, self._settings.repeat_after)
-        delivery.live = taken.after >= self._head()
+        live = taken.after >= self._head()
+        delivery = Delivery(owner, taken, live, out.now, self._settings.repeat_after)
         self._deliveries[owner] = delivery
         self._by_cursor[taken.cursor] = owner
         self._sent_in_life.setdefault(taken.cursor.name, taken.after if taken.cursor.is_first_owner else self._head())
@@ -195,9 +230,7 @@ class CursorDeliveries:
         delivery = None if owner is None else self._deliveries.get(owner)
         if owner is None or delivery is None or not delivery.live:
             return
-        delivery.queue.extend(zip(fed.positions, (event.copy() for event in fed.events), strict=True))
-        delivery.queue_bytes += sum(map(len, fed.events))
-        delivery.deadlines |= fed.deadlines
+        delivery.feed(fed)
         settings = self._settings
         if len(delivery.queue) > settings.queue_events or delivery.queue_bytes > settings.queue_bytes:
             delivery.fall_behind()
@@ -212,7 +245,7 @@ class CursorDeliveries:
             raise ProtocolError(f"CursorProgress says {problem}, and the log ends at {self._head()}")
         if delivery.is_news(said):
             delivery.land(said)
-            delivery.progress_at, delivery.repeat_after = out.now, self._settings.repeat_after
+            delivery.wait_from(out.now, self._settings.repeat_after)
         self._count_expired(delivery.cursor, said.expired)
         if said.missing and delivery.sent > delivery.received:
             delivery.rewind()
@@ -247,7 +280,7 @@ class CursorDeliveries:
                 return
             if not delivery.live:
                 if delivery.sent >= self._head():
-                    delivery.live = True  # nothing is missing
+                    delivery.follow()  # nothing is missing
                 else:
                     self._catch_up(owner, delivery, out)
                 return
@@ -257,8 +290,7 @@ class CursorDeliveries:
 
     def _send_live(self, delivery: Delivery, out: Outbox) -> None:
         count = min(delivery.room, len(delivery.queue), self._settings.message_events)
-        taken = [delivery.queue.popleft() for _ in range(count)]
-        delivery.queue_bytes -= sum(len(event) for _, event in taken)
+        taken = delivery.take(count)
         # What lies between the last one and the head does not concern the cursor.
         through = taken[-1][0] if delivery.queue else self._head()
         expired: list[int] = []
@@ -280,18 +312,16 @@ class CursorDeliveries:
         self._sent_in_life[cursor.name] = max(self._sent_in_life.get(cursor.name, 0), through)
 
     def _catch_up(self, owner: Owner, delivery: Delivery, out: Outbox) -> None:
-        if delivery.opened < 0:
-            delivery.opened = out.token
-        if delivery.opened > self._durable:
+        if delivery.known_with(out.token) > self._durable:
             return  # what is read would be there before its owner knows that it has the cursor, and be ignored
         self._last_request += 1
         cursor = delivery.cursor
-        delivery.reading = self._last_request
         self._reading[self._last_request] = (owner, cursor)
         room = max(1, min(delivery.room, max(1, delivery.window // 4), self._settings.message_events))
         # Up to what is there now: whoever takes the cursor over in the meantime is told that all that was sent.
         filters, sent_before = tuple(cursor.filters), tuple(cursor.takeovers)
-        until = delivery.reading_until = self._head()
+        until = self._head()
+        delivery.read(self._last_request, until)
         part = CursorPart(delivery.number, sent_before, filters, delivery.sent, room, until, out.wall, delivery.flown)
         out.send_log(delivery.peer, self._last_request, EVENTS, delivery.sent + 1, self._settings.read_bytes, part)
 
@@ -306,10 +336,9 @@ class CursorDeliveries:
         delivery = self._deliveries.get(owner)
         if delivery is None or delivery.reading != sent.request:
             return True
-        delivery.reading = 0
+        delivery.read(0, delivery.reading_until)
         if sent.gone:
-            delivery.gone = True  # its owner is told again until it says that it knows
-            delivery.progress_at = out.now
+            delivery.lack(out.now)  # its owner is told again until it says that it knows
             return True
         if sent.through == delivery.sent:
             # Nothing of it is durable yet; it is looked at again when something is.
@@ -332,17 +361,16 @@ class CursorDeliveries:
         for owner, delivery in self._deliveries.items():
             unconfirmed, starved = delivery.sent > delivery.received, delivery.room <= 0
             if not (unconfirmed or starved or delivery.gone):
-                delivery.progress_at = out.now
+                delivery.wait_from(out.now, delivery.repeat_after)
             elif out.now - delivery.progress_at >= delivery.repeat_after:
-                delivery.progress_at = out.now
-                delivery.repeat_after = min(2 * delivery.repeat_after, self._settings.repeat_after_max)
+                delivery.wait_from(out.now, min(2 * delivery.repeat_after, self._settings.repeat_after_max))
                 if unconfirmed:
                     delivery.rewind()
                 elif starved:
                     # A question: the client answers how far it is.
                     question = CursorEvents(delivery.number, delivery.sent, delivery.sent, [], [])
                     out.send(delivery.peer, question, Lane.USER)
-                delivery.gone = False
+                delivery.try_again()
                 self.due[owner] = None
 
     def check_invariants(self) -> None:

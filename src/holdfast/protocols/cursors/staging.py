@@ -32,6 +32,12 @@ class Stage(msgspec.Struct, array_like=True):
     bytes: int = 0
     parts: list[msgspec.Raw] = []
 
+    def grow(self, events: EventBytes, count: int, wall: int) -> None:
+        self.parts.append(events.copy())
+        self.count += count
+        self.bytes += len(events)
+        self.wall = wall
+
 
 class Commit(msgspec.Struct, frozen=True, array_like=True, gc=False):
     epoch: int
@@ -67,10 +73,7 @@ class Staging(msgspec.Struct, array_like=True):
         if self.bytes + len(command.events) > bytes_max:
             return LogRefused(request, Refusal.LIMIT, f"more than staged_bytes, {bytes_max}, would be staged")
         self.stages[id] = stage
-        stage.parts.append(command.events.copy())
-        stage.count += count
-        stage.bytes += len(command.events)
-        stage.wall = wall
+        stage.grow(command.events, count, wall)
         self.bytes += len(command.events)
         return Staged(request, stage.count)
 

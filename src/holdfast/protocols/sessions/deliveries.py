@@ -32,6 +32,27 @@ class Cursor:
         self.progress_at = now
         self.repeat_after = repeat_after
 
+    def go_to(self, number: int) -> None:
+        """What comes next is behind this number, forwards or back."""
+        self.sent = number
+
+    def land(self, received: int, consumed: int, now: int, repeat_after: int) -> bool:
+        """The client says how far it is. Whether it has received something new."""
+        self.consumed = max(self.consumed, consumed)
+        if received <= self.received:
+            return False
+        self.received = received
+        self.sent = max(self.sent, received)
+        self.progress_at = now
+        self.repeat_after = repeat_after
+        return True
+
+    def wait_from(self, now: int) -> None:
+        self.progress_at = now
+
+    def wait_longer(self, repeat_after_max: int) -> None:
+        self.repeat_after = min(2 * self.repeat_after, repeat_after_max)
+
 
 class Deliveries:
     """Cursors of all clients that are there, and the turn's messages for them."""
@@ -97,7 +118,7 @@ class Deliveries:
         batch = self._batch(client)
         if cursor.sent < subscription.first_kept - 1:
             expired = subscription.expired_runs(cursor.sent, subscription.first_kept - 1)
-            cursor.sent = subscription.first_kept - 1
+            cursor.go_to(subscription.first_kept - 1)
             batch.say(Dropped(subscription.number, cursor.sent, expired))
         queue = out.queue(client)
         room_bytes = self._settings.queue_bytes_max - queue.bytes - batch.weight
@@ -113,11 +134,11 @@ class Deliveries:
                     events = fitting
                     queue.notify_below(0)
             batch.add(subscription.number, cursor.sent, events, subscription.positions(cursor.sent, len(events)))
-            cursor.sent += len(events)
+            cursor.go_to(cursor.sent + len(events))
             self.sent_total += len(events)
         starved = cursor.sent < subscription.last  # of credit: the client's last word may be lost
         if (starved or cursor.sent > cursor.received) and cursor not in self._unconfirmed:
-            cursor.progress_at = out.now
+            cursor.wait_from(out.now)
             self._unconfirmed[cursor] = None
 
     def send_all(self, client: str, out: Outbox) -> None:
@@ -146,18 +167,12 @@ class Deliveries:
                 continue
             if received > cursor.subscription.last or consumed > received:
                 raise ProtocolError(f"subscription {number} has {cursor.subscription.last} events, not {received}")
-            if received > cursor.received:
-                cursor.received = received
-                cursor.sent = max(cursor.sent, received)
-                cursor.progress_at = out.now
-                cursor.repeat_after = self._settings.repeat_after
-                advanced = True
+            advanced |= cursor.land(received, consumed, out.now, self._settings.repeat_after)
             if cursor.sent == cursor.received:
                 self._unconfirmed.pop(cursor, None)  # if it is starved, it comes back below
             elif message.missing and received == cursor.received and self._may_repeat(cursor, out):
-                cursor.sent = received
-                cursor.progress_at = out.now
-            cursor.consumed = max(cursor.consumed, consumed)
+                cursor.go_to(received)
+                cursor.wait_from(out.now)
             if cursor.sent < cursor.subscription.last or out.tracing:
                 self.send(cursor.subscription, out)
         return advanced
@@ -171,14 +186,14 @@ class Deliveries:
         for cursor in list(self._unconfirmed):
             if out.now - cursor.progress_at < cursor.repeat_after:
                 continue
-            cursor.progress_at = out.now
-            cursor.repeat_after = min(2 * cursor.repeat_after, self._settings.repeat_after_max)
+            cursor.wait_from(out.now)
+            cursor.wait_longer(self._settings.repeat_after_max)
             del self._unconfirmed[cursor]
             if cursor.sent == cursor.received:
                 # A question: the client answers how far it is.
                 self._batch(cursor.subscription.client).say(Dropped(cursor.subscription.number, cursor.sent))
             self.repeated_total += cursor.sent - cursor.received
-            cursor.sent = cursor.received
+            cursor.go_to(cursor.received)
             self.send(cursor.subscription, out)
 
     def check_invariants(self) -> None:
