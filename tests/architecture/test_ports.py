@@ -9,8 +9,18 @@ import pytest
 
 from tests.repository import PACKAGE, python_modules
 
-# From the bottom to the top. Those of one row may import each other; sessions and cursors are one core's two halves.
-PROTOCOLS = [{"failure", "operating", "paxos"}, {"sessions", "cursors"}, {"routing"}, {"bypass"}, {"catalogue"}]
+# From the bottom to the top; those of one row do not import each other. Sessions and cursors are what clients say and
+# do, the core is what a broker makes of it, and desks stand between that and the links.
+PROTOCOLS = [
+    {"failure", "operating", "paxos"},
+    {"sessions"},
+    {"cursors"},
+    {"core"},
+    {"desks"},
+    {"routing"},
+    {"bypass"},
+    {"catalogue"},
+]
 RANK = {name: rank for rank, row in enumerate(PROTOCOLS) for name in row}
 
 
@@ -42,13 +52,15 @@ def assigned_from_outside(source: str) -> list[str]:
 def wrong_imports(source: str, own: str) -> list[str]:
     """Imports of protocols above, or beside."""
     found = []
-    imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
-    for node in imports:
-        parts = (node.module or "").split(".")
-        if parts[:2] == ["holdfast", "protocols"] and len(parts) > 2 and parts[2] != own:
-            beside = {own, parts[2]} == {"sessions", "cursors"}
-            if RANK[parts[2]] >= RANK[own] and not beside:
-                found.append(f"{node.lineno}: {own} must not import {parts[2]}")
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        names = [f"{module}{alias.name}" for alias in node.names]
+        imported = {parts[2] for name in names if (parts := name.split("."))[:2] == ["holdfast", "protocols"]}
+        for other in sorted(imported - {own}):
+            if RANK[other] >= RANK[own]:
+                found.append(f"{node.lineno}: {own} must not import {other}")
     return found
 
 
@@ -63,6 +75,12 @@ def test_no_part_has_a_callable_that_others_replace() -> None:
 
 def test_nodes_are_put_together_by_constructors_alone() -> None:
     assert {str(path): found for path, source in modules("broker") if (found := assigned_from_outside(source))} == {}
+
+
+def test_nothing_of_a_broker_is_assigned_from_outside_its_class() -> None:
+    clean = {"core", "desks"}
+    found = {str(path): found for path, source in modules("protocols") if (found := assigned_from_outside(source))}
+    assert {path: where for path, where in found.items() if PurePosixPath(path).parts[1] in clean} == {}
 
 
 def test_imports_between_protocols_point_one_way() -> None:
@@ -97,7 +115,22 @@ def test_wiring_from_outside_is_found(source: str, expected: list[str]) -> None:
     assert assigned_from_outside(source) == expected
 
 
-def test_an_import_upwards_is_found() -> None:
-    source = "from holdfast.protocols.routing.router import Router"
-    assert wrong_imports(source, "sessions") == ["1: sessions must not import routing"]
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("from holdfast.protocols.routing.router import Router", 1),
+        ("from holdfast.protocols.routing import router", 1),
+        ("from holdfast.protocols import routing", 1),
+        ("import holdfast.protocols.routing.router", 1),
+        ("if TYPE_CHECKING:\n    from holdfast.protocols.routing.router import Router", 2),
+        ("def later():\n    import holdfast.protocols.routing as routing", 2),
+    ],
+)
+def test_an_import_upwards_is_found(source: str, line: int) -> None:
+    assert wrong_imports(source, "sessions") == [f"{line}: sessions must not import routing"]
     assert wrong_imports(source, "bypass") == []
+
+
+def test_an_import_from_beside_is_found() -> None:
+    source = "from holdfast.protocols.paxos.replica import Replica"
+    assert wrong_imports(source, "failure") == ["1: failure must not import paxos"]

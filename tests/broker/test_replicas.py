@@ -15,18 +15,19 @@ from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import EVENTS
 from holdfast.kernel.time import MILLISECOND
 from holdfast.model.event import Event, encode_batch, encode_event
-from holdfast.protocols.cursors import refill
+from holdfast.protocols.core import commands
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.limits import CoreLimits
+from holdfast.protocols.core.outputs import Kept
 from holdfast.protocols.cursors import requests as log_requests
 from holdfast.protocols.cursors.messages import EARLIEST, AskEvents
-from holdfast.protocols.cursors.refill import Refill
+from holdfast.protocols.desks import refill
+from holdfast.protocols.desks.refill import Refill
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import Member, PaxosSettings
-from holdfast.protocols.sessions import commands, requests
+from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import ClientSettings
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import Overflow
-from holdfast.protocols.sessions.outputs import Kept
 from holdfast.sim.disk import Disk
 from holdfast.sim.host import Application, Host
 from holdfast.sim.latency import Constant, build

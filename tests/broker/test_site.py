@@ -6,8 +6,8 @@ import pytest
 
 from holdfast.broker.site import ApplicationEntry, BrokerEntry, Scheme, Site, site_from_toml
 from holdfast.errors import SiteError
+from holdfast.protocols.core.limits import CoreLimits, HostingLimits
 from holdfast.protocols.paxos.settings import Protocol
-from holdfast.protocols.sessions.limits import CoreLimits, HostingLimits
 
 GOOD = """\
 name = "quotes"

@@ -17,7 +17,7 @@ from holdfast.cli.main import BAD_INPUT, main
 from holdfast.errors import RecordsLost, StateLost
 from holdfast.model.event import Event, encode_batch, encode_event
 from holdfast.protocols.catalogue import RECORDS
-from holdfast.protocols.sessions.commands import CoreState, EventBatch
+from holdfast.protocols.core.commands import CoreState, EventBatch
 from holdfast.runtime.segment_storage import SegmentStorage
 from holdfast.storage import Log, LogSettings, open_log
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.model.event import Event
 from holdfast.protocols.catalogue import MESSAGES, RECORDS
-from holdfast.protocols.sessions import commands
+from holdfast.protocols.core import commands
 from tests.codec.examples import (
     COMMAND_EXAMPLES,
     COMMANDS,

@@ -16,9 +16,9 @@ from holdfast.kernel.queues import Lane
 from holdfast.kernel.sequencing import CommandsApplied
 from holdfast.kernel.storage import EVENTS, StoredStreams
 from holdfast.kernel.time import MILLISECOND
-from holdfast.protocols.sessions.commands import Applied, Command, CoreState, EventBatch
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.host import SessionHost
+from holdfast.protocols.core.commands import Applied, Command, CoreState, EventBatch
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.desks.session_desk import SessionHost
 from holdfast.protocols.sessions.messages import Publish, Redirect
 
 NOTHING = msgspec.Raw(msgspec.msgpack.encode([]))

@@ -8,6 +8,7 @@ from holdfast.broker.assembly import BrokerSettings, make_broker
 from holdfast.broker.client_assembly import make_client
 from holdfast.kernel.links import Role
 from holdfast.kernel.time import MILLISECOND
+from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.cursors.messages import EARLIEST
 from holdfast.protocols.cursors.requests import (
     AcknowledgedUpTo,
@@ -25,7 +26,6 @@ from holdfast.protocols.cursors.requests import (
     StagePart,
 )
 from holdfast.protocols.sessions.conversation import ClientSettings
-from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import Overflow, Refusal
 from holdfast.protocols.sessions.requests import (
     AdvertisementMade,

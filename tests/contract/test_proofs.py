@@ -13,9 +13,9 @@ from holdfast.broker.assembly import BrokerSettings, make_broker
 from holdfast.broker.client_assembly import make_client
 from holdfast.kernel.inputs import ConnectFailed
 from holdfast.kernel.links import Role
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.desks.desk_settings import HostSettings
 from holdfast.protocols.sessions.conversation import ClientSettings
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.host_settings import HostSettings
 from holdfast.protocols.sessions.requests import (
     Consume,
     MakeSubscription,

@@ -10,13 +10,13 @@ from holdfast.kernel.outbox import Effect, ReadLog, Send, SendLog
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import EVENTS
 from holdfast.model.event import decode_batch
-from holdfast.protocols.cursors.deliveries import DeliverySettings
-from holdfast.protocols.cursors.host import LogHost, RetentionSettings
+from holdfast.protocols.core.commands import EventBatch
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.cursors.messages import CursorEvents
-from holdfast.protocols.sessions.commands import EventBatch
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.host_settings import HostSettings
-from holdfast.protocols.sessions.limits import CoreLimits
+from holdfast.protocols.desks.cursor_deliveries import DeliverySettings
+from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.log_desk import LogHost, RetentionSettings
 from holdfast.protocols.sessions.messages import Publish
 from holdfast.sim.disk import Disk
 from tests.sessions.bench import Bench, BrokerBench, batch

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from holdfast.errors import FilterError
 from holdfast.kernel.node import InvariantBroken
 from holdfast.model import Filter
-from holdfast.protocols.cursors.cursor import ATTEMPTS_KEPT, FILTERS_MAX, Cursor, attempt
+from holdfast.protocols.core import commands
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.cursor import ATTEMPTS_KEPT, FILTERS_MAX, Cursor, attempt
+from holdfast.protocols.core.limits import CoreLimits
+from holdfast.protocols.core.outputs import CursorTaken, Logged, Reply
 from holdfast.protocols.cursors.messages import CursorOpened, CursorRefused
-from holdfast.protocols.sessions import commands
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import Refusal
-from holdfast.protocols.sessions.outputs import CursorTaken, Logged, Reply
 from tests.sessions.bench import EPOCH, WALL, batch
 from tests.sessions.command_strategies import steps, to_command
 
@@ -121,7 +121,7 @@ def test_a_client_that_comes_back_goes_on_where_it_was() -> None:
 
 
 def test_losses_that_a_client_does_not_confirm_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.protocols.cursors.table.ENDED_MAX", 3)
+    monkeypatch.setattr("holdfast.protocols.core.cursor_table.ENDED_MAX", 3)
     core = opened()
     for number in range(1, 6):
         do(core, cursor_command(A, number))

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.kernel.time import SECOND
-from holdfast.protocols.cursors.deliveries import DeliverySettings
 from holdfast.protocols.cursors.messages import Acknowledge, CursorEvents, CursorProgress, OpenCursor
+from holdfast.protocols.desks.cursor_deliveries import DeliverySettings
 from tests.cursors.bench import LogBench, told
 from tests.sessions.bench import shown
 

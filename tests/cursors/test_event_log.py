@@ -8,9 +8,9 @@ from holdfast.kernel.inputs import Durable, Started
 from holdfast.kernel.node import InvariantBroken
 from holdfast.kernel.outbox import Append, RecordingOutbox, Truncate
 from holdfast.kernel.storage import EVENTS, LogBounds
-from holdfast.protocols.cursors.event_log import EventLog
-from holdfast.protocols.sessions.commands import EventBatch
-from holdfast.protocols.sessions.outputs import Kept, Logged
+from holdfast.protocols.core.commands import EventBatch
+from holdfast.protocols.core.outputs import Kept, Logged
+from holdfast.protocols.desks.event_log import EventLog
 from tests.sessions.bench import batch, event
 
 
@@ -125,7 +125,7 @@ def test_what_comes_behind_a_hole_waits_until_it_is_filled() -> None:
 
 
 def test_no_more_than_a_limit_waits_behind_a_hole_and_the_rest_is_fetched_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.protocols.cursors.event_log.LATER_BYTES_MAX", 40)
+    monkeypatch.setattr("holdfast.protocols.desks.event_log.LATER_BYTES_MAX", 40)
     log, out = with_hole(0, 1)
     log.add(logged(2, 3))
     log.finish(4, 0, out)

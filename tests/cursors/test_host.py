@@ -11,10 +11,10 @@ from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import EVENTS
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model import Filter
-from holdfast.protocols.cursors.cursor import Cursor
-from holdfast.protocols.cursors.deliveries import DeliverySettings
-from holdfast.protocols.cursors.host import NO_LOG, NO_NAME, RetentionSettings
-from holdfast.protocols.cursors.log_state import LogState
+from holdfast.protocols.core.cursor import Cursor
+from holdfast.protocols.core.cursor_table import CursorTable
+from holdfast.protocols.core.interests import Untold
+from holdfast.protocols.core.log_state import LogState
 from holdfast.protocols.cursors.messages import (
     EARLIEST,
     NEW,
@@ -40,8 +40,8 @@ from holdfast.protocols.cursors.messages import (
     StageEvents,
     StagesCommitted,
 )
-from holdfast.protocols.cursors.table import CursorTable
-from holdfast.protocols.sessions.interests import Untold
+from holdfast.protocols.desks.cursor_deliveries import DeliverySettings
+from holdfast.protocols.desks.log_desk import NO_LOG, NO_NAME, RetentionSettings
 from holdfast.protocols.sessions.messages import OpenSession, Publish, Refusal, Subscribe
 from holdfast.sim.disk import Disk
 from tests.cursors.bench import LogBench, handed, told
@@ -418,7 +418,7 @@ def test_an_event_that_is_staged_under_another_name_ends_the_link() -> None:
 
 # -------------------------------------------------------------------------------------------------------- retention
 def mark_every_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.protocols.cursors.log_state.MARK_BYTES", 1)
+    monkeypatch.setattr("holdfast.protocols.core.log_state.MARK_BYTES", 1)
 
 
 def test_a_soft_limit_keeps_what_a_cursor_needs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from holdfast.kernel.messages import Record
 from holdfast.kernel.time import SECOND
 from holdfast.model import Filter
 from holdfast.model.event import Event, EventBytes, encode_batch, encode_event
-from holdfast.protocols.cursors.deliveries import DeliverySettings
+from holdfast.protocols.core.commands import EventBatch
 from holdfast.protocols.cursors.messages import (
     CursorEvents,
     CursorOpened,
@@ -18,9 +18,9 @@ from holdfast.protocols.cursors.messages import (
     RangeRead,
     ReadRange,
 )
-from holdfast.protocols.cursors.ranges import CursorPart, RangePart
 from holdfast.protocols.cursors.requests import ConsumeCursor, MakeCursor
-from holdfast.protocols.sessions.commands import EventBatch
+from holdfast.protocols.desks.cursor_deliveries import DeliverySettings
+from holdfast.protocols.desks.ranges import CursorPart, RangePart
 from holdfast.protocols.sessions.messages import Publish, SessionOpened
 from holdfast.protocols.sessions.requests import UNSOLICITED, EventsExpired
 from tests.cursors.bench import LogBench, told

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.kernel.node import InvariantBroken
-from holdfast.protocols.cursors import log_state
-from holdfast.protocols.cursors.log_state import LogState
+from holdfast.protocols.core import log_state
+from holdfast.protocols.core.log_state import LogState
 
 batches = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 60), st.integers(-5, 30)), min_size=1, max_size=12)
 

@@ -15,9 +15,12 @@ from holdfast.kernel.outbox import Note, RecordingOutbox, Send
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.sequencing import CommandsApplied
 from holdfast.kernel.time import SECOND
-from holdfast.protocols.cursors import names
-from holdfast.protocols.cursors.host import NO_LOG, NO_NAME, RetentionSettings
+from holdfast.protocols.core import commands
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.outputs import NameRemoval
 from holdfast.protocols.cursors.messages import Acknowledge, CloseCursor, CursorEnded, OpenCursor
+from holdfast.protocols.desks import names_desk as names
+from holdfast.protocols.desks.log_desk import NO_LOG, NO_NAME, RetentionSettings
 from holdfast.protocols.operating.messages import (
     Inspect,
     Inspected,
@@ -28,10 +31,7 @@ from holdfast.protocols.operating.messages import (
     RemoveName,
 )
 from holdfast.protocols.paxos.settings import Member, PaxosSettings
-from holdfast.protocols.sessions import commands
-from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.messages import Refusal
-from holdfast.protocols.sessions.outputs import NameRemoval
 from holdfast.runtime.metrics import exposition
 from holdfast.runtime.runner import NodeRunner
 from tests.cursors.bench import LogBench, told
@@ -242,7 +242,7 @@ def test_replicas_that_execute_a_removal_agree_and_only_the_one_that_was_asked_a
 
 # ---------------------------------------------------------------------------------------------------------- warning
 def test_the_log_says_which_name_keeps_it_from_shrinking_with_every_doubling(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.protocols.cursors.log_state.MARK_BYTES", 1)
+    monkeypatch.setattr("holdfast.protocols.core.log_state.MARK_BYTES", 1)
     bench = opened("c", retention=RetentionSettings(bytes=100, bytes_hard=0))
     bench.say("c", OpenCursor(1, "forgotten", ""), CloseCursor(1), OpenCursor(2, "read", ""))
     said: list[tuple[int, str, str]] = []
@@ -265,7 +265,7 @@ def test_the_log_says_which_name_keeps_it_from_shrinking_with_every_doubling(mon
 
 
 def test_it_is_said_again_when_the_alarm_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.protocols.cursors.log_state.MARK_BYTES", 1)
+    monkeypatch.setattr("holdfast.protocols.core.log_state.MARK_BYTES", 1)
     bench = opened("c", retention=RetentionSettings(bytes=100, bytes_hard=400))
     bench.say("c", OpenCursor(1, "forgotten", ""), CloseCursor(1))
     alarms = []

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from holdfast.kernel.messages import Record
 from holdfast.kernel.node import InvariantBroken
 from holdfast.model import Filter
-from holdfast.protocols.cursors.cursor import Cursor
+from holdfast.protocols.core.commands import CoreState, EventBatch
+from holdfast.protocols.core.cursor import Cursor
 from holdfast.protocols.cursors.messages import CursorEnded, CursorEvents, LogRefused, RangeRead
-from holdfast.protocols.cursors.ranges import CursorPart, RangePart
-from holdfast.protocols.sessions.commands import CoreState, EventBatch
+from holdfast.protocols.desks.ranges import CursorPart, RangePart
 from holdfast.protocols.sessions.messages import Refusal
 from tests.sessions.bench import batch, event
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import InvariantBroken
+from holdfast.protocols.core.commands import CommitStages, StageEvents
+from holdfast.protocols.core.staging import Staging
 from holdfast.protocols.cursors.messages import LogRefused, Staged, StagesCommitted
-from holdfast.protocols.cursors.staging import Staging
-from holdfast.protocols.sessions.commands import CommitStages, StageEvents
 from holdfast.protocols.sessions.messages import Refusal
 from tests.sessions.bench import batch
 

@@ -14,10 +14,11 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Disconnect, RecordingOutbox, SendLog
 from holdfast.protocols.catalogue import MESSAGES
-from holdfast.protocols.cursors.event_log import EventLog
-from holdfast.protocols.cursors.log_state import LogState
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.log_state import LogState
 from holdfast.protocols.cursors.messages import AskEvents
-from holdfast.protocols.cursors.refill import Refill
+from holdfast.protocols.desks.event_log import EventLog
+from holdfast.protocols.desks.refill import Refill
 from holdfast.protocols.paxos.decided import AHEAD_MAX
 from holdfast.protocols.paxos.membership import GroupMember, Leave, Membership
 from holdfast.protocols.paxos.messages import (
@@ -38,7 +39,6 @@ from holdfast.protocols.paxos.messages import (
 )
 from holdfast.protocols.paxos.settings import Protocol
 from holdfast.protocols.paxos.transfer import make_state, pack
-from holdfast.protocols.sessions.core import BrokerCore
 from tests.paxos.bench import Bench, messages
 from tests.paxos.fast_bench import BALLOT, A, B, FastBench, learn
 

@@ -28,6 +28,8 @@ class Fresh(msgspec.Struct, frozen=True):
 
 _PAXOS = "holdfast.protocols.paxos"
 _SESSIONS = "holdfast.protocols.sessions"
+_CORE = "holdfast.protocols.core"
+_DESKS = "holdfast.protocols.desks"
 _CURSORS = "holdfast.protocols.cursors"
 _ROUTING = "holdfast.protocols.routing"
 _BYPASS = "holdfast.protocols.bypass"
@@ -563,7 +565,7 @@ FRESH: list[Fresh] = [
         "self's epoch: commands and answers of two lives are taken for those of one",
         edits=(
             Edit(
-                f"{_SESSIONS}.register:SessionRegister.open",
+                f"{_CORE}.register:SessionRegister.open",
                 "epoch = max(wall // MILLISECOND, last + 1)",
                 "epoch = max(wall // MILLISECOND, 1)",
             ),
@@ -575,7 +577,7 @@ FRESH: list[Fresh] = [
         breaks="an event that was taken in is said to be refused, and the refused one behind it to be published",
         edits=(
             Edit(
-                f"{_SESSIONS}.session:Session.accept",
+                f"{_CORE}.session:Session.accept",
                 "self.refused |= {self.accepted + 1 + row: why",
                 "self.refused |= {self.accepted + row: why",
             ),
@@ -588,7 +590,7 @@ FRESH: list[Fresh] = [
         "leads, and what was in flight may be published twice",
         edits=(
             Edit(
-                f"{_SESSIONS}.core:BrokerCore.set_state",
+                f"{_CORE}.core:BrokerCore.set_state",
                 "self.memory = decoded.memory",
                 "pass",
             ),
@@ -600,7 +602,7 @@ FRESH: list[Fresh] = [
         breaks="what is kept for clients that never come back after a change of leaders is kept for ever",
         edits=(
             Edit(
-                f"{_SESSIONS}.host:SessionHost.on_elected",
+                f"{_DESKS}.session_desk:SessionHost.on_elected",
                 "    self._clients.expect_all(out)\n",
                 "",
             ),
@@ -612,7 +614,7 @@ FRESH: list[Fresh] = [
         breaks="a subscriber whose word of having consumed is lost gets no event any more, for ever",
         edits=(
             Edit(
-                f"{_SESSIONS}.deliveries:Deliveries.send",
+                f"{_DESKS}.deliveries:Deliveries.send",
                 "if (starved or cursor.sent > cursor.received) and cursor not in self._unconfirmed:",
                 "if cursor.sent > cursor.received and cursor not in self._unconfirmed:",
             ),
@@ -625,7 +627,7 @@ FRESH: list[Fresh] = [
         "again and again",
         edits=(
             Edit(
-                f"{_SESSIONS}.deliveries:Deliveries.attach",
+                f"{_DESKS}.deliveries:Deliveries.attach",
                 "consumed = max(0, min(consumed, received))",
                 "consumed = received",
             ),
@@ -637,7 +639,7 @@ FRESH: list[Fresh] = [
         breaks="in a group a subscription with `block` overflows and ends, though its publishers were to wait",
         edits=(
             Edit(
-                f"{_SESSIONS}.admission:Admission._admissible",
+                f"{_DESKS}.admission:Admission._admissible",
                 "limits, more_events, more_bytes = self._core.limits, self._under_way_events, self._under_way_bytes",
                 "limits, more_events, more_bytes = self._core.limits, 0, 0",
             ),
@@ -711,12 +713,12 @@ FRESH: list[Fresh] = [
         breaks="a subscription that ended while its client's link was away is taken for a silent one, for ever",
         edits=(
             Edit(
-                f"{_SESSIONS}.host:SessionHost._opened",
+                f"{_DESKS}.session_desk:SessionHost._opened",
                 "    for number, reason in session.ended.items():",
                 "    for number, reason in session.ended.items() if not resumed else ():",
             ),
             Edit(
-                f"{_SESSIONS}.upkeep:Upkeep.look_after_links",
+                f"{_DESKS}.upkeep:Upkeep.look_after_links",
                 "for number, reason in () if session is None else session.ended.items():",
                 "ours = session is not None and attachment.epoch != session.epoch\n"
                 "        for number, reason in session.ended.items() if session is not None and ours else ():",
@@ -729,7 +731,7 @@ FRESH: list[Fresh] = [
         mistake="lost-names-are-no-part-of-the-snapshot",
         breaks="who lost a named subscription to another client waits for ever after a restart of the broker: nobody "
         "tells it, and its acknowledgements are not answered",
-        edits=(Edit(f"{_SESSIONS}.core:BrokerCore.get_state", "self.cursors.ended_state(),", "{},"),),
+        edits=(Edit(f"{_CORE}.core:BrokerCore.get_state", "self.cursors.ended_state(),", "{},"),),
     ),
     Fresh(
         area="cursors",
@@ -737,7 +739,7 @@ FRESH: list[Fresh] = [
         breaks="an event that another owner was sent comes as the first attempt, which it surely is not",
         edits=(
             Edit(
-                f"{_CURSORS}.table:CursorTable._take",
+                f"{_CORE}.cursor_table:CursorTable._take",
                 "sent = command.sent if command.sent >= 0 else self._log.head",
                 "sent = command.sent if command.sent >= 0 else cursor.acknowledged",
             ),
@@ -750,7 +752,7 @@ FRESH: list[Fresh] = [
         "events, the second one as a first attempt",
         edits=(
             Edit(
-                f"{_CURSORS}.deliveries:CursorDeliveries.sent_to_anyone",
+                f"{_DESKS}.cursor_deliveries:CursorDeliveries.sent_to_anyone",
                 "if any(read is cursor for _, read in self._reading.values()):",
                 "if any(owner == cursor.owner for owner, _ in self._reading.values()):",
             ),
@@ -762,7 +764,7 @@ FRESH: list[Fresh] = [
         breaks="after a restart an event comes again as the first attempt",
         edits=(
             Edit(
-                f"{_CURSORS}.cursor:Cursor.get_state",
+                f"{_CORE}.cursor:Cursor.get_state",
                 "self.owner, self.takeovers, self.born",
                 "self.owner, [], self.born",
             ),
@@ -774,7 +776,7 @@ FRESH: list[Fresh] = [
         breaks="events that a named subscription has not acknowledged are given up while its owner is away",
         edits=(
             Edit(
-                f"{_CURSORS}.table:CursorTable.holder",
+                f"{_CORE}.cursor_table:CursorTable.holder",
                 "if c.acknowledged + 1 >= tail or c.owner is not None",
                 "if c.owner is not None",
             ),
@@ -786,12 +788,12 @@ FRESH: list[Fresh] = [
         breaks="a name that is made at the log's beginning while the group decides on retention loses what it needs",
         edits=(
             Edit(
-                f"{_SESSIONS}.core:apply_to_log",
+                f"{_CORE}.core:apply_to_log",
                 "log.keep_from(max(command.tail, min(command.wanted, cursors.floor())))",
                 "log.keep_from(max(command.tail, command.wanted))",
             ),
             Edit(
-                f"{_CURSORS}.host:LogHost._retain",
+                f"{_DESKS}.log_desk:LogHost._retain",
                 'commands.KeepLog("", hard, soft)',
                 'commands.KeepLog("", hard, min(soft, self._core.cursors.floor()))',
             ),
@@ -804,7 +806,7 @@ FRESH: list[Fresh] = [
         "from the log",
         edits=(
             Edit(
-                f"{_CURSORS}.ranges:CursorPart.make",
+                f"{_DESKS}.ranges:CursorPart.make",
                 "(until is not None and position > until)",
                 "(until is not None and position >= until)",
             ),
@@ -828,7 +830,7 @@ FRESH: list[Fresh] = [
         breaks="`head()` goes back: a leader that was deposed and does not know it answers",
         edits=(
             Edit(
-                f"{_CURSORS}.host:LogHost.on_ask_log",
+                f"{_DESKS}.log_desk:LogHost.on_ask_log",
                 "if self._sequencer.applies_at_once or session is None:",
                 "if self._sequencer.is_serving or session is None:",
             ),
@@ -1074,7 +1076,7 @@ FRESH: list[Fresh] = [
         breaks="events come twice: around a failure, and, after a restart of the last broker, from the store",
         edits=(
             Edit(
-                f"{_SESSIONS}.arrivals:Arrivals.set_state",
+                f"{_CORE}.arrivals:Arrivals.set_state",
                 "self._around = {} if state is None else {(name, life, n): deadline for name, life, n, deadline in "
                 "state.around}",
                 "self._around = {}",
@@ -1087,7 +1089,7 @@ FRESH: list[Fresh] = [
         breaks="an event comes a second time when another copy of it comes around behind the stored one",
         edits=(
             Edit(
-                f"{_SESSIONS}.arrivals:Arrivals._is_new",
+                f"{_CORE}.arrivals:Arrivals._is_new",
                 "            del self._around[id]\n            self._remember(id)",
                 "            del self._around[id]",
             ),

@@ -19,8 +19,8 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.node import Node
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.core.commands import Command
 from holdfast.protocols.paxos.settings import Member, PaxosSettings
-from holdfast.protocols.sessions.commands import Command
 from holdfast.runtime.runner import NodeRunner
 from holdfast.runtime.segment_storage import SegmentStorage
 from tests.runtime.broker_process import free_port

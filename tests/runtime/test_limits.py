@@ -30,8 +30,8 @@ from holdfast.model.event import (
 )
 from holdfast.model.limits import FilterLimits
 from holdfast.protocols.catalogue import MESSAGES
-from holdfast.protocols.sessions.host_settings import HostSettings
-from holdfast.protocols.sessions.limits import CoreLimits
+from holdfast.protocols.core.limits import CoreLimits
+from holdfast.protocols.desks.desk_settings import HostSettings
 from holdfast.protocols.sessions.messages import (
     Accepted,
     Ping,

@@ -22,9 +22,9 @@ from holdfast.errors import LogUnusable, WrongLog
 from holdfast.kernel.outbox import Append, Truncate
 from holdfast.kernel.storage import EVENTS, FEEDS
 from holdfast.model.event import encode_batch
+from holdfast.protocols.core.commands import EventBatch
 from holdfast.protocols.paxos.messages import Formed
 from holdfast.protocols.routing.messages import EventsStored
-from holdfast.protocols.sessions.commands import EventBatch
 from holdfast.runtime.segment_storage import ALARM_SEGMENTS, SegmentStorage
 from holdfast.storage import LogSettings, SystemFiles
 from tests.runtime.broker_process import BrokerProcess

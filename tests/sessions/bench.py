@@ -19,11 +19,11 @@ from holdfast.kernel.storage import EVENTS, LogBounds, StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.event import Event, EventBytes, decode_batch, encode_batch, encode_event
 from holdfast.model.values import Value
+from holdfast.protocols.core.limits import CoreLimits, HostingLimits
+from holdfast.protocols.desks.desk_settings import HostSettings
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.conversation import ClientSettings
-from holdfast.protocols.sessions.host_settings import HostSettings
-from holdfast.protocols.sessions.limits import CoreLimits, HostingLimits
 from tests.codec.examples import plain
 
 WALL = 1_700_000_000 * SECOND

@@ -6,9 +6,9 @@ import msgspec
 from hypothesis import strategies as st
 
 from holdfast.model.event import Event, EventBytes, encode_batch, encode_event
-from holdfast.protocols.sessions import commands
-from holdfast.protocols.sessions.commands import Command
-from holdfast.protocols.sessions.core import BrokerCore
+from holdfast.protocols.core import commands
+from holdfast.protocols.core.commands import Command
+from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.sessions.messages import Overflow
 
 CLIENTS = ["client:a", "client:b", "client:c"]

@@ -9,13 +9,13 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.sequencing import CommandsApplied
-from holdfast.protocols.sessions import commands
-from holdfast.protocols.sessions.commands import Command
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.direct_host import DirectHost
-from holdfast.protocols.sessions.host import SessionHost
-from holdfast.protocols.sessions.host_settings import HostSettings
-from holdfast.protocols.sessions.limits import CoreLimits
+from holdfast.protocols.core import commands
+from holdfast.protocols.core.commands import Command
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.limits import CoreLimits
+from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.direct_desk import DirectHost
+from holdfast.protocols.desks.session_desk import SessionHost
 from holdfast.protocols.sessions.messages import OpenDirect
 from tests.sessions.bench import EPOCH, Bench, BrokerBench
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from holdfast.kernel.outbox import Append
 from holdfast.kernel.time import SECOND
-from holdfast.protocols.sessions.limits import CoreLimits
+from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.sessions.messages import (
     Accepted,
     Advertise,

@@ -6,8 +6,13 @@ from typing import Any
 
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.sessions.application_asker import FORGOTTEN
-from holdfast.protocols.sessions.hosting import NO_APPLICATION
-from holdfast.protocols.sessions.messages import ApplicationAnswered, AskApplication, Refusal, SessionOpened
+from holdfast.protocols.sessions.messages import (
+    NO_APPLICATION,
+    ApplicationAnswered,
+    AskApplication,
+    Refusal,
+    SessionOpened,
+)
 from holdfast.protocols.sessions.requests import AnswerLost, ApplicationAnswer, Close, NotAnswered
 from holdfast.protocols.sessions.requests import AskApplication as Ask
 from tests.sessions.bench import ClientBench

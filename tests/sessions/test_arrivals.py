@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.model.event import Event
-from holdfast.protocols.sessions.arrivals import PUBLISHERS_MAX, RUNS_MAX, Arrivals, ArrivalState
+from holdfast.protocols.core.arrivals import PUBLISHERS_MAX, RUNS_MAX, Arrivals, ArrivalState
 
 
 def events(*numbers: int, publisher: str = "p", life: int = 1) -> list[Event]:
@@ -103,7 +103,7 @@ def test_a_copy_that_comes_around_late_is_known() -> None:
 
 
 def test_what_never_comes_on_the_tree_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.protocols.sessions.arrivals.AROUND_MAX", 8)
+    monkeypatch.setattr("holdfast.protocols.core.arrivals.AROUND_MAX", 8)
     known = around(room=10)
     short = [Event("p", 1, number, "t", {}, lifetime=5, published_at=10) for number in range(1, 9)]
     assert known.fresh("b1", "", (), short, wall=12) == list(range(8))

@@ -7,12 +7,12 @@ from holdfast.kernel.inputs import Requested
 from holdfast.kernel.outbox import Send
 from holdfast.model import Filter
 from holdfast.model.event import Event
+from holdfast.protocols.core.limits import CoreLimits
+from holdfast.protocols.core.subscriptions import Subscription
 from holdfast.protocols.sessions.incoming import IncomingSubscription, SubscriptionPhase
-from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import Overflow, Publish, Subscribe, SubscriptionEnded
 from holdfast.protocols.sessions.outgoing import Outgoing
 from holdfast.protocols.sessions.requests import NewEvent, PublishEvents
-from holdfast.protocols.sessions.subscriptions import Subscription
 from tests.sessions.bench import BrokerBench, ClientBench, batch, event
 
 

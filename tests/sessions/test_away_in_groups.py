@@ -1,7 +1,7 @@
 """A group takes its time with what is asked: a client that has come back meanwhile is not away."""
 
 from holdfast.kernel.time import SECOND
-from holdfast.protocols.sessions import commands
+from holdfast.protocols.core import commands
 from holdfast.protocols.sessions.messages import OpenSession, Subscribe
 from tests.sessions.bench import EPOCH
 from tests.sessions.direct_bench import ReplicaBench

@@ -18,8 +18,8 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Append, Complete, Effect, Send
 from holdfast.kernel.outbox import Deliver as HandedOver
-from holdfast.protocols.sessions.commands import Applied, EventBatch
-from holdfast.protocols.sessions.limits import CoreLimits
+from holdfast.protocols.core.commands import Applied, EventBatch
+from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.sessions.messages import (
     Accepted,
     CloseSession,

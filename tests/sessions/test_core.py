@@ -14,13 +14,12 @@ from holdfast.kernel.node import InvariantBroken
 from holdfast.matching import FilterIndex
 from holdfast.model.event import Event, EventBytes, encode_batch, encode_event
 from holdfast.protocols.catalogue import RECORDS
-from holdfast.protocols.sessions import commands, messages
-from holdfast.protocols.sessions.commands import Applied, Command
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.hosting import Hosting
-from holdfast.protocols.sessions.limits import CoreLimits, HostingLimits
-from holdfast.protocols.sessions.messages import Overflow, Refusal
-from holdfast.protocols.sessions.outputs import (
+from holdfast.protocols.core import commands
+from holdfast.protocols.core.commands import Applied, Command
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.hosting import Hosting
+from holdfast.protocols.core.limits import CoreLimits, HostingLimits
+from holdfast.protocols.core.outputs import (
     Answered,
     CursorFed,
     CursorTaken,
@@ -33,8 +32,10 @@ from holdfast.protocols.sessions.outputs import (
     Reply,
     Woken,
 )
-from holdfast.protocols.sessions.register import EPOCH_MAX
-from holdfast.protocols.sessions.subscriptions import Subscription
+from holdfast.protocols.core.register import EPOCH_MAX
+from holdfast.protocols.core.subscriptions import Subscription
+from holdfast.protocols.sessions import messages
+from holdfast.protocols.sessions.messages import Overflow, Refusal
 from tests.sessions.bench import EPOCH, WALL, batch, event
 from tests.sessions.command_strategies import any_commands, steps, to_command
 from tests.sessions.counting import Counting

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from holdfast.kernel.outbox import Disconnect
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.protocols.sessions import commands
-from holdfast.protocols.sessions.limits import CoreLimits
+from holdfast.protocols.core import commands
+from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.sessions.messages import (
     Accepted,
     AlternatesChanged,

@@ -12,9 +12,9 @@ from holdfast.kernel.outbox import NOW, Append, Disconnect, Send, SetTimer, Snap
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.sequencing import Deposed, Elected
 from holdfast.kernel.time import MILLISECOND, SECOND
+from holdfast.protocols.core.commands import Applied, CoreState
+from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.cursors.messages import CommitStages, StageEvents
-from holdfast.protocols.sessions.commands import Applied, CoreState
-from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import (
     Accepted,
     CloseSession,

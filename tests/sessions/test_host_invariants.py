@@ -9,10 +9,10 @@ import pytest
 
 from holdfast.kernel.node import InvariantBroken
 from holdfast.model.filter import Filter
-from holdfast.protocols.sessions.admission import Admission, _UnderWay
-from holdfast.protocols.sessions.deliveries import Cursor, Deliveries
+from holdfast.protocols.core.subscriptions import Subscription
+from holdfast.protocols.desks.admission import Admission, _UnderWay
+from holdfast.protocols.desks.deliveries import Cursor, Deliveries
 from holdfast.protocols.sessions.messages import Overflow
-from holdfast.protocols.sessions.subscriptions import Subscription
 
 
 def _deliveries() -> tuple[Deliveries, Cursor]:

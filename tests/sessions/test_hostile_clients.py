@@ -12,8 +12,9 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Append, Disconnect, Send
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.catalogue import MESSAGES, RECORDS
+from holdfast.protocols.core.limits import CoreLimits
+from holdfast.protocols.core.register import EPOCH_MAX
 from holdfast.protocols.cursors import messages as log
-from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.protocols.sessions.messages import (
     Accepted,
     Advertise,
@@ -28,7 +29,6 @@ from holdfast.protocols.sessions.messages import (
     Unadvertise,
     Unsubscribe,
 )
-from holdfast.protocols.sessions.register import EPOCH_MAX
 from tests.codec.test_hostile_bytes import EVENTS_OF_NOBODY
 from tests.cursors.bench import LogBench
 from tests.sessions.bench import EPOCH, BrokerBench, batch, sent, shown

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from holdfast.kernel.inputs import Received
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Disconnect
-from holdfast.protocols.sessions import commands
+from holdfast.protocols.core import commands
+from holdfast.protocols.core.register import EPOCH_MAX
 from holdfast.protocols.sessions.messages import (
     CloseSession,
     OpenDirect,
@@ -19,7 +20,6 @@ from holdfast.protocols.sessions.messages import (
     Subscribe,
     Unsubscribe,
 )
-from holdfast.protocols.sessions.register import EPOCH_MAX
 from tests.codec.test_hostile_bytes import EVENTS_OF_NOBODY
 from tests.sessions.bench import EPOCH, batch
 from tests.sessions.command_strategies import batches, integers

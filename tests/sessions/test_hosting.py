@@ -13,13 +13,14 @@ from holdfast.kernel.application import Derived, Hosted
 from holdfast.kernel.inputs import Durable
 from holdfast.kernel.outbox import Append, Disconnect
 from holdfast.model.event import decode_event
-from holdfast.protocols.sessions import commands, messages
-from holdfast.protocols.sessions.commands import Command
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.hosting import NO_APPLICATION, PUBLISHER, Hosting
-from holdfast.protocols.sessions.limits import HostingLimits
-from holdfast.protocols.sessions.messages import ApplicationAnswered, AskApplication, Refusal
-from holdfast.protocols.sessions.outputs import Reply
+from holdfast.protocols.core import commands
+from holdfast.protocols.core.commands import Command
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.hosting import PUBLISHER, Hosting
+from holdfast.protocols.core.limits import HostingLimits
+from holdfast.protocols.core.outputs import Reply
+from holdfast.protocols.sessions import messages
+from holdfast.protocols.sessions.messages import NO_APPLICATION, ApplicationAnswered, AskApplication, Refusal
 from tests.sessions.bench import EPOCH, WALL, BrokerBench, batch
 from tests.sessions.counting import Counting
 from tests.sessions.test_core import publish, subscribe

@@ -20,13 +20,14 @@ from holdfast.model.event import (
     encode_event,
     event_marks,
 )
-from holdfast.protocols.sessions import commands, messages, requests
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.lifetimes import RUNS_MAX, Deadlines, Tally, missing_of
-from holdfast.protocols.sessions.limits import CoreLimits
+from holdfast.protocols.core import commands
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.lifetimes import RUNS_MAX, Deadlines, Tally
+from holdfast.protocols.core.limits import CoreLimits
+from holdfast.protocols.core.outputs import Answered, Expired, Freed, Logged, Woken
+from holdfast.protocols.core.subscriptions import Subscription
+from holdfast.protocols.sessions import messages, requests
 from holdfast.protocols.sessions.messages import Deliver, Dropped, Overflow, Progress, Subscribed
-from holdfast.protocols.sessions.outputs import Answered, Expired, Freed, Logged, Woken
-from holdfast.protocols.sessions.subscriptions import Subscription
 from tests.sessions.bench import WALL, BrokerBench, ClientBench, event, sent, shown
 from tests.sessions.test_core import A, B, kept, opened, publish, subscribe
 
@@ -131,8 +132,9 @@ def test_what_expired_leaves_a_subscription_in_order_and_is_remembered_until_it_
         assert ring.tally == model.tally
         missing = [n for n in model.expired if n > model.received]
         runs = ring.expired_runs(model.received, ring.first_kept - 1)
-        assert missing_of(runs, model.received, ring.first_kept - 1) == len(missing)
-        assert all(missing_of(runs, n - 1, n) == 1 for n in missing)
+        dropped = Dropped(1, 0, runs)
+        assert dropped.expired_between(model.received, ring.first_kept - 1) == len(missing)
+        assert all(dropped.expired_between(n - 1, n) == 1 for n in missing)
 
 
 def test_what_is_remembered_of_expired_events_is_bounded() -> None:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from holdfast.kernel.node import InvariantBroken
 from holdfast.model import Filter
 from holdfast.model.event import EventBytes
+from holdfast.protocols.core.subscriptions import Subscription
 from holdfast.protocols.sessions.messages import Overflow
-from holdfast.protocols.sessions.subscriptions import Subscription
 from tests.sessions.bench import event
 
 EVENTS_MAX = 5

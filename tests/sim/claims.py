@@ -17,6 +17,7 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Append, Snapshot, Truncate
 from holdfast.kernel.queues import Entry
+from holdfast.protocols.core import commands
 from holdfast.protocols.routing.messages import (
     AcknowledgeEvents,
     EventsStored,
@@ -27,7 +28,6 @@ from holdfast.protocols.routing.messages import (
     TableState,
 )
 from holdfast.protocols.routing.neighbours import Neighbours
-from holdfast.protocols.sessions import commands
 from holdfast.protocols.sessions.messages import Accepted, SessionOpened
 from holdfast.sim.disk import Disk
 from holdfast.sim.host import Host

@@ -11,15 +11,15 @@ from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.sequencing import CommandsApplied, Deposed, Elected
+from holdfast.protocols.core import core as core_module
+from holdfast.protocols.core.commands import OpenSession, Publish
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.outputs import Opened, Output
+from holdfast.protocols.core.register import SessionRegister
+from holdfast.protocols.desks.session_desk import SessionHost
 from holdfast.protocols.paxos.catching_up import CatchingUp
 from holdfast.protocols.paxos.replica import Replica
-from holdfast.protocols.sessions import core as core_module
-from holdfast.protocols.sessions.commands import OpenSession, Publish
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.host import SessionHost
 from holdfast.protocols.sessions.messages import Accepted
-from holdfast.protocols.sessions.outputs import Opened, Output
-from holdfast.protocols.sessions.register import SessionRegister
 from holdfast.sim.draw import draw_scenario, group_shape
 from holdfast.sim.run import Factories, run_scenario
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from holdfast.protocols.sessions.commands import Execute
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.outputs import Output
+from holdfast.protocols.core.commands import Execute
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.outputs import Output
 from holdfast.sim.draw import draw_scenario
 from tests.sessions.counting import Counting
 from tests.sim.hosted_world import GROUP, World

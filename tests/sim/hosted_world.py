@@ -12,10 +12,10 @@ from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.application import Hosted
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.core.commands import Command
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.outputs import Output
 from holdfast.protocols.paxos.settings import PaxosSettings
-from holdfast.protocols.sessions.commands import Command
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.outputs import Output
 from holdfast.sim.draw import Shape, group_shape
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import Application, Scenario

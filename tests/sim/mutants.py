@@ -18,24 +18,24 @@ from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model.event import Event, EventBytes
 from holdfast.model.received import ReceivedEvent
-from holdfast.protocols.sessions.admission import Admission
+from holdfast.protocols.core.commands import Publish
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.judgement import Refused
+from holdfast.protocols.core.outputs import Output
+from holdfast.protocols.core.register import SessionRegister
+from holdfast.protocols.core.session import Session
+from holdfast.protocols.core.subscriptions import Subscription
+from holdfast.protocols.desks.admission import Admission
+from holdfast.protocols.desks.sequencer import DirectSequencer
+from holdfast.protocols.desks.session_desk import SessionHost
 from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.client import ClientSession
-from holdfast.protocols.sessions.commands import Publish
 from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
-from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.direct import DirectLinks
-from holdfast.protocols.sessions.host import SessionHost
 from holdfast.protocols.sessions.incoming import IncomingSubscription
-from holdfast.protocols.sessions.judgement import Refused
 from holdfast.protocols.sessions.messages import Accepted, Deliver
-from holdfast.protocols.sessions.outputs import Output
 from holdfast.protocols.sessions.publisher import Publisher
-from holdfast.protocols.sessions.register import SessionRegister
-from holdfast.protocols.sessions.sequencer import DirectSequencer
-from holdfast.protocols.sessions.session import Session
 from holdfast.protocols.sessions.subscriber import Subscriber
-from holdfast.protocols.sessions.subscriptions import Subscription
 from holdfast.sim.draw import Shape, draw_scenario
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import Broker, Scenario

@@ -13,15 +13,15 @@ from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.sequencing import CommandsApplied
 from holdfast.kernel.storage import EVENTS
 from holdfast.model.event import EventBytes, encode_batch
-from holdfast.protocols.cursors.event_log import EventLog
-from holdfast.protocols.cursors.host import LogHost
+from holdfast.protocols.core import commands
+from holdfast.protocols.core.commands import EventBatch
+from holdfast.protocols.core.outputs import CursorTaken, Output
+from holdfast.protocols.core.staging import Staging
 from holdfast.protocols.cursors.messages import Acknowledge, Acknowledged, AskLog, OpenCursor
-from holdfast.protocols.cursors.refill import Refill
-from holdfast.protocols.cursors.staging import Staging
-from holdfast.protocols.sessions import commands
-from holdfast.protocols.sessions.commands import EventBatch
-from holdfast.protocols.sessions.outputs import CursorTaken, Output
-from holdfast.protocols.sessions.sequencer import Sequencer
+from holdfast.protocols.desks.event_log import EventLog
+from holdfast.protocols.desks.log_desk import LogHost
+from holdfast.protocols.desks.refill import Refill
+from holdfast.protocols.desks.sequencer import Sequencer
 from tests.sim.group_mutants import Snapshots
 from tests.sim.named_group_world import GroupParts, problem
 

@@ -24,14 +24,15 @@ from holdfast.kernel.parts import Assembly, Part
 from holdfast.kernel.sequencing import Elected, StateReplaced
 from holdfast.kernel.storage import EVENTS, StoredStreams
 from holdfast.kernel.time import MILLISECOND
-from holdfast.protocols.cursors import log_state, refill
-from holdfast.protocols.cursors.host import RetentionSettings
+from holdfast.protocols.core import log_state
+from holdfast.protocols.core.commands import Command
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.outputs import Kept, Logged, Output, Reply
+from holdfast.protocols.desks import refill
+from holdfast.protocols.desks.log_desk import RetentionSettings
+from holdfast.protocols.desks.session_desk import SessionHost
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import CLASSIC, Member, PaxosSettings
-from holdfast.protocols.sessions.commands import Command
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.host import SessionHost
-from holdfast.protocols.sessions.outputs import Kept, Logged, Output, Reply
 from holdfast.sim.disk import Disk
 from holdfast.sim.host import Host
 from tests.sim.named_clients import Client

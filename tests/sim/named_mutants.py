@@ -12,15 +12,15 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import LATEST, NOW, After, Outbox
 from holdfast.kernel.queues import Lane
 from holdfast.model import Filter
-from holdfast.protocols.cursors import ranges
+from holdfast.protocols.core.cursor import Cursor
+from holdfast.protocols.core.cursor_table import CursorTable
 from holdfast.protocols.cursors.consumer import Consumer
-from holdfast.protocols.cursors.cursor import Cursor
-from holdfast.protocols.cursors.deliveries import CursorDeliveries, Delivery
-from holdfast.protocols.cursors.event_log import EventLog
-from holdfast.protocols.cursors.host import LogHost
 from holdfast.protocols.cursors.messages import Acknowledged, CursorEvents, CursorProgress
-from holdfast.protocols.cursors.table import CursorTable
-from holdfast.protocols.sessions.host import SessionHost
+from holdfast.protocols.desks import ranges
+from holdfast.protocols.desks.cursor_deliveries import CursorDeliveries, Delivery
+from holdfast.protocols.desks.event_log import EventLog
+from holdfast.protocols.desks.log_desk import LogHost
+from holdfast.protocols.desks.session_desk import SessionHost
 from tests.sim.named_world import Parts, problem
 
 Patch = Callable[[pytest.MonkeyPatch], None]

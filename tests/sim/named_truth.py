@@ -8,10 +8,10 @@ from typing import Any
 import msgspec.msgpack
 
 from holdfast.model.event import Event, EventBytes
-from holdfast.protocols.sessions import commands
-from holdfast.protocols.sessions.commands import Command
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.outputs import CursorTaken, Logged, Output
+from holdfast.protocols.core import commands
+from holdfast.protocols.core.commands import Command
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.outputs import CursorTaken, Logged, Output
 
 Owner = tuple[str, int, int]
 

@@ -19,17 +19,17 @@ from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import EVENTS, LogBounds, StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.event import decode_batch
+from holdfast.protocols.core.commands import EventBatch
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.cursors import requests as log
-from holdfast.protocols.cursors.deliveries import DeliverySettings
-from holdfast.protocols.cursors.event_log import EventLog
-from holdfast.protocols.cursors.host import LogHost, RetentionSettings
-from holdfast.protocols.sessions.commands import EventBatch
+from holdfast.protocols.desks.cursor_deliveries import DeliverySettings
+from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.event_log import EventLog
+from holdfast.protocols.desks.log_desk import LogHost, RetentionSettings
+from holdfast.protocols.desks.sequencer import DirectSequencer, SnapshotTaker
+from holdfast.protocols.desks.session_desk import SessionHost
 from holdfast.protocols.sessions.conversation import ClientSettings
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.host import SessionHost
-from holdfast.protocols.sessions.host_settings import HostSettings
-from holdfast.protocols.sessions.limits import CoreLimits
-from holdfast.protocols.sessions.sequencer import DirectSequencer, SnapshotTaker
 from holdfast.sim.disk import Disk
 from holdfast.sim.host import Application, Host
 from holdfast.sim.latency import Uniform, build

@@ -15,6 +15,7 @@ from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model import Filter
 from holdfast.model.event import Event
+from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.covered import Outlet
 from holdfast.protocols.routing.forwarding import Forwarding
@@ -25,7 +26,6 @@ from holdfast.protocols.routing.notices import Detoured, NeighbourConnected, Nei
 from holdfast.protocols.routing.router import LOCAL, Router
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.protocols.routing.store import EventStore
-from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.sim.draw_network import NetworkShape, draw_network_scenario
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import Scenario

@@ -16,7 +16,7 @@ from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.protocols.sessions.commands import CoreState
+from holdfast.protocols.core.commands import CoreState
 from holdfast.protocols.sessions.messages import Subscribe
 from holdfast.sim import latency
 from holdfast.sim.disk import Disk

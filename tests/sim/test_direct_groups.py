@@ -11,9 +11,9 @@ from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.core.commands import Publish
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import PaxosSettings
-from holdfast.protocols.sessions.commands import Publish
 from holdfast.sim import scenario as said
 from holdfast.sim.draw import draw_scenario, group_shape
 from holdfast.sim.run import Factories, run_scenario

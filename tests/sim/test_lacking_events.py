@@ -10,7 +10,7 @@ from holdfast.broker.assembly import BrokerSettings, make_replica
 from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
-from holdfast.protocols.cursors import refill
+from holdfast.protocols.desks import refill
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.sim.latency import Constant

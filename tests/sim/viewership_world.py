@@ -18,11 +18,11 @@ from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model.event import decode_event
 from holdfast.model.values import Value
+from holdfast.protocols.core.commands import Command
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.hosting import PUBLISHER
+from holdfast.protocols.core.outputs import Logged, Output
 from holdfast.protocols.paxos.settings import PaxosSettings
-from holdfast.protocols.sessions.commands import Command
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.hosting import PUBLISHER
-from holdfast.protocols.sessions.outputs import Logged, Output
 from holdfast.sim.draw import draw_scenario, group_shape
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import Application, Publish, Scenario, ScenarioEvent

@@ -13,28 +13,28 @@ from holdfast.errors import WrongLog
 from holdfast.kernel.application import Hosted
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
-from holdfast.protocols.cursors.deliveries import DeliverySettings
-from holdfast.protocols.cursors.event_log import EventLog
-from holdfast.protocols.cursors.host import RetentionSettings
-from holdfast.protocols.cursors.log_holdings import LogHoldings
-from holdfast.protocols.cursors.names import NamesDesk
-from holdfast.protocols.cursors.refill import Refill
+from holdfast.protocols.core.arrivals import Arrivals
+from holdfast.protocols.core.commands import Command
+from holdfast.protocols.core.hosting import Hosting
+from holdfast.protocols.core.interests import Interests
+from holdfast.protocols.core.limits import CoreLimits, HostingLimits
+from holdfast.protocols.desks.application_desk import ApplicationDesk
+from holdfast.protocols.desks.census import CoreCensus
+from holdfast.protocols.desks.cursor_deliveries import DeliverySettings
+from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.direct_desk import DirectHost
+from holdfast.protocols.desks.event_log import EventLog
+from holdfast.protocols.desks.log_desk import RetentionSettings
+from holdfast.protocols.desks.log_holdings import LogHoldings
+from holdfast.protocols.desks.names_desk import NamesDesk
+from holdfast.protocols.desks.refill import Refill
+from holdfast.protocols.desks.sequencer import SNAPSHOT_EVERY, SnapshotTaker
 from holdfast.protocols.operating.desk import Facts, OperatorDesk
 from holdfast.protocols.paxos import snapshots
 from holdfast.protocols.paxos.formation import STREAM as FORMATION_STREAM
 from holdfast.protocols.paxos.group_view import GroupView
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.protocols.routing.settings import RoutingSettings
-from holdfast.protocols.sessions.application_desk import ApplicationDesk
-from holdfast.protocols.sessions.arrivals import Arrivals
-from holdfast.protocols.sessions.census import CoreCensus
-from holdfast.protocols.sessions.commands import Command
-from holdfast.protocols.sessions.direct_host import DirectHost
-from holdfast.protocols.sessions.host_settings import HostSettings
-from holdfast.protocols.sessions.hosting import Hosting
-from holdfast.protocols.sessions.interests import Interests
-from holdfast.protocols.sessions.limits import CoreLimits, HostingLimits
-from holdfast.protocols.sessions.sequencer import SNAPSHOT_EVERY, SnapshotTaker
 
 if TYPE_CHECKING:
     from random import Random

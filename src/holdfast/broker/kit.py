@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.broker.network_parts import NetworkKit
-from holdfast.protocols.cursors.host import LogHost
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.desks.log_desk import LogHost
+from holdfast.protocols.desks.sequencer import DirectSequencer
+from holdfast.protocols.desks.session_desk import SessionHost
 from holdfast.protocols.paxos.replica import Replica
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.host import SessionHost
-from holdfast.protocols.sessions.sequencer import DirectSequencer
 
 
 class BrokerKit(msgspec.Struct, frozen=True):

@@ -15,6 +15,10 @@ from holdfast.protocols.bypass.database import Database
 from holdfast.protocols.bypass.detours import Detours
 from holdfast.protocols.bypass.link_state import LinkStateNews
 from holdfast.protocols.bypass.view import View
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.outputs import Entered
+from holdfast.protocols.core.session import Session
+from holdfast.protocols.desks.sequencer import DirectSequencer
 from holdfast.protocols.failure.detector import FailureDetector, Trust
 from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.feed import Feed, Feeds
@@ -28,11 +32,7 @@ from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.store import EventStore
 from holdfast.protocols.routing.table_store import TableStore
 from holdfast.protocols.routing.ways import Acquaintances, NoDetours, Ways
-from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.messages import Publish
-from holdfast.protocols.sessions.outputs import Entered
-from holdfast.protocols.sessions.sequencer import DirectSequencer
-from holdfast.protocols.sessions.session import Session
 
 
 class NetworkKit(msgspec.Struct, frozen=True):

@@ -51,10 +51,10 @@ from holdfast.broker.quality_reader import read_quality
 from holdfast.broker.site_text import DEFAULT_ADDRESS, SiteText, is_wildcard
 from holdfast.errors import SiteError
 from holdfast.kernel.time import SECOND
-from holdfast.protocols.cursors.host import RetentionSettings
+from holdfast.protocols.core.limits import REQUEST_BYTES_MAX, CoreLimits, HostingLimits
+from holdfast.protocols.desks.log_desk import RetentionSettings
 from holdfast.protocols.paxos.settings import Member, Protocol
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
-from holdfast.protocols.sessions.limits import REQUEST_BYTES_MAX, CoreLimits, HostingLimits
 from holdfast.topology.overlay import Overlay
 
 TREE, PAXOS = "tree", "paxos"

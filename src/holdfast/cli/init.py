@@ -14,11 +14,11 @@ from holdfast.broker.site_text import DEFAULT_ADDRESS
 from holdfast.cli.init_network import BROKERS, BROKERS_LISTED_MAX, network_text
 from holdfast.cli.main import OK
 from holdfast.errors import SiteError
-from holdfast.protocols.cursors.host import RetentionSettings
+from holdfast.protocols.core.limits import CoreLimits
+from holdfast.protocols.desks.log_desk import RetentionSettings
 from holdfast.protocols.paxos.membership import VOTERS_MAX
 from holdfast.protocols.paxos.settings import Protocol
 from holdfast.protocols.routing.settings import Reliability
-from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.topology.generators import Kind
 
 _LIMITS = CoreLimits()

@@ -14,7 +14,7 @@ from holdfast.errors import NotALog, RecordsLost
 from holdfast.kernel.storage import EVENTS
 from holdfast.model.event import decode_batch
 from holdfast.protocols.catalogue import RECORDS
-from holdfast.protocols.sessions.commands import EventBatch
+from holdfast.protocols.core.commands import EventBatch
 from holdfast.storage import open_log
 from holdfast.storage.files import SystemFiles
 from holdfast.storage.inspection import LogReport, inspect

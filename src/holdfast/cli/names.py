@@ -19,7 +19,7 @@ from holdfast.cli.terminal import duration, table
 from holdfast.cli.where import DEFAULT_URL, addresses_at
 from holdfast.client.operator import BrokerDesk
 from holdfast.client.url import SCHEME
-from holdfast.protocols.cursors.host import NO_NAME, is_name
+from holdfast.protocols.desks.log_desk import NO_NAME, is_name
 from holdfast.protocols.operating.messages import NameReport, NamesListed
 from holdfast.protocols.operating.operator import Unreachable
 from holdfast.runtime import loop

@@ -13,7 +13,7 @@ from holdfast.cli.where import DEFAULT_URL, add_where_arguments, url_from
 from holdfast.cli.zap_options import read_whole
 from holdfast.model import Filter
 from holdfast.model.values import is_unicode_text
-from holdfast.protocols.cursors.host import NAME_BYTES_MAX
+from holdfast.protocols.desks.log_desk import NAME_BYTES_MAX
 from holdfast.runtime import loop
 
 EXAMPLES = """\

@@ -7,12 +7,12 @@ from typing import Final
 from holdfast.codec import Registry
 from holdfast.kernel.messages import Message, Record
 from holdfast.protocols.bypass.messages import BYPASS_MESSAGES, LARGE_BYPASS_MESSAGES
+from holdfast.protocols.core.commands import SESSION_RECORDS
 from holdfast.protocols.cursors.messages import CURSOR_MESSAGES, LARGE_CURSOR_MESSAGES
 from holdfast.protocols.failure.messages import FAILURE_MESSAGES
 from holdfast.protocols.operating.messages import OPERATING_MESSAGES, Inspected, NamesListed
 from holdfast.protocols.paxos.messages import LARGE_PAXOS_MESSAGES, PAXOS_MESSAGES, PAXOS_RECORDS
 from holdfast.protocols.routing.messages import LARGE_ROUTING_MESSAGES, ROUTING_MESSAGES, ROUTING_RECORDS
-from holdfast.protocols.sessions.commands import SESSION_RECORDS
 from holdfast.protocols.sessions.messages import (
     SESSION_MESSAGES,
     Accepted,

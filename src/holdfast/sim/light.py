@@ -19,7 +19,6 @@ from holdfast.model.event import event_marks
 from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.incoming import SubscriptionPhase
-from holdfast.protocols.sessions.lifetimes import missing_of
 from holdfast.sim.network import End, Frame, Packet
 from holdfast.sim.scenario import Action, Client, Subscribe, Unsubscribe
 from holdfast.trace import schema
@@ -382,7 +381,7 @@ class LightClient:
         if count > 0:
             subscription.received = through
             subscription.gap = False
-            count -= missing_of(dropped.expired, before, through)
+            count -= dropped.expired_between(before, through)
             if count > 0:
                 self._emit(schema.Missed, subscription, reason="overflow", count=count)
         else:

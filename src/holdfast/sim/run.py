@@ -18,11 +18,11 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.node import InvariantBroken, Node
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND
-from holdfast.protocols.cursors.host import RetentionSettings
+from holdfast.protocols.core.limits import CoreLimits
+from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.log_desk import RetentionSettings
 from holdfast.protocols.paxos.settings import Member, PaxosSettings
 from holdfast.protocols.sessions.conversation import ClientSettings
-from holdfast.protocols.sessions.host_settings import HostSettings
-from holdfast.protocols.sessions.limits import CoreLimits
 from holdfast.sim import latency, scenario
 from holdfast.sim.clients import ScenarioClient
 from holdfast.sim.digest import Digest

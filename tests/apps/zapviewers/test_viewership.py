@@ -18,7 +18,7 @@ from holdfast.apps.zapviewers.publications import payloads
 from holdfast.apps.zapviewers.viewership import CHANNELS_TOLD_MAX, Viewership
 from holdfast.kernel.application import Derived
 from holdfast.model.filter import Filter
-from holdfast.protocols.sessions.limits import HostingLimits
+from holdfast.protocols.core.limits import HostingLimits
 from tests.apps.zapviewers.reports import payload, report, zap
 
 SECOND = 10**9

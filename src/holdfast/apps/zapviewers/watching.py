@@ -18,7 +18,7 @@ from holdfast.client import Bus
 from holdfast.kernel.time import SECOND
 from holdfast.model.received import ReceivedEvent
 from holdfast.model.rendering import string_text
-from holdfast.protocols.sessions.hosting import PUBLISHER
+from holdfast.protocols.core.hosting import PUBLISHER
 
 NAME_WIDTH = 16
 BAR_WIDTH_MIN = 10

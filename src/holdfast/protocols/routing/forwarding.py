@@ -26,6 +26,11 @@ from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.queues import Lane
 from holdfast.model.event import Event, EventBytes, encode_batch
+from holdfast.protocols.core import commands
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.judgement import judge
+from holdfast.protocols.core.outputs import Entered
+from holdfast.protocols.desks.sequencer import Sequencer
 from holdfast.protocols.routing.feed import BATCH_BYTES, BATCH_EVENTS, Batch, Feeds, in_batches
 from holdfast.protocols.routing.messages import NUMBER_MAX, AcknowledgeEvents, Forward, Introduction
 from holdfast.protocols.routing.neighbours import BROKERS, Neighbours
@@ -42,11 +47,6 @@ from holdfast.protocols.routing.router import LOCAL
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.store import EventStore
 from holdfast.protocols.routing.ways import Ways
-from holdfast.protocols.sessions import commands
-from holdfast.protocols.sessions.core import BrokerCore
-from holdfast.protocols.sessions.judgement import judge
-from holdfast.protocols.sessions.outputs import Entered
-from holdfast.protocols.sessions.sequencer import Sequencer
 
 PATIENCE_DOUBLED_MAX: Final = 5  # how often, before something is sent again
 # That wait for one neighbour: more of what came around is dropped, since it is stored elsewhere.

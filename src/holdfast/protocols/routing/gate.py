@@ -18,6 +18,9 @@ from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.time import SECOND
 from holdfast.model import Filter
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.session import Session
+from holdfast.protocols.desks.overlay import PublicationReleased
 from holdfast.protocols.routing.local import LocalInterests
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.notices import (
@@ -30,10 +33,7 @@ from holdfast.protocols.routing.notices import (
 from holdfast.protocols.routing.router import LOCAL
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.table_store import TableStore
-from holdfast.protocols.sessions.core import BrokerCore
 from holdfast.protocols.sessions.messages import Publish
-from holdfast.protocols.sessions.overlay import PublicationReleased
-from holdfast.protocols.sessions.session import Session
 
 TOPICS_MAX: Final = 1_000  # that are offered for one client; one that uses more is taken to publish anything
 # Offers of topics outlive their clients for a while: the next one that publishes there, perhaps from the same shell,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from holdfast.protocols.core.interests import ADVERTISEMENT, Interest, Interests, Key
 from holdfast.protocols.routing.router import LOCAL, Router
-from holdfast.protocols.sessions.interests import ADVERTISEMENT, Interest, Interests, Key
 
 if TYPE_CHECKING:
     from holdfast.protocols.routing.settling import Settling

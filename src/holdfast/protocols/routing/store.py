@@ -18,9 +18,9 @@ from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import FEEDS, StoredStreams
 from holdfast.model.event import EventBytes, decode_batch, encode_batch
+from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.routing.feed import Feed
 from holdfast.protocols.routing.messages import RECORD_FORMAT, EventsStored
-from holdfast.protocols.sessions.outputs import Entered
 
 STREAM: Final = FEEDS
 

@@ -18,8 +18,7 @@ from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import Conversation, Phase
-from holdfast.protocols.sessions.hosting import NO_APPLICATION
-from holdfast.protocols.sessions.messages import ApplicationAnswered, AskApplication, Refusal
+from holdfast.protocols.sessions.messages import NO_APPLICATION, ApplicationAnswered, AskApplication, Refusal
 
 FORGOTTEN = "the broker has forgotten this client: nobody knows whether the request was executed"
 

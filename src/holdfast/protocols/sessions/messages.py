@@ -9,9 +9,12 @@ again after a loss, and the other knows what is new.
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 from holdfast.kernel.messages import NOMINAL_WEIGHT, Message
 from holdfast.model.event import EventBytes, event_ids
+
+NO_APPLICATION: Final = "the broker hosts no application: name one in the site file, under [application]"
 
 
 class Overflow(enum.Enum):
@@ -280,6 +283,11 @@ class Dropped(Message, frozen=True):
     subscription: int
     through: int
     expired: tuple[int, ...] = ()
+
+    def expired_between(self, after: int, through: int) -> int:
+        """How many numbers of a range are among those that have expired."""
+        pairs = zip(self.expired[::2], self.expired[1::2], strict=True)
+        return sum(max(0, min(last, through) - max(first, after + 1) + 1) for first, last in pairs)
 
 
 class ApplicationAnswered(Message, frozen=True):

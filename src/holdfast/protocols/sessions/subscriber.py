@@ -17,7 +17,6 @@ from holdfast.model.received import ReceivedEvent, received_events
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import Conversation, Phase
 from holdfast.protocols.sessions.incoming import IncomingSubscription, SubscriptionPhase
-from holdfast.protocols.sessions.lifetimes import missing_of
 from holdfast.protocols.sessions.messages import (
     Deliver,
     Dropped,
@@ -265,7 +264,7 @@ class Subscriber(Part):
         if not count:
             subscription.asked = True
         self._changed(subscription)
-        expired = min(count, missing_of(dropped.expired, before, dropped.through))
+        expired = min(count, dropped.expired_between(before, dropped.through))
         if expired:
             self._expired(subscription, expired, out)
         if count > expired:

@@ -1,0 +1,1 @@
+"""The broker's core: an application of numbered commands, without links, timers or disk."""

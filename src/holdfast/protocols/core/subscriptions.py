@@ -1,0 +1,280 @@
+"""One subscription at its broker: its filter, and the events that its client has not received.
+
+Events are numbered from 1 without gaps. Those kept are the last ones: a client that receives them makes room, from the
+oldest on; so does dropping the oldest, and giving up those that have expired. What became of events is counted.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.kernel.node import require
+from holdfast.model import Filter
+from holdfast.model.event import EventBytes
+from holdfast.protocols.core.lifetimes import Deadlines, Tally
+from holdfast.protocols.sessions.messages import Overflow
+
+
+class SubscriptionState(msgspec.Struct, frozen=True, array_like=True):
+    client: str
+    number: int
+    filter: str
+    overflow: Overflow
+    window: int
+    last: int
+    dropped_through: int
+    kept: list[msgspec.Raw]
+    positions: list[int] = []
+    late: int = 0
+    tally: Tally = msgspec.field(default_factory=Tally)
+    deadlines: list[tuple[int, int]] = []
+    expired: list[tuple[int, int]] = []
+
+
+class Ledger:
+    """What the subscriptions of one session keep together: `bytes`, of which they may have `bytes_max`."""
+
+    __slots__ = ("blocking", "bytes", "bytes_max")
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes = 0
+        self.bytes_max = bytes_max
+        self.blocking: dict[Subscription, None] = {}  # those of the session's whose publishers wait
+
+    @property
+    def makes_wait(self) -> bool:
+        """Whether half of the room is taken, and some of its publishers would wait for more."""
+        return bool(self.blocking) and 2 * self.bytes > self.bytes_max
+
+    def grow(self, size: int) -> None:
+        self.bytes += size
+
+
+class Subscription:
+    """Compared by identity: a subscription is itself and no other."""
+
+    __slots__ = (
+        "_dropped", "_events", "_expired", "_head", "_late", "_on_time", "_positions", "bytes", "client", "deadlines",
+        "dropped_through", "filter", "last", "ledger", "number", "overflow", "window",
+    )  # fmt: skip
+
+    def __init__(self, client: str, number: int, filter: Filter, overflow: Overflow, window: int) -> None:
+        self.client = client
+        self.number = number
+        self.filter = filter
+        self.overflow = overflow
+        self.window = window  # how many events the client is ready to hold
+        self.last = 0  # the number of the last event
+        self.bytes = 0  # of the events that are kept
+        self.dropped_through = 0  # events up to this number may have been dropped
+        self.ledger = Ledger(2**63)  # its session's, once it belongs to one
+        # What became of its events: the client had them on time, they expired, there was no room for them.
+        self._on_time = self._expired = self._dropped = 0
+        self.deadlines: Deadlines | None = None  # while some of its events have one
+        self._late = 0  # events that the client says came too late
+        # The last events; those before the head are gone, and cut off now and then.
+        self._events: list[EventBytes | None] = []
+        self._positions: list[int] = []  # of these events in the log; 0 without one
+        self._head = 0
+
+    def __len__(self) -> int:
+        """How many events are kept."""
+        return len(self._events) - self._head
+
+    @property
+    def tally(self) -> Tally:
+        """What became of its events."""
+        return Tally(self._on_time, self._expired, self._dropped)
+
+    def miss(self) -> None:
+        """It does not get an event that it wants, which has expired before it was there."""
+        self._expired += 1
+
+    def join(self, ledger: Ledger) -> None:
+        """It belongs to a session from now on, and shares its room."""
+        self.ledger = ledger
+        ledger.grow(self.bytes)
+        if self.overflow is Overflow.BLOCK:
+            ledger.blocking[self] = None
+
+    def leave(self) -> None:
+        self.ledger.grow(-self.bytes)
+        self.ledger.blocking.pop(self, None)
+
+    def is_crowded(self, events_max: int, bytes_max: int) -> bool:
+        """Whether half of its room is taken."""
+        return 2 * (len(self._events) - self._head) > events_max or 2 * self.bytes > bytes_max
+
+    @property
+    def first_kept(self) -> int:
+        """The number of the oldest event that is kept; one more than `last` if none is."""
+        return self.last - len(self._events) + self._head + 1
+
+    def add(self, event: EventBytes, position: int, events_max: int, bytes_max: int) -> bool:
+        """Keeps an event. False if it has no room and its owner must be told; the event is then not kept."""
+        size = len(event)
+        ledger = self.ledger
+        if (
+            len(self._events) - self._head >= events_max
+            or self.bytes + size > bytes_max
+            or ledger.bytes + size > ledger.bytes_max
+        ):
+            if self.overflow is Overflow.DISCONNECT:
+                return False
+            if self.overflow is Overflow.DROP_OLDEST:
+                return self._add_for_oldest(event, position, events_max, bytes_max)
+            # Publishers wait for room in the session, so that it is passed by one batch at most; the subscription's own
+            # limits hold for each event.
+            if len(self) >= events_max or self.bytes + size > bytes_max:
+                return False
+        self.last += 1
+        self._events.append(event)
+        self._positions.append(position)
+        self.bytes += size
+        ledger.grow(size)
+        return True
+
+    def add_all(self, events: list[EventBytes], positions: list[int], events_max: int, bytes_max: int) -> bool:
+        """Keeps events if there is room for all of them. False, and none is kept, if not: then they go one by one."""
+        size = sum(map(len, events))
+        ledger = self.ledger
+        if (
+            len(self._events) - self._head + len(events) > events_max
+            or self.bytes + size > bytes_max
+            or ledger.bytes + size > ledger.bytes_max
+        ):
+            return False
+        self.last += len(events)
+        self._events += events
+        self._positions += positions
+        self.bytes += size
+        ledger.grow(size)
+        return True
+
+    def _add_for_oldest(self, event: EventBytes, position: int, events_max: int, bytes_max: int) -> bool:
+        """Keeps an event in place of older ones, or drops it, if others of the session have all the room."""
+        size, ledger = len(event), self.ledger
+        while len(self) and (
+            len(self) >= events_max or self.bytes + size > bytes_max or ledger.bytes + size > ledger.bytes_max
+        ):
+            self._release(1)
+            self._dropped += 1
+        self.last += 1
+        if ledger.bytes + size <= ledger.bytes_max:
+            self._events.append(event)
+            self._positions.append(position)
+            self.bytes += size
+            ledger.grow(size)
+        else:
+            self._dropped += 1
+        self.dropped_through = self.first_kept - 1
+        return True
+
+    def receive(self, number: int, late: int = 0) -> None:
+        """The client has everything up to this number; of all that it ever had, so many events came too late."""
+        number = min(number, self.last)
+        count = number - self.first_kept + 1
+        if count > 0:
+            expired = min(max(0, late - self._late), count)
+            self._on_time += count - expired
+            self._expired += expired
+            self._release(count)
+        self._late = max(self._late, min(late, number))
+        if self.deadlines is not None:
+            self.deadlines.received(number)
+            self.deadlines.let_go(self.first_kept)
+            if not self.deadlines:
+                self.deadlines = None
+
+    def perish(self, mortal: list[tuple[int, int]]) -> None:
+        """Events that were just added have deadlines: (number, deadline), by number. Some may not be kept any more."""
+        first, last = self.last - len(self._events) + self._head + 1, self.last
+        if mortal[0][0] < first or mortal[-1][0] > last:
+            mortal = [(number, deadline) for number, deadline in mortal if first <= number <= last]
+        if mortal:
+            if self.deadlines is None:
+                self.deadlines = Deadlines()
+            else:
+                self.deadlines.let_go(first)
+            self.deadlines.add(mortal)
+
+    def has_expired(self, before: int) -> bool:
+        return self.deadlines is not None and self.deadlines.count_expired(self.first_kept, before) > 0
+
+    def expire(self, before: int) -> list[EventBytes]:
+        """Gives up the oldest events as far as their deadlines are not behind `before`, and returns them."""
+        count = 0 if self.deadlines is None else self.deadlines.count_expired(self.first_kept, before)
+        if self.deadlines is None or not count:
+            return []
+        first = self.first_kept
+        events = self.read(first - 1, count)
+        self._release(count)
+        self.deadlines.expire(first, count)
+        self._expired += count
+        self.dropped_through = self.first_kept - 1
+        return events
+
+    def expired_runs(self, after: int, through: int) -> tuple[int, ...]:
+        """Which events of a range of numbers are not kept since they expired: first and last number of each run."""
+        return () if self.deadlines is None else self.deadlines.runs(after, through)
+
+    def _release(self, count: int) -> None:
+        head, following = self._head, self._head + count
+        size = sum(map(len, self._events[head:following]))  # type: ignore[arg-type]  # none of them is None
+        self.bytes -= size
+        self.ledger.grow(-size)
+        self._events[head:following] = [None] * count
+        self._head = following
+        if self._head * 2 >= len(self._events):
+            del self._events[: self._head]
+            del self._positions[: self._head]
+            self._head = 0
+
+    def read(self, after: int, count: int) -> list[EventBytes]:
+        """Up to `count` events that are kept, from the first after number `after` on."""
+        start = max(self._head, after - self.last + len(self._events))
+        return self._events[start : start + count]  # type: ignore[return-value]  # behind the head, none is None
+
+    def positions(self, after: int, count: int) -> list[int]:
+        """Those of the events that `read` gives."""
+        start = max(self._head, after - self.last + len(self._events))
+        return self._positions[start : start + count]
+
+    def get_state(self) -> SubscriptionState:
+        return SubscriptionState(
+            self.client,
+            self.number,
+            str(self.filter),
+            self.overflow,
+            self.window,
+            self.last,
+            self.dropped_through,
+            self.read(0, len(self)),
+            self.positions(0, len(self)),
+            self._late,
+            self.tally,
+            *(([], []) if self.deadlines is None else self.deadlines.get_state()),
+        )
+
+    @classmethod
+    def from_state(cls, state: SubscriptionState) -> Subscription:
+        subscription = cls(state.client, state.number, Filter(state.filter), state.overflow, state.window)
+        subscription._restore(state)
+        return subscription
+
+    def _restore(self, state: SubscriptionState) -> None:
+        self.last, self.dropped_through = state.last, state.dropped_through
+        self._events = [event.copy() for event in state.kept]
+        self._positions = list(state.positions) or [0] * len(state.kept)
+        self.bytes = sum(map(len, state.kept))
+        self._late = state.late
+        self._on_time, self._expired, self._dropped = msgspec.structs.astuple(state.tally)
+        if state.deadlines or state.expired:
+            self.deadlines = Deadlines.from_state(state.deadlines, state.expired)
+
+    def check_invariants(self, events_max: int) -> None:
+        require(len(self) <= events_max, "a backlog is bounded", length=len(self), limit=events_max)
+        require(self.bytes == sum(map(len, self.read(0, len(self)))), "a backlog's bytes are counted", bytes=self.bytes)
+        require(0 <= self.dropped_through < self.first_kept, "what is kept was not dropped", number=self.number)
+        if self.deadlines is not None:
+            self.deadlines.check_invariants(self.first_kept, self.last)

@@ -1,0 +1,38 @@
+"""The port between a broker's sessions and whatever carries events between brokers."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from holdfast.kernel.notices import Notice
+from holdfast.kernel.outbox import Outbox
+from holdfast.protocols.core.outputs import Entered
+from holdfast.protocols.core.session import Session
+from holdfast.protocols.sessions.messages import Publish
+
+
+class PublicationReleased(Notice, frozen=True):
+    """A publication that the overlay held may be taken in."""
+
+    client: str
+    message: Publish
+
+
+class Overlay(Protocol):
+    def admits(self, session: Session, message: Publish, out: Outbox) -> bool:
+        """Whether a publication may be taken in now. If not, the overlay holds it, and tells `PublicationReleased`."""
+        ...
+
+    def entered(self, entered: Entered, out: Outbox) -> None:
+        """Events were published here, for other brokers."""
+        ...
+
+
+class Alone:
+    """The overlay of a broker on its own."""
+
+    def admits(self, session: Session, message: Publish, out: Outbox) -> bool:
+        return True
+
+    def entered(self, entered: Entered, out: Outbox) -> None:
+        pass

@@ -1,0 +1,47 @@
+"""What a broker looks at before it takes a publication in, by whichever link; and where else its clients may go."""
+
+from __future__ import annotations
+
+from holdfast.errors import EventError, ProtocolError
+from holdfast.model.event import Event, EventBytes
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.sequencer import Sequencer
+from holdfast.protocols.sessions.messages import Publish
+
+
+def check_publication(
+    core: BrokerCore, peer: str, message: Publish, answered: int, window: int
+) -> tuple[list[Event], list[EventBytes]]:
+    """The message's events, and their bytes. Raises ProtocolError for what no client of ours would say.
+
+    The window begins where the client has seen answers: what is kept for it until then is bounded too.
+    """
+    try:
+        events, slices = core.decode(message.events)
+    except EventError as error:
+        raise ProtocolError(f"in Publish, {error}") from error
+    name = peer.partition(":")[2]
+    for event in events:
+        if event.publisher != name:
+            # Subscribers tell repetitions by the publisher's numbers: nobody may use another's.
+            raise ProtocolError(f"an event names {event.publisher[:64]!r} as its publisher, not {name!r}")
+    if message.skipped < 0 or (message.skipped and events):
+        raise ProtocolError(f"Publish has {len(events)} events, and skips {message.skipped}")
+    last = message.first + len(events) + message.skipped - 1
+    if message.first < 1 or answered < 0 or last > answered + window:
+        raise ProtocolError(f"events {message.first} to {last} are beyond the window after {answered}")
+    return events, slices
+
+
+def direct_addresses(core: BrokerCore, sequencer: Sequencer) -> tuple[str, ...]:
+    """Where clients may say publications too (D4-A6), from the replica's point of view; empty if nowhere.
+
+    Nowhere, while a subscription makes its publishers wait: one replica must hold them back for all.
+    """
+    return sequencer.direct_addresses if sequencer.takes_direct and not core.crowding.blocking else ()
+
+
+def alternate_addresses(sequencer: Sequencer, settings: HostSettings) -> tuple[str, ...]:
+    """Where clients may go if this broker fails."""
+    return sequencer.direct_addresses or settings.alternates
