@@ -68,64 +68,53 @@ class ForgetsWhoLostACursor(Snapshots):
         return msgspec.structs.replace(state, cursors_ended={})
 
 
-# ------------------------------------------------------------------------------------------------------------ patches
-def refills_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fill(self: EventLog, first: int, wall: int, events: list[EventBytes], out: Outbox) -> None:
+# --------------------------------------------------------------------------------------------------------------- parts
+class RefillsWithNothing(EventLog):
+    def fill(self, first: int, wall: int, events: list[EventBytes], out: Outbox) -> None:
         count = first + len(events) - 1 - self.head
         if count > 0:
             token = out.append(EVENTS, EventBatch(self.head + 1, wall, encode_batch([])), count)
             self.head += count
             self.under_way.append((token, self.head))
 
-    monkeypatch.setattr(EventLog, "fill", fill)
+
+class NeverRefills(Refill):
+    def fetch(self, out: Outbox) -> None:
+        pass
 
 
-def never_refills(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Refill, "fetch", lambda self, out: None)
-
-
-def drops_what_waits_behind_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
+class DropsWhatWaitsBehindAHole(EventLog):
     """And takes the hole for closed when it has got to where the events were when it began."""
 
-    def close_hole(self: EventLog, wanted: int, out: Outbox) -> None:
+    def close_hole(self, wanted: int, out: Outbox) -> None:
         if self._later and self._later[0].first <= self.head + 1:
             self.head = max(self.head, wanted)
             self._later.clear()
         self.has_hole = self.head < wanted
 
-    monkeypatch.setattr(EventLog, "close_hole", close_hole)
 
-
-def tells_its_own_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    def on_ask_log(self: LogHost, peer: str, message: AskLog, out: Outbox) -> None:
+class TellsItsOwnEnd(LogHost):
+    def on_ask_log(self, peer: str, message: AskLog, out: Outbox) -> None:
         self._ask(peer, message, out)
 
-    monkeypatch.setattr(LogHost, "on_ask_log", on_ask_log)
 
-
-def confirms_what_is_only_proposed(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = LogHost.on_acknowledge
-
-    def on_acknowledge(self: LogHost, peer: str, message: Acknowledge, out: Outbox) -> None:
-        real(self, peer, message, out)
+class ConfirmsProposals(LogHost):
+    def on_acknowledge(self, peer: str, message: Acknowledge, out: Outbox) -> None:
+        super().on_acknowledge(peer, message, out)
         if self._session(peer) is not None:
             out.send(peer, Acknowledged(message.cursor, message.position))
 
-    monkeypatch.setattr(LogHost, "on_acknowledge", on_acknowledge)
 
-
-def acknowledges_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+class AcknowledgesByItself(LogHost):
     """Acknowledgements are applied by the leader, and not by the group."""
 
-    def on_acknowledge(self: LogHost, peer: str, message: Acknowledge, out: Outbox) -> None:
+    def on_acknowledge(self, peer: str, message: Acknowledge, out: Outbox) -> None:
         session = self._session(peer)
         if session is not None:
             outputs: list[Any] = []
             command = commands.AcknowledgeCursor(peer, session.epoch, message.cursor, message.position)
             self._core.cursors.acknowledge(command, out.wall, outputs)
             self._sessions.on_commands_applied(CommandsApplied(outputs), out)
-
-    monkeypatch.setattr(LogHost, "on_acknowledge", on_acknowledge)
 
 
 class _AtOnce:
@@ -140,43 +129,34 @@ class _AtOnce:
         self.submit = self.submit_direct = sequencer.submit
 
 
-def counts_what_was_sent_when_it_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = LogHost.on_open_cursor
-
-    def on_open_cursor(self: LogHost, peer: str, message: OpenCursor, out: Outbox) -> None:
+class CountsWhatWasSentWhenItWasAsked(LogHost):
+    def on_open_cursor(self, peer: str, message: OpenCursor, out: Outbox) -> None:
         sequencer, self._sequencer = self._sequencer, _AtOnce(self._sequencer)
-        real(self, peer, message, out)
+        super().on_open_cursor(peer, message, out)
         self._sequencer = sequencer
 
-    monkeypatch.setattr(LogHost, "on_open_cursor", on_open_cursor)
 
-
-def delivers_without_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+class DeliversWithoutItsClient(CountsWhatWasSentWhenItWasAsked):
     """Every replica begins to deliver to whoever has a cursor, and one that leads later takes it for delivered."""
-    real = LogHost._take
 
-    def take(self: LogHost, output: Output, out: Outbox) -> None:
+    def _take(self, output: Output, out: Outbox) -> None:
         if isinstance(output, CursorTaken):
             self._deliveries.take(output, out)
             self._tick(out)
         else:
-            real(self, output, out)
-
-    monkeypatch.setattr(LogHost, "_take", take)
-    counts_what_was_sent_when_it_was_asked(monkeypatch)
+            super()._take(output, out)
 
 
-def gives_up_by_its_own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+class GivesUpByItsOwnClock(LogHost):
     """Each replica gives up the events that it does not need, when it looks."""
 
-    def retain(self: LogHost, out: Outbox) -> None:
+    def _retain(self, out: Outbox) -> None:
         log = self._core.log
         assert log is not None
         log.keep_from(min(log.expendable(self._retention.bytes, -1), self._core.cursors.floor()))
 
-    monkeypatch.setattr(LogHost, "_retain", retain)
 
-
+# ------------------------------------------------------------------------------------------------------------- patches
 def forgets_what_it_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     def commit(self: Staging, query: str, epoch: int, first: int, last: int, wall: int, queries_max: int) -> None:
         pass
@@ -189,14 +169,14 @@ MUTANTS = [
     NamedGroupMutant("snapshots lack stages", parts=GroupParts(core=ForgetsStages)),
     NamedGroupMutant("snapshots lack the log's marks", parts=GroupParts(core=ForgetsMarks)),
     NamedGroupMutant("snapshots lack who lost a cursor", parts=GroupParts(core=ForgetsWhoLostACursor)),
-    NamedGroupMutant("fills a hole with nothing", refills_with_nothing),
-    NamedGroupMutant("never asks for the events that it lacks", never_refills),
-    NamedGroupMutant("drops what waits behind a hole", drops_what_waits_behind_a_hole),
-    NamedGroupMutant("tells the end of the log as it knows it", tells_its_own_end),
-    NamedGroupMutant("confirms an acknowledgement that is only proposed", confirms_what_is_only_proposed),
-    NamedGroupMutant("acknowledges at the leader alone", acknowledges_by_itself),
-    NamedGroupMutant("takes what was sent since for unsent", counts_what_was_sent_when_it_was_asked),
-    NamedGroupMutant("delivers where its client is not", delivers_without_its_client),
-    NamedGroupMutant("gives events up by itself", gives_up_by_its_own_clock),
+    NamedGroupMutant("fills a hole with nothing", parts=GroupParts(events=RefillsWithNothing)),
+    NamedGroupMutant("never asks for the events that it lacks", parts=GroupParts(refill=NeverRefills)),
+    NamedGroupMutant("drops what waits behind a hole", parts=GroupParts(events=DropsWhatWaitsBehindAHole)),
+    NamedGroupMutant("tells the end of the log as it knows it", parts=GroupParts(log=TellsItsOwnEnd)),
+    NamedGroupMutant("confirms an acknowledgement that is only proposed", parts=GroupParts(log=ConfirmsProposals)),
+    NamedGroupMutant("acknowledges at the leader alone", parts=GroupParts(log=AcknowledgesByItself)),
+    NamedGroupMutant("takes what was sent since for unsent", parts=GroupParts(log=CountsWhatWasSentWhenItWasAsked)),
+    NamedGroupMutant("delivers where its client is not", parts=GroupParts(log=DeliversWithoutItsClient)),
+    NamedGroupMutant("gives events up by itself", parts=GroupParts(log=GivesUpByItsOwnClock)),
     NamedGroupMutant("publishes an epoch twice", forgets_what_it_committed),
 ]

@@ -48,6 +48,7 @@ class GroupParts(Parts):
     """What replicas are made of; a mutant replaces one of them."""
 
     replica: type[Replica] = Replica
+    refill: type[refill.Refill] = refill.Refill
 
 
 class GroupTruth(Truth):
@@ -145,7 +146,14 @@ class GroupWorld(World):
         core = traced(parts.core, self.truth)
 
         def make(rng: Random, streams: StoredStreams) -> Assembly:
-            kit = BrokerKit(core=core, host=parts.host, replica=parts.replica)
+            kit = BrokerKit(
+                core=core,
+                host=parts.host,
+                log=parts.log,
+                events=parts.events,
+                refill=parts.refill,
+                replica=parts.replica,
+            )
             made = make_replica(settings, group, rng, streams, kit=kit)
             node = self.nodes[group.name] = Assembly([*made.parts, Counting(self, made)])
             holdings = _part(node, Replica).holdings

@@ -1,6 +1,6 @@
 """Mistakes with named subscriptions, one each, made in the code as it runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from holdfast.kernel.queues import Lane
 from holdfast.model import Filter
 from holdfast.protocols.core.cursor import Cursor
 from holdfast.protocols.core.cursor_table import CursorTable
+from holdfast.protocols.core.outputs import Logged
 from holdfast.protocols.cursors.consumer import Consumer
 from holdfast.protocols.cursors.messages import Acknowledged, CursorEvents, CursorProgress
 from holdfast.protocols.desks import ranges
@@ -199,9 +200,9 @@ def never_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CursorDeliveries, "repeat", lambda self, out: None)
 
 
-def makes_no_missing_tail_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = EventLog.__init__
-    monkeypatch.setattr(EventLog, "__init__", lambda self, recovered=(): real(self))
+class MakesNoMissingTailAgain(EventLog):
+    def __init__(self, recovered: Iterable[Logged] = ()) -> None:
+        super().__init__()
 
 
 MUTANTS = [
@@ -222,5 +223,5 @@ MUTANTS = [
     NamedMutant("takes a second attempt for the first", forgets_what_it_sent),
     NamedMutant("forgets what is being read at a takeover", forgets_what_is_being_read),
     NamedMutant("does not repeat what was lost", never_repeats),
-    NamedMutant("does not make the log's missing end again", makes_no_missing_tail_again),
+    NamedMutant("does not make the log's missing end again", parts=Parts(events=MakesNoMissingTailAgain)),
 ]

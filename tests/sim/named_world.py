@@ -51,6 +51,7 @@ class Parts:
     sequencer: type[DirectSequencer] = DirectSequencer
     host: type[SessionHost] = SessionHost
     log: type[LogHost] = LogHost
+    events: type[EventLog] = EventLog
     client: MakeClient = make_client
     log_first: bool = False  # the log is written before the journal
 
@@ -60,7 +61,7 @@ def make_traced(settings: BrokerSettings, parts: Parts, truth: Truth, streams: S
     sequencer = parts.sequencer(core, True, settings.snapshot_every)
     host = parts.host(settings.name, core, sequencer, settings.host)
     sequencer.recover(streams)
-    events = EventLog(sequencer.recovered)
+    events = parts.events(sequencer.recovered)
     log_host = parts.log(core, sequencer, host, events, settings.retention, settings.delivery)
     first = [log_host, sequencer] if parts.log_first else [sequencer, log_host]
     return Assembly([*first, host, SnapshotTaker(sequencer)])

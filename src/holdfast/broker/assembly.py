@@ -23,11 +23,9 @@ from holdfast.protocols.desks.census import CoreCensus
 from holdfast.protocols.desks.cursor_deliveries import DeliverySettings
 from holdfast.protocols.desks.desk_settings import HostSettings
 from holdfast.protocols.desks.direct_desk import DirectHost
-from holdfast.protocols.desks.event_log import EventLog
 from holdfast.protocols.desks.log_desk import RetentionSettings
 from holdfast.protocols.desks.log_holdings import LogHoldings
 from holdfast.protocols.desks.names_desk import NamesDesk
-from holdfast.protocols.desks.refill import Refill
 from holdfast.protocols.desks.sequencer import SNAPSHOT_EVERY, SnapshotTaker
 from holdfast.protocols.operating.desk import Facts, OperatorDesk
 from holdfast.protocols.paxos import snapshots
@@ -94,7 +92,7 @@ def make_broker(
     reissue = routing is not None and routing.reliability.refreshes
     hosting = msgspec.structs.replace(settings.host, reissue=reissue)
     host = kit.host(settings.name, core, sequencer, hosting, network)
-    events = EventLog(sequencer.recovered)
+    events = kit.events(sequencer.recovered)
     log = kit.log(core, sequencer, host, events, settings.retention, settings.delivery)
     # The sequencer comes first: it journals a turn before the log is written, and before anyone is told.
     carriers = () if network is None else network.parts
@@ -123,8 +121,8 @@ def make_replica(
         rules |= {"application": settings.application, **msgspec.structs.asdict(settings.hosting)}
     group = msgspec.structs.replace(group, rules=tuple(rules.items()))
     view = GroupView(group, rng, kit.replica.peers_type)
-    events = EventLog(is_shared=True)
-    refill = Refill(events, view, core)
+    events = kit.events(is_shared=True)
+    refill = kit.refill(events, view, core)
     holdings = LogHoldings(core, events, refill)
     replica = kit.replica(group, core, msgspec.msgpack.encode, _COMMANDS.decode, rng, view, holdings)
     replica.recover(streams)

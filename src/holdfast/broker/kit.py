@@ -6,7 +6,9 @@ import msgspec
 
 from holdfast.broker.network_parts import NetworkKit
 from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.desks.event_log import EventLog
 from holdfast.protocols.desks.log_desk import LogHost
+from holdfast.protocols.desks.refill import Refill
 from holdfast.protocols.desks.sequencer import DirectSequencer
 from holdfast.protocols.desks.session_desk import SessionHost
 from holdfast.protocols.paxos.replica import Replica
@@ -17,5 +19,7 @@ class BrokerKit(msgspec.Struct, frozen=True):
     sequencer: type[DirectSequencer] = DirectSequencer
     host: type[SessionHost] = SessionHost
     log: type[LogHost] = LogHost
+    events: type[EventLog] = EventLog
+    refill: type[Refill] = Refill
     replica: type[Replica] = Replica
     network: NetworkKit = NetworkKit()
