@@ -18,7 +18,7 @@ from holdfast.kernel.storage import EVENTS, StoredStreams
 from holdfast.kernel.time import MILLISECOND
 from holdfast.protocols.core.commands import Applied, Command, CoreState, EventBatch
 from holdfast.protocols.core.core import BrokerCore
-from holdfast.protocols.desks.session_desk import SessionHost
+from holdfast.protocols.desks.session_desk import SessionDesk
 from holdfast.protocols.sessions.messages import Publish, Redirect
 
 NOTHING = msgspec.Raw(msgspec.msgpack.encode([]))
@@ -303,5 +303,5 @@ class Sequencer:
 def broker_behind(sequencer: str, address: str, core: BrokerCore, settings: BrokerSettings, rng: Random) -> Assembly:
     """The usual broker, except that another node decides the order of its commands."""
     remote = RemoteSequencer(core, sequencer, address)
-    host = SessionHost(settings.name, core, remote, settings.host)
+    host = SessionDesk(settings.name, core, remote, settings.desk)
     return Assembly([remote, host])

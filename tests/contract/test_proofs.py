@@ -14,7 +14,7 @@ from holdfast.broker.client_assembly import make_client
 from holdfast.kernel.inputs import ConnectFailed
 from holdfast.kernel.links import Role
 from holdfast.protocols.core.core import BrokerCore
-from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.requests import (
     Consume,
@@ -95,7 +95,7 @@ def test_a_client_that_loses_its_broker_connects_two_hops_further_to_an_address_
     driver: Driver, power_cut: bool
 ) -> None:
     """Proof (b): D3's clients go to farther brokers when theirs fails (b1 is the client's, b2 between, b3 beyond)."""
-    _broker(driver, BrokerSettings("b1", host=HostSettings(alternates=(driver.address("b3", Role.CLIENT),))))
+    _broker(driver, BrokerSettings("b1", desk=DeskSettings(alternates=(driver.address("b3", Role.CLIENT),))))
     _broker(driver, BrokerSettings("b3"))
     inbox = _client(driver, "c1", "b1")
     _client(driver, "c2", "b3")
@@ -109,7 +109,7 @@ def test_a_client_that_loses_its_broker_connects_two_hops_further_to_an_address_
 
 
 def test_a_redirected_client_goes_where_it_is_sent(driver: Driver) -> None:
-    _broker(driver, BrokerSettings("b1", host=HostSettings(redirect=(driver.address("b2", Role.CLIENT),))))
+    _broker(driver, BrokerSettings("b1", desk=DeskSettings(redirect=(driver.address("b2", Role.CLIENT),))))
     _broker(driver, BrokerSettings("b2"))
     inbox = _client(driver, "c1", "b1")
     driver.wait_until(lambda: any(getattr(result, "broker", "") == "b2" for result in inbox.results))

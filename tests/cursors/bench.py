@@ -15,8 +15,8 @@ from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.cursors.messages import CursorEvents
 from holdfast.protocols.desks.cursor_deliveries import DeliverySettings
-from holdfast.protocols.desks.desk_settings import HostSettings
-from holdfast.protocols.desks.log_desk import LogHost, RetentionSettings
+from holdfast.protocols.desks.desk_settings import DeskSettings
+from holdfast.protocols.desks.log_desk import LogDesk, RetentionSettings
 from holdfast.protocols.sessions.messages import Publish
 from holdfast.sim.disk import Disk
 from tests.sessions.bench import Bench, BrokerBench, batch
@@ -40,7 +40,7 @@ class LogBench(BrokerBench):
             "b1",
             True,
             limits or CoreLimits(),
-            HostSettings(**settings),
+            DeskSettings(**settings),
             snapshot_every,
             retention or RetentionSettings(),
             delivery or DeliverySettings(),
@@ -53,13 +53,13 @@ class LogBench(BrokerBench):
 
     @property
     def core(self) -> BrokerCore:
-        core: BrokerCore = self.host._core
+        core: BrokerCore = self.desk._core
         return core
 
     @property
-    def log(self) -> LogHost:
+    def log(self) -> LogDesk:
         part = self.node.parts[1]
-        assert isinstance(part, LogHost)
+        assert isinstance(part, LogDesk)
         return part
 
     def handle(self, *inputs: Input) -> list[Effect]:

@@ -602,7 +602,7 @@ FRESH: list[Fresh] = [
         breaks="what is kept for clients that never come back after a change of leaders is kept for ever",
         edits=(
             Edit(
-                f"{_DESKS}.session_desk:SessionHost.on_elected",
+                f"{_DESKS}.session_desk:SessionDesk.on_elected",
                 "    self._clients.expect_all(out)\n",
                 "",
             ),
@@ -713,7 +713,7 @@ FRESH: list[Fresh] = [
         breaks="a subscription that ended while its client's link was away is taken for a silent one, for ever",
         edits=(
             Edit(
-                f"{_DESKS}.session_desk:SessionHost._opened",
+                f"{_DESKS}.session_desk:SessionDesk._opened",
                 "    for number, reason in session.ended.items():",
                 "    for number, reason in session.ended.items() if not resumed else ():",
             ),
@@ -793,7 +793,7 @@ FRESH: list[Fresh] = [
                 "log.keep_from(max(command.tail, command.wanted))",
             ),
             Edit(
-                f"{_DESKS}.log_desk:LogHost._retain",
+                f"{_DESKS}.log_desk:LogDesk._retain",
                 'commands.KeepLog("", hard, soft)',
                 'commands.KeepLog("", hard, min(soft, self._core.cursors.floor()))',
             ),
@@ -830,7 +830,7 @@ FRESH: list[Fresh] = [
         breaks="`head()` goes back: a leader that was deposed and does not know it answers",
         edits=(
             Edit(
-                f"{_DESKS}.log_desk:LogHost.on_ask_log",
+                f"{_DESKS}.log_desk:LogDesk.on_ask_log",
                 "if self._sequencer.applies_at_once or session is None:",
                 "if self._sequencer.is_serving or session is None:",
             ),

@@ -31,7 +31,7 @@ from holdfast.model.event import (
 from holdfast.model.limits import FilterLimits
 from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.core.limits import CoreLimits
-from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.sessions.messages import (
     Accepted,
     Ping,
@@ -59,7 +59,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 
 def test_the_defaults_are_those_that_are_promised() -> None:
-    wire, core, host = WireLimits(), CoreLimits(), HostSettings()
+    wire, core, host = WireLimits(), CoreLimits(), DeskSettings()
     assert (wire.handshake_bytes, wire.handshake_time) == (4 * 1024, 5 * 10**9)
     assert (wire.frame_bytes, wire.control_frame_bytes) == (1024 * 1024, 16 * 1024)
     assert (wire.connections, core.subscriptions_per_session) == (10_000, 1_000)
@@ -258,7 +258,7 @@ class Served:
     """A broker in this process, whose counters can be read."""
 
     def __init__(self, limits: WireLimits | None = None, core: CoreLimits | None = None, **host: Any) -> None:
-        settings = BrokerSettings("b1", limits=core or CoreLimits(), host=HostSettings(**host))
+        settings = BrokerSettings("b1", limits=core or CoreLimits(), desk=DeskSettings(**host))
         self.runner = NodeRunner(
             "b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), limits=limits
         )

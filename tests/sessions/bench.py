@@ -20,7 +20,7 @@ from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.event import Event, EventBytes, decode_batch, encode_batch, encode_event
 from holdfast.model.values import Value
 from holdfast.protocols.core.limits import CoreLimits, HostingLimits
-from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.conversation import ClientSettings
@@ -113,7 +113,7 @@ class BrokerBench(Bench):
             "b1",
             durable,
             limits or CoreLimits(),
-            HostSettings(**settings),
+            DeskSettings(**settings),
             application=hosted,
             hosting=hosting or HostingLimits(),
         )
@@ -123,8 +123,8 @@ class BrokerBench(Bench):
         self.handle(Started(1, "disk", {EVENTS: LogBounds(1, log_end)}) if durable else Started(1))
 
     @property
-    def host(self) -> Any:
-        return next(part for part in self.node.parts if part.name == "host")
+    def desk(self) -> Any:
+        return next(part for part in self.node.parts if part.name == "sessions")
 
     def up(self, client: str) -> LinkUp:
         self._last_link += 1

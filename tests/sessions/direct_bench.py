@@ -13,9 +13,9 @@ from holdfast.protocols.core import commands
 from holdfast.protocols.core.commands import Command
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.limits import CoreLimits
-from holdfast.protocols.desks.desk_settings import HostSettings
-from holdfast.protocols.desks.direct_desk import DirectHost
-from holdfast.protocols.desks.session_desk import SessionHost
+from holdfast.protocols.desks.desk_settings import DeskSettings
+from holdfast.protocols.desks.direct_desk import DirectDesk
+from holdfast.protocols.desks.session_desk import SessionDesk
 from holdfast.protocols.sessions.messages import OpenDirect
 from tests.sessions.bench import EPOCH, Bench, BrokerBench
 
@@ -65,11 +65,11 @@ class ReplicaBench(BrokerBench):
     """The parts of a replica that face clients."""
 
     def __init__(self, leads: bool, limits: CoreLimits | None = None, **settings: Any) -> None:
-        hosting = HostSettings(**{"publish_window": 20, **settings})
+        hosting = DeskSettings(**{"publish_window": 20, **settings})
         self.core = BrokerCore(limits or CoreLimits(), log=True)
         self.sequencer = FakeSequencer(self.core, leads)
-        host = SessionHost("b1", self.core, self.sequencer, hosting)
-        self.direct = DirectHost(self.core, self.sequencer, host, hosting)
+        host = SessionDesk("b1", self.core, self.sequencer, hosting)
+        self.direct = DirectDesk(self.core, self.sequencer, host, hosting)
         Bench.__init__(self, Assembly([host, self.direct]))
         self.links = {}
         self._last_link = 0

@@ -107,7 +107,7 @@ def test_a_publisher_waits_no_longer_than_it_must() -> None:
     assert shown(bench.advance(10 * SECOND)) == []
     ended = SubscriptionEnded(1, "overflow: publishers waited 10 s for room")
     assert shown(bench.advance(1)) == [(S, ended), (P, Accepted(4))]
-    assert ("host", "block") not in bench.timers
+    assert ("sessions", "block") not in bench.timers
 
 
 def test_each_publisher_waits_its_own_time() -> None:
@@ -190,7 +190,7 @@ def test_what_is_held_is_bounded_in_bytes_and_the_rest_comes_again() -> None:
     size = len(event(3, topic="t"))
     bench = blocked(held_bytes_max=3 * size)
     bench.say("p", Publish(5, batch(5, 6, 7, topic="t"), 2))
-    assert bench.host._admission._held[P].bytes == 3 * size
+    assert bench.desk._admission._held[P].bytes == 3 * size
     bench.say("s", Progress((1,), (2,), (2,)))
     assert sent(bench.say("s", Progress((1,), (4,), (4,))), P) == [Accepted(5)]
     assert sent(bench.say("p", Publish(6, batch(6, 7, topic="t"), 5)), P) == [Accepted(6)]

@@ -244,7 +244,7 @@ def test_nothing_of_a_subscription_is_sent_or_kept_after_its_end() -> None:
     bench.say("p", Publish(1, batch(1, 2, 3)))
     bench.say("s", Unsubscribe(1))
     assert sent(shown(bench.advance(10 * SECOND)), S) == []
-    host = bench.host
+    host = bench.desk
     deliveries = host._deliveries
     assert (deliveries._unconfirmed, deliveries._cursors[S]) == ({}, {})
     assert bench.say("s", Progress((1,), (2,), (2,))) == []
@@ -352,15 +352,15 @@ def test_a_client_that_stays_away_from_a_new_leader_loses_its_subscriptions_too(
     """What is kept for those who never come back would be kept for ever."""
     bench = with_subscriber(away_after=60 * SECOND, silent_after=10**6 * SECOND)
     bench.handle(bench.down("s"))
-    bench.host.on_deposed(Deposed(), bench.out)
+    bench.desk.on_deposed(Deposed(), bench.out)
     bench.advance(100 * SECOND)
-    assert bench.host._core.sessions[S].subscriptions
-    bench.host.on_elected(Elected(), bench.out)
+    assert bench.desk._core.sessions[S].subscriptions
+    bench.desk.on_elected(Elected(), bench.out)
     bench.handle()
     bench.advance(59 * SECOND)
-    assert bench.host._core.sessions[S].subscriptions
+    assert bench.desk._core.sessions[S].subscriptions
     bench.advance(2 * SECOND)
-    assert not bench.host._core.sessions[S].subscriptions
+    assert not bench.desk._core.sessions[S].subscriptions
 
 
 def test_a_broker_alone_sets_no_timer() -> None:
@@ -383,7 +383,7 @@ def test_a_broker_that_is_started_again_goes_on_where_its_journal_ends() -> None
     records = journal(bench)
     assert all(isinstance(record, Applied) for record in records)
     again = BrokerBench(durable=True, streams={"state": records})
-    assert ("host", "tick") in again.timers  # whoever does not come back is forgotten in time
+    assert ("sessions", "tick") in again.timers  # whoever does not come back is forgotten in time
     again.handle(again.up("s"))
     resumed = again.say("s", OpenSession(1, EPOCH, (1,), (1,), (1,)))
     assert resumed[-2:] == [(S, replace(OPENED, log_id="disk")), (S, "Deliver", [(1, 2, 2)])]

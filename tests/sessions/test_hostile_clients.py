@@ -97,7 +97,7 @@ def test_a_client_that_never_confirms_can_not_pile_up_refusals() -> None:
     for first in range(3, 21):
         bench.say("p", Publish(first, batch(1, m=float("nan"))))
     assert "beyond the window after 0" in closed(bench, "p", Publish(21, batch(1, m=float("nan"))))
-    assert len(bench.host._core.sessions[P].refused) == 18
+    assert len(bench.desk._core.sessions[P].refused) == 18
 
 
 @pytest.mark.parametrize("fields", [((1,), (), ()), ((), (1,), ()), ((), (), (1,)), ((1, 2), (1, 1), (1,))])
@@ -199,7 +199,7 @@ def test_no_client_stops_a_broker(acts: list[tuple[str, Any]], durable: bool) ->
         elif isinstance(effect, Append):
             RECORDS.decode(*RECORDS.encode(effect.record))
     # Someone who behaves is served as if nothing had happened.
-    core = bench.host._core
+    core = bench.desk._core
     core.limits = CoreLimits()
     bench.open("z", Subscribe(1, "zebra IS NOT NULL"))
     assert ("client:z", "Deliver", [(1, 1, 7)]) in bench.say("z", Publish(1, batch(7, zebra=1)))

@@ -361,9 +361,9 @@ def test_a_request_is_answered_and_asked_again_answered_without_a_command() -> N
     bench.open("a")
     answered = (A, ApplicationAnswered(1, b"q 1"))
     assert bench.say("a", ask(1, b"q")) == [answered]
-    number = bench.host._core.number
+    number = bench.desk._core.number
     assert bench.say("a", ask(1, b"q"), ask(1, b"q")) == [answered, answered]
-    assert bench.host._core.number == number
+    assert bench.desk._core.number == number
     assert bench.say("a", ask(2, b"q", 1)) == [(A, ApplicationAnswered(2, b"q 2"))]
     assert bench.say("a", ask(1, b"q", 0)) == []
 
@@ -408,14 +408,14 @@ def test_a_journal_is_read_with_the_application_that_saw_it_or_not_at_all() -> N
     before += recorded(plain, messages.Publish(1, batch(1, 2, topic="count")))
     # From now on there is an application: it begins with what comes next.
     hosting = bench_with(Counting(every=2), durable=True, streams={"state": before})
-    core = hosting.host._core
+    core = hosting.desk._core
     assert (core.events, core.hosting.application.count) == (2, 0)
     hosting.handle(hosting.up("a"))
     opened = hosting.handle(hosting.received("a", messages.OpenSession(1, EPOCH)))
     after = [e.record for e in opened if isinstance(e, Append) and e.stream == "state"]
     after += recorded(hosting, messages.Publish(3, batch(3, 4, topic="count")), ask(1, b"q"))
     assert (core.events, core.hosting.application.count) == (5, 2)
-    again = bench_with(Counting(every=2), durable=True, streams={"state": before + after}).host._core
+    again = bench_with(Counting(every=2), durable=True, streams={"state": before + after}).desk._core
     assert again.get_state() == core.get_state()
     for application, name in [(None, ""), (Counting(), "other")]:
         with pytest.raises(ApplicationChanged):

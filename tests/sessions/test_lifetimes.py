@@ -22,7 +22,7 @@ from holdfast.model.event import (
 )
 from holdfast.protocols.core import commands
 from holdfast.protocols.core.core import BrokerCore
-from holdfast.protocols.core.lifetimes import RUNS_MAX, Deadlines, Tally
+from holdfast.protocols.core.lifetimes import RUNS_MAX, Deadlines, Outcomes
 from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.core.outputs import Answered, Expired, Freed, Logged, Woken
 from holdfast.protocols.core.subscriptions import Subscription
@@ -68,7 +68,7 @@ class Model:
         self.last = 0
         self.kept: list[tuple[int, int]] = []
         self.expired: list[int] = []
-        self.tally = Tally()
+        self.outcomes = Outcomes()
         self.received = 0
 
     def add(self, deadline: int) -> None:
@@ -76,12 +76,12 @@ class Model:
         self.kept.append((self.last, deadline))
         if len(self.kept) > EVENTS_MAX:
             del self.kept[0]
-            self.tally.dropped += 1
+            self.outcomes.dropped += 1
 
     def receive(self, number: int) -> None:
         before = len(self.kept)
         self.kept = [(n, deadline) for n, deadline in self.kept if n > number]
-        self.tally.on_time += before - len(self.kept)
+        self.outcomes.on_time += before - len(self.kept)
         self.received = max(self.received, min(number, self.last))
 
     def expire(self, before: int) -> list[int]:
@@ -89,7 +89,7 @@ class Model:
         while self.kept and 0 < self.kept[0][1] <= before:
             gone.append(self.kept.pop(0)[0])
         self.expired += gone
-        self.tally.expired += len(gone)
+        self.outcomes.expired += len(gone)
         return gone
 
 
@@ -129,7 +129,7 @@ def test_what_expired_leaves_a_subscription_in_order_and_is_remembered_until_it_
                 ring = Subscription.from_state(ring.get_state())
         ring.check_invariants(EVENTS_MAX)
         assert (len(ring), ring.last) == (len(model.kept), model.last)
-        assert ring.tally == model.tally
+        assert ring.outcomes == model.outcomes
         missing = [n for n in model.expired if n > model.received]
         runs = ring.expired_runs(model.received, ring.first_kept - 1)
         dropped = Dropped(1, 0, runs)
@@ -152,21 +152,21 @@ def test_late_events_are_those_that_the_client_counts_and_each_counts_once() -> 
         ring.add(event(n), n, 99, 10_000)
     ring.receive(2, 1)
     ring.receive(2, 1)  # said again
-    assert ring.tally == Tally(on_time=1, expired=1)
+    assert ring.outcomes == Outcomes(on_time=1, expired=1)
     ring.receive(4, 3)
-    assert ring.tally == Tally(on_time=1, expired=3)
+    assert ring.outcomes == Outcomes(on_time=1, expired=3)
     ring.receive(5, 99)  # no more than there were
-    assert ring.tally == Tally(on_time=1, expired=4)
+    assert ring.outcomes == Outcomes(on_time=1, expired=4)
     again = Subscription.from_state(ring.get_state())
     again.receive(6, 4)
-    assert again.tally == Tally(on_time=2, expired=4)
+    assert again.outcomes == Outcomes(on_time=2, expired=4)
 
 
 def test_reliability_is_the_share_of_what_came_on_time() -> None:
     """D1-B10, as far as a broker can know it; where nothing was wanted nothing was lost."""
-    assert Tally().on_time_per_mille == 1_000
-    assert Tally(on_time=2, expired=1).on_time_per_mille == 666
-    assert Tally(on_time=1, expired=1, dropped=2).on_time_per_mille == 250
+    assert Outcomes().on_time_per_mille == 1_000
+    assert Outcomes(on_time=2, expired=1).on_time_per_mille == 666
+    assert Outcomes(on_time=1, expired=1, dropped=2).on_time_per_mille == 250
 
 
 # ----------------------------------------------------------------------------------------------------------- the core
@@ -184,7 +184,7 @@ def test_who_wants_an_event_that_has_expired_when_it_is_accepted_does_not_get_it
     assert isinstance(woken, Woken)
     assert kept(core, A, 1) == [(1, 2), (2, 3)], "numbers have no gaps"
     assert core.sessions[B].accepted == 4, "its publisher did nothing wrong"
-    assert core.register.tally() == Tally(expired=1)
+    assert core.register.outcomes() == Outcomes(expired=1)
 
 
 def test_an_event_lives_until_its_deadline_and_not_at_it() -> None:
@@ -212,7 +212,7 @@ def test_what_expires_at_the_head_goes_and_what_expires_behind_it_waits() -> Non
     assert kept(core, A, 1) == [(2, 2), (3, 3), (4, 4)]
     core.apply(core.number + 1, WALL, commands.ExpireEvents("", WALL + 9 * SECOND))
     assert kept(core, A, 1) == [(4, 4)], "those behind it have their turn"
-    assert core.register.tally() == Tally(expired=3)
+    assert core.register.outcomes() == Outcomes(expired=3)
     core.check_invariants()
 
 
@@ -234,11 +234,11 @@ def test_what_became_of_events_outlives_their_subscription() -> None:
     epoch = core.sessions[A].epoch
     core.apply(core.number + 1, WALL, commands.Receive(A, epoch, (1,), (2,), (1,)))
     core.apply(core.number + 1, WALL, commands.Unsubscribe(A, epoch, 1))
-    assert core.register.tally() == Tally(on_time=1, expired=1)
+    assert core.register.outcomes() == Outcomes(on_time=1, expired=1)
     assert not core.register.perishing
     copy = BrokerCore()
     copy.set_state(core.get_state())
-    assert copy.register.tally() == core.register.tally()
+    assert copy.register.outcomes() == core.register.outcomes()
 
 
 def test_a_subscription_with_deadlines_that_is_not_listed_is_found() -> None:
@@ -263,7 +263,7 @@ def say(bench: BrokerBench, *events: EventBytes, first: int = 1) -> list[Any]:
     return bench.say("p", messages.Publish(first, encode_batch(list(events))))
 
 
-def tally(bench: BrokerBench) -> dict[str, int]:
+def outcomes(bench: BrokerBench) -> dict[str, int]:
     names = ("events_on_time_total", "events_expired_total", "events_dropped_total", "on_time_of_arrived_per_mille")
     measured = bench.node.measure()
     return {name.removeprefix("events_").removesuffix("_total"): measured[name] for name in names}
@@ -284,9 +284,9 @@ def test_what_expires_is_given_up_a_moment_later_so_that_clients_can_say_that_th
     say(bench, mortal(1), mortal(2))
     bench.advance(2 * SECOND)
     bench.say("s", Progress((1,), (1,), (1,)))
-    assert tally(bench) == {"on_time": 1, "expired": 0, "dropped": 0, "on_time_of_arrived_per_mille": 1_000}
+    assert outcomes(bench) == {"on_time": 1, "expired": 0, "dropped": 0, "on_time_of_arrived_per_mille": 1_000}
     bench.advance(2 * SECOND)
-    assert tally(bench) == {"on_time": 1, "expired": 1, "dropped": 0, "on_time_of_arrived_per_mille": 500}
+    assert outcomes(bench) == {"on_time": 1, "expired": 1, "dropped": 0, "on_time_of_arrived_per_mille": 500}
 
 
 def test_what_waits_for_a_client_that_is_away_expires_too_and_a_restart_remembers() -> None:
@@ -297,7 +297,7 @@ def test_what_waits_for_a_client_that_is_away_expires_too_and_a_restart_remember
     records = [effect.record for effect in effects if isinstance(effect, Append)]
     expiries = [c for r in records if isinstance(r, commands.Applied) for c in r.commands]
     assert expiries == [commands.ExpireEvents("", WALL + SECOND)]
-    assert tally(bench)["expired"] == 1
+    assert outcomes(bench)["expired"] == 1
 
 
 def test_time_that_passes_without_anything_to_expire_costs_no_command() -> None:
@@ -310,7 +310,7 @@ def test_late_events_are_told_in_as_many_counts_as_subscriptions_or_not_at_all()
     bench = broker()
     say(bench, mortal(1))
     bench.say("s", Progress((1,), (1,), (1,), late=(1,)))
-    assert tally(bench) == {"on_time": 0, "expired": 1, "dropped": 0, "on_time_of_arrived_per_mille": 0}
+    assert outcomes(bench) == {"on_time": 0, "expired": 1, "dropped": 0, "on_time_of_arrived_per_mille": 0}
     (closed,) = bench.say("s", Progress((1,), (1,), (1,), late=(1, 1)))
     assert isinstance(closed, Disconnect)
     assert "late" in closed.reason

@@ -16,7 +16,7 @@ from holdfast.protocols.core.commands import OpenSession, Publish
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.outputs import Opened, Output
 from holdfast.protocols.core.register import SessionRegister
-from holdfast.protocols.desks.session_desk import SessionHost
+from holdfast.protocols.desks.session_desk import SessionDesk
 from holdfast.protocols.paxos.catching_up import CatchingUp
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.sessions.messages import Accepted
@@ -121,7 +121,7 @@ class SkipsWhatItCannotTake(Replica):
 
 
 # ------------------------------------------------------------------------------------------------------------ hosts
-class AcknowledgesWhatItProposes(SessionHost):
+class AcknowledgesWhatItProposes(SessionDesk):
     """Says that events are accepted when they are proposed."""
 
     def on_publish(self, peer: str, message: Any, out: Outbox) -> None:
@@ -133,7 +133,7 @@ class AcknowledgesWhatItProposes(SessionHost):
                 out.send(peer, Accepted(last, ()))
 
 
-class KeepsItsClients(SessionHost):
+class KeepsItsClients(SessionDesk):
     """Keeps its clients when it leads no more, and answers what they say as if it were accepted."""
 
     def on_deposed(self, deposed: Deposed, out: Outbox) -> None:
@@ -148,7 +148,7 @@ class KeepsItsClients(SessionHost):
                 out.send(peer, Accepted(message.first + count - 1, ()))
 
 
-class NeverRepeats(SessionHost):
+class NeverRepeats(SessionDesk):
     """Sends nothing again: neither what was lost, nor what a client had not got when it came to this leader."""
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
@@ -162,7 +162,7 @@ class NeverRepeats(SessionHost):
         self._deliveries.batches.pop(opened.client, None)
 
 
-class OpensSessionsWithoutLeading(SessionHost):
+class OpensSessionsWithoutLeading(SessionDesk):
     """Tells a client that waits to hear who leads that its session is open, when it was opened elsewhere."""
 
     def _opened(self, opened: Opened, out: Outbox) -> None:
@@ -181,7 +181,7 @@ class _Serving:
         self.submit = self.submit_direct = sequencer.submit
 
 
-class ForgetsWhoIsAway(SessionHost):
+class ForgetsWhoIsAway(SessionDesk):
     """Drops the subscriptions of everyone who is not there when it begins to lead."""
 
     def on_elected(self, elected: Elected, out: Outbox) -> None:
@@ -250,10 +250,10 @@ class GrantsAnewToEveryone(BrokerCore):
 
 def _group(
     replica: type[Replica] = Replica,
-    host: type[SessionHost] = SessionHost,
+    sessions: type[SessionDesk] = SessionDesk,
     core: type[BrokerCore] = BrokerCore,
 ) -> Factories:
-    return Factories(replica=partial(make_replica, kit=BrokerKit(core=core, host=host, replica=replica)))
+    return Factories(replica=partial(make_replica, kit=BrokerKit(core=core, sessions=sessions, replica=replica)))
 
 
 MUTANTS = [
@@ -261,15 +261,15 @@ MUTANTS = [
     GroupMutant("serves without leading", _group(TellsClientsOfAnyone)),
     GroupMutant("applies at its own time", _group(UsesItsOwnClock)),
     GroupMutant("skips slots that it missed", _group(SkipsWhatItCannotTake)),
-    GroupMutant("acknowledges what is only proposed", _group(host=AcknowledgesWhatItProposes)),
-    GroupMutant("answers clients after it was deposed", _group(host=KeepsItsClients)),
-    GroupMutant("sends nothing again after a failover", _group(host=NeverRepeats)),
-    GroupMutant("drops who is not there when it begins to lead", _group(host=ForgetsWhoIsAway)),
+    GroupMutant("acknowledges what is only proposed", _group(sessions=AcknowledgesWhatItProposes)),
+    GroupMutant("answers clients after it was deposed", _group(sessions=KeepsItsClients)),
+    GroupMutant("sends nothing again after a failover", _group(sessions=NeverRepeats)),
+    GroupMutant("drops who is not there when it begins to lead", _group(sessions=ForgetsWhoIsAway)),
     GroupMutant("snapshots lack what was accepted", _group(core=ForgetsWhatIsAccepted)),
     GroupMutant("snapshots lack subscriptions", _group(core=ForgetsSubscriptions)),
     GroupMutant("snapshots lack sessions", _group(core=ForgetsSessions)),
     GroupMutant("takes a repeated publish for a new one", _group(core=TakesRepetitionsForNew)),
     GroupMutant("knows no session again", _group(core=GrantsAnewToEveryone)),
     GroupMutant("lets clients in before it has caught up", _group(ServesBeforeItCaughtUp)),
-    GroupMutant("opens sessions where it does not lead", _group(host=OpensSessionsWithoutLeading)),
+    GroupMutant("opens sessions where it does not lead", _group(sessions=OpensSessionsWithoutLeading)),
 ]

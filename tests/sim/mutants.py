@@ -27,7 +27,7 @@ from holdfast.protocols.core.session import Session
 from holdfast.protocols.core.subscriptions import Subscription
 from holdfast.protocols.desks.admission import Admission
 from holdfast.protocols.desks.sequencer import DirectSequencer
-from holdfast.protocols.desks.session_desk import SessionHost
+from holdfast.protocols.desks.session_desk import SessionDesk
 from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
@@ -108,7 +108,7 @@ class _Careless(Admission):
         return super().publish(session, message, *arguments)
 
 
-class TakesGaps(SessionHost):
+class TakesGaps(SessionDesk):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._admission = _Careless(self._core, self._sequencer, self._settings)
@@ -182,7 +182,7 @@ class _Early(Outbox):
         super().send(to, message, lane, NOW if isinstance(message, Accepted) else after)
 
 
-class AcknowledgesBeforeTheDisk(SessionHost):
+class AcknowledgesBeforeTheDisk(SessionDesk):
     def finish(self, out: Outbox) -> None:
         early = _Early(out.tracing)
         early.queues, early.touched, early.token = out.queues, out.touched, out.token
@@ -191,20 +191,20 @@ class AcknowledgesBeforeTheDisk(SessionHost):
         super().finish(early)
 
 
-class DeliversBeforeTheDisk(SessionHost):
+class DeliversBeforeTheDisk(SessionDesk):
     def finish(self, out: Outbox) -> None:
         token, out.token = out.token, 0
         super().finish(out)
         out.token = token
 
 
-class NeverRepeats(SessionHost):
+class NeverRepeats(SessionDesk):
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         self._deliveries._unconfirmed.clear()
         super().on_timer(key, out)
 
 
-class ForgetsToAnswer(SessionHost):
+class ForgetsToAnswer(SessionDesk):
     """Says nothing of events that it had accepted before."""
 
     def on_publish(self, peer: str, message: Any, out: Outbox) -> None:
@@ -221,7 +221,7 @@ class _Stubborn(Admission):
         pass
 
 
-class ForgetsThePaused(SessionHost):
+class ForgetsThePaused(SessionDesk):
     """Does not let publishers go on that waited for room."""
 
     def __init__(self, *arguments: Any) -> None:
@@ -285,10 +285,10 @@ class BelievesItself(Subscriber):
 
 def _brokers(
     core: type[BrokerCore] = BrokerCore,
-    host: type[SessionHost] = SessionHost,
+    sessions: type[SessionDesk] = SessionDesk,
     sequencer: type[DirectSequencer] = DirectSequencer,
 ) -> Factories:
-    kit = BrokerKit(core=core, host=host, sequencer=sequencer)
+    kit = BrokerKit(core=core, sessions=sessions, sequencer=sequencer)
     return Factories(broker=partial(make_broker, kit=kit), client=make_client)
 
 
@@ -340,14 +340,14 @@ MUTANTS = [
     Mutant("skips an event for some subscribers", "no-loss", _brokers(ForgetsEverySeventh)),
     Mutant("skips an event for some subscribers", "exactly-once", _brokers(ForgetsEverySeventh)),
     Mutant("takes what leaves a gap", "no-loss", _brokers(SkipsGaps, TakesGaps)),
-    Mutant("acknowledges what is not on the disk", "no-loss", _brokers(host=AcknowledgesBeforeTheDisk), DURABLE),
-    Mutant("speaks of what is not on the disk", "no-loss", _brokers(host=DeliversBeforeTheDisk), DURABLE),
+    Mutant("acknowledges what is not on the disk", "no-loss", _brokers(sessions=AcknowledgesBeforeTheDisk), DURABLE),
+    Mutant("speaks of what is not on the disk", "no-loss", _brokers(sessions=DeliversBeforeTheDisk), DURABLE),
     Mutant("keeps no journal", "no-forgetting", _brokers(sequencer=JournalsNothing), DURABLE),
     Mutant("keeps more than its limit", "bounded-queues", _brokers(KnowsNoLimit), TIGHT),
     Mutant("ends subscriptions that have room", "endings", _brokers(EndsWhatWaits), DURABLE),
-    Mutant("does not repeat what was lost", "no-loss", _brokers(host=NeverRepeats)),
-    Mutant("does not answer a repetition", "liveness", _brokers(host=ForgetsToAnswer)),
+    Mutant("does not repeat what was lost", "no-loss", _brokers(sessions=NeverRepeats)),
+    Mutant("does not answer a repetition", "liveness", _brokers(sessions=ForgetsToAnswer)),
     Mutant("a client looks at no deadline", "in-time", _clients(KnowsNoDeadline), MORTAL),
     Mutant("gives up more than what has expired", "no-loss", _brokers(ExpiresOneMore), MORTAL),
-    Mutant("lets publishers wait for ever", "liveness", _brokers(host=ForgetsThePaused), TIGHT),
+    Mutant("lets publishers wait for ever", "liveness", _brokers(sessions=ForgetsThePaused), TIGHT),
 ]  # fmt: skip

@@ -19,7 +19,7 @@ from holdfast.protocols.core.outputs import CursorTaken, Output
 from holdfast.protocols.core.staging import Staging
 from holdfast.protocols.cursors.messages import Acknowledge, Acknowledged, AskLog, OpenCursor
 from holdfast.protocols.desks.event_log import EventLog
-from holdfast.protocols.desks.log_desk import LogHost
+from holdfast.protocols.desks.log_desk import LogDesk
 from holdfast.protocols.desks.refill import Refill
 from holdfast.protocols.desks.sequencer import Sequencer
 from tests.sim.group_mutants import Snapshots
@@ -93,19 +93,19 @@ class DropsWhatWaitsBehindAHole(EventLog):
         self.has_hole = self.head < wanted
 
 
-class TellsItsOwnEnd(LogHost):
+class TellsItsOwnEnd(LogDesk):
     def on_ask_log(self, peer: str, message: AskLog, out: Outbox) -> None:
         self._ask(peer, message, out)
 
 
-class ConfirmsProposals(LogHost):
+class ConfirmsProposals(LogDesk):
     def on_acknowledge(self, peer: str, message: Acknowledge, out: Outbox) -> None:
         super().on_acknowledge(peer, message, out)
         if self._session(peer) is not None:
             out.send(peer, Acknowledged(message.cursor, message.position))
 
 
-class AcknowledgesByItself(LogHost):
+class AcknowledgesByItself(LogDesk):
     """Acknowledgements are applied by the leader, and not by the group."""
 
     def on_acknowledge(self, peer: str, message: Acknowledge, out: Outbox) -> None:
@@ -129,7 +129,7 @@ class _AtOnce:
         self.submit = self.submit_direct = sequencer.submit
 
 
-class CountsWhatWasSentWhenItWasAsked(LogHost):
+class CountsWhatWasSentWhenItWasAsked(LogDesk):
     def on_open_cursor(self, peer: str, message: OpenCursor, out: Outbox) -> None:
         sequencer, self._sequencer = self._sequencer, _AtOnce(self._sequencer)
         super().on_open_cursor(peer, message, out)
@@ -147,7 +147,7 @@ class DeliversWithoutItsClient(CountsWhatWasSentWhenItWasAsked):
             super()._take(output, out)
 
 
-class GivesUpByItsOwnClock(LogHost):
+class GivesUpByItsOwnClock(LogDesk):
     """Each replica gives up the events that it does not need, when it looks."""
 
     def _retain(self, out: Outbox) -> None:

@@ -30,7 +30,7 @@ from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.outputs import Kept, Logged, Output, Reply
 from holdfast.protocols.desks import refill
 from holdfast.protocols.desks.log_desk import RetentionSettings
-from holdfast.protocols.desks.session_desk import SessionHost
+from holdfast.protocols.desks.session_desk import SessionDesk
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import CLASSIC, Member, PaxosSettings
 from holdfast.sim.disk import Disk
@@ -148,7 +148,7 @@ class GroupWorld(World):
         def make(rng: Random, streams: StoredStreams) -> Assembly:
             kit = BrokerKit(
                 core=core,
-                host=parts.host,
+                sessions=parts.sessions,
                 log=parts.log,
                 events=parts.events,
                 refill=parts.refill,
@@ -372,7 +372,7 @@ def _part(node: Assembly, kind: type[Any]) -> Any:
 
 
 def _core(node: Assembly) -> BrokerCore:
-    core: BrokerCore = _part(node, SessionHost)._core
+    core: BrokerCore = _part(node, SessionDesk)._core
     return core
 
 

@@ -20,8 +20,8 @@ from holdfast.protocols.cursors.messages import Acknowledged, CursorEvents, Curs
 from holdfast.protocols.desks import ranges
 from holdfast.protocols.desks.cursor_deliveries import CursorDeliveries, Delivery
 from holdfast.protocols.desks.event_log import EventLog
-from holdfast.protocols.desks.log_desk import LogHost
-from holdfast.protocols.desks.session_desk import SessionHost
+from holdfast.protocols.desks.log_desk import LogDesk
+from holdfast.protocols.desks.session_desk import SessionDesk
 from tests.sim.named_world import Parts, problem
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -50,7 +50,7 @@ class _Early(Outbox):
         super().send(to, message, lane, NOW if isinstance(message, Acknowledged) else after)
 
 
-class AcknowledgesBeforeTheDisk(SessionHost):
+class AcknowledgesBeforeTheDisk(SessionDesk):
     def finish(self, out: Outbox) -> None:
         early = _Early(out.tracing)
         early.queues, early.touched, early.token = out.queues, out.touched, out.token
@@ -59,7 +59,7 @@ class AcknowledgesBeforeTheDisk(SessionHost):
         super().finish(early)
 
 
-class SendsBeforeTheDisk(LogHost):
+class SendsBeforeTheDisk(LogDesk):
     def finish(self, out: Outbox) -> None:
         assert self._core.log is not None
         self.events.finish(self._core.log.head, self._core.log.wall, out)
@@ -206,7 +206,7 @@ class MakesNoMissingTailAgain(EventLog):
 
 
 MUTANTS = [
-    NamedMutant("confirms an acknowledgement that is not on the disk", parts=Parts(host=AcknowledgesBeforeTheDisk)),
+    NamedMutant("confirms an acknowledgement that is not on the disk", parts=Parts(sessions=AcknowledgesBeforeTheDisk)),
     NamedMutant("sends events that are not on the disk", parts=Parts(log=SendsBeforeTheDisk)),
     NamedMutant("writes the log before the journal", parts=Parts(log_first=True)),
     NamedMutant("skips an event at a takeover", skips_at_a_takeover),

@@ -24,11 +24,11 @@ from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.cursors import requests as log
 from holdfast.protocols.desks.cursor_deliveries import DeliverySettings
-from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.desks.event_log import EventLog
-from holdfast.protocols.desks.log_desk import LogHost, RetentionSettings
+from holdfast.protocols.desks.log_desk import LogDesk, RetentionSettings
 from holdfast.protocols.desks.sequencer import DirectSequencer, SnapshotTaker
-from holdfast.protocols.desks.session_desk import SessionHost
+from holdfast.protocols.desks.session_desk import SessionDesk
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.sim.disk import Disk
 from holdfast.sim.host import Application, Host
@@ -49,8 +49,8 @@ class Parts:
 
     core: type[BrokerCore] = BrokerCore
     sequencer: type[DirectSequencer] = DirectSequencer
-    host: type[SessionHost] = SessionHost
-    log: type[LogHost] = LogHost
+    sessions: type[SessionDesk] = SessionDesk
+    log: type[LogDesk] = LogDesk
     events: type[EventLog] = EventLog
     client: MakeClient = make_client
     log_first: bool = False  # the log is written before the journal
@@ -59,11 +59,11 @@ class Parts:
 def make_traced(settings: BrokerSettings, parts: Parts, truth: Truth, streams: StoredStreams) -> Assembly:
     core = traced(parts.core, truth)(settings.limits, log=True)
     sequencer = parts.sequencer(core, True, settings.snapshot_every)
-    host = parts.host(settings.name, core, sequencer, settings.host)
+    host = parts.sessions(settings.name, core, sequencer, settings.desk)
     sequencer.recover(streams)
     events = parts.events(sequencer.recovered)
-    log_host = parts.log(core, sequencer, host, events, settings.retention, settings.delivery)
-    first = [log_host, sequencer] if parts.log_first else [sequencer, log_host]
+    log_desk = parts.log(core, sequencer, host, events, settings.retention, settings.delivery)
+    first = [log_desk, sequencer] if parts.log_first else [sequencer, log_desk]
     return Assembly([*first, host, SnapshotTaker(sequencer)])
 
 
@@ -124,7 +124,7 @@ class World:
             name,
             True,
             CoreLimits(),
-            HostSettings(away_after=rng.choice([2, 120]) * SECOND),
+            DeskSettings(away_after=rng.choice([2, 120]) * SECOND),
             snapshot_every=rng.choice([3, 30, 4096]),
             retention=retention or RetentionSettings(),
             delivery=DeliverySettings(

@@ -21,8 +21,8 @@ from holdfast.protocols.core.limits import CoreLimits, HostingLimits
 from holdfast.protocols.desks.application_desk import ApplicationDesk
 from holdfast.protocols.desks.census import CoreCensus
 from holdfast.protocols.desks.cursor_deliveries import DeliverySettings
-from holdfast.protocols.desks.desk_settings import HostSettings
-from holdfast.protocols.desks.direct_desk import DirectHost
+from holdfast.protocols.desks.desk_settings import DeskSettings
+from holdfast.protocols.desks.direct_desk import DirectDesk
 from holdfast.protocols.desks.log_desk import RetentionSettings
 from holdfast.protocols.desks.log_holdings import LogHoldings
 from holdfast.protocols.desks.names_desk import NamesDesk
@@ -47,7 +47,7 @@ class BrokerSettings(msgspec.Struct, frozen=True):
     name: str
     durable: bool = False  # keeps its sessions, subscriptions and events over a restart
     limits: CoreLimits = CoreLimits()
-    host: HostSettings = HostSettings()
+    desk: DeskSettings = DeskSettings()
     snapshot_every: int = SNAPSHOT_EVERY
     retention: RetentionSettings = RetentionSettings()
     delivery: DeliverySettings = DeliverySettings()
@@ -90,14 +90,14 @@ def make_broker(
     if network is not None:
         facts.append(network)
     reissue = routing is not None and routing.reliability.refreshes
-    hosting = msgspec.structs.replace(settings.host, reissue=reissue)
-    host = kit.host(settings.name, core, sequencer, hosting, network)
+    desk_settings = msgspec.structs.replace(settings.desk, reissue=reissue)
+    sessions = kit.sessions(settings.name, core, sequencer, desk_settings, network)
     events = kit.events(sequencer.recovered)
-    log = kit.log(core, sequencer, host, events, settings.retention, settings.delivery)
+    log = kit.log(core, sequencer, sessions, events, settings.retention, settings.delivery)
     # The sequencer comes first: it journals a turn before the log is written, and before anyone is told.
     carriers = () if network is None else network.parts
-    names = NamesDesk(settings.name, core, sequencer, host)
-    parts = [sequencer, log, *carriers, host, ApplicationDesk(core, sequencer, host), names]
+    names = NamesDesk(settings.name, core, sequencer, sessions)
+    parts = [sequencer, log, *carriers, sessions, ApplicationDesk(core, sequencer, sessions), names]
     desk = OperatorDesk(settings.name, parts, CoreCensus(core), names, [*facts, names])
     return Assembly([*parts, desk, SnapshotTaker(sequencer)])
 
@@ -126,12 +126,12 @@ def make_replica(
     holdings = LogHoldings(core, events, refill)
     replica = kit.replica(group, core, msgspec.msgpack.encode, _COMMANDS.decode, rng, view, holdings)
     replica.recover(streams)
-    host = kit.host(settings.name, core, replica, settings.host)
-    log = kit.log(core, replica, host, events, settings.retention, settings.delivery)
-    direct = DirectHost(core, replica, host, settings.host)
+    sessions = kit.sessions(settings.name, core, replica, settings.desk)
+    log = kit.log(core, replica, sessions, events, settings.retention, settings.delivery)
+    direct = DirectDesk(core, replica, sessions, settings.desk)
     # The replica comes first: it proposes what the turn asked for.
-    names = NamesDesk(settings.name, core, replica, host)
-    parts = [*replica.parts, log, refill, host, direct, ApplicationDesk(core, replica, host), names]
+    names = NamesDesk(settings.name, core, replica, sessions)
+    parts = [*replica.parts, log, refill, sessions, direct, ApplicationDesk(core, replica, sessions), names]
     facts: list[Facts] = [PlainFacts({"scheme": "paxos", "durable": "yes"}), replica, names]
     desk = OperatorDesk(settings.name, parts, CoreCensus(core), names, facts, GroupOperations(replica))
     return Assembly([*parts, desk])

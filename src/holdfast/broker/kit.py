@@ -7,18 +7,18 @@ import msgspec
 from holdfast.broker.network_parts import NetworkKit
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.desks.event_log import EventLog
-from holdfast.protocols.desks.log_desk import LogHost
+from holdfast.protocols.desks.log_desk import LogDesk
 from holdfast.protocols.desks.refill import Refill
 from holdfast.protocols.desks.sequencer import DirectSequencer
-from holdfast.protocols.desks.session_desk import SessionHost
+from holdfast.protocols.desks.session_desk import SessionDesk
 from holdfast.protocols.paxos.replica import Replica
 
 
 class BrokerKit(msgspec.Struct, frozen=True):
     core: type[BrokerCore] = BrokerCore
     sequencer: type[DirectSequencer] = DirectSequencer
-    host: type[SessionHost] = SessionHost
-    log: type[LogHost] = LogHost
+    sessions: type[SessionDesk] = SessionDesk
+    log: type[LogDesk] = LogDesk
     events: type[EventLog] = EventLog
     refill: type[Refill] = Refill
     replica: type[Replica] = Replica

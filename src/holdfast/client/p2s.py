@@ -1,7 +1,7 @@
 """The papers' programming interface: replicate a handler, ask it, publish and subscribe by topic (D4-G5).
 
 Thin, and blocking: everything is done by the rest of Holdfast. What D4-A5 calls parts are these: the client library is
-`holdfast.client`, the client handler at the servers (D4-G3) the session host and the application desk, the replicated
+`holdfast.client`, the client handler at the servers (D4-G3) the session desk and the application desk, the replicated
 cluster a group (`holdfast.protocols.paxos`), and the server application the broker's core, which hosts the handler. The
 tables and queues of D4-A6 are the core's: its index is the subscription table, and the replies are kept in sessions.
 

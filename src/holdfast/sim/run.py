@@ -19,7 +19,7 @@ from holdfast.kernel.node import InvariantBroken, Node
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND
 from holdfast.protocols.core.limits import CoreLimits
-from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.desks.log_desk import RetentionSettings
 from holdfast.protocols.paxos.settings import Member, PaxosSettings
 from holdfast.protocols.sessions.conversation import ClientSettings
@@ -232,7 +232,7 @@ class Run:
                 backlog_events=broker.backlog_events,
                 backlog_bytes=broker.backlog_bytes,
             ),
-            HostSettings(
+            DeskSettings(
                 away_after=broker.away_ms * MILLISECOND,
                 block_max=broker.block_ms * MILLISECOND,
                 tick=broker.tick_ms * MILLISECOND,

@@ -41,7 +41,7 @@ from holdfast.protocols.core.expiry import note_deadlines, without_expired
 from holdfast.protocols.core.hosting import Hosting, HostingState
 from holdfast.protocols.core.interests import Interests, Untold
 from holdfast.protocols.core.judgement import Refused, judge
-from holdfast.protocols.core.lifetimes import Tally, deadlines_of
+from holdfast.protocols.core.lifetimes import Outcomes, deadlines_of
 from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.core.log_commands import apply_to_log
 from holdfast.protocols.core.log_state import LogState
@@ -71,7 +71,7 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
     cursors_ended: dict[str, list[tuple[int, int, str]]] = {}  # client → (epoch, its number, why)
     hosting: HostingState | None = None
     arrivals: ArrivalState | None = None
-    settled: Tally = msgspec.field(default_factory=Tally)
+    settled: Outcomes = msgspec.field(default_factory=Outcomes)
 
 
 class BrokerCore:

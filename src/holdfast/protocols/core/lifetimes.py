@@ -22,7 +22,7 @@ PER_MILLE = 1_000
 RUNS_MAX = 64
 
 
-class Tally(msgspec.Struct, array_like=True, gc=False):
+class Outcomes(msgspec.Struct, array_like=True, gc=False):
     """What became of the events that subscriptions wanted, as their broker knows: those that clients had on time, those
     that expired here or at the client, and those that there was no room for."""
 
@@ -30,7 +30,7 @@ class Tally(msgspec.Struct, array_like=True, gc=False):
     expired: int = 0
     dropped: int = 0
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: Outcomes) -> None:
         self.on_time += other.on_time
         self.expired += other.expired
         self.dropped += other.dropped

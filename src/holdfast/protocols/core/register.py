@@ -18,7 +18,7 @@ from holdfast.protocols.core.crowding import Crowding
 from holdfast.protocols.core.cursor_table import CursorTable
 from holdfast.protocols.core.expiry import expire
 from holdfast.protocols.core.interests import Interests
-from holdfast.protocols.core.lifetimes import Tally
+from holdfast.protocols.core.lifetimes import Outcomes
 from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.core.outputs import Freed, NotOpened, Opened, Output, Removed, Reply, Woken
 from holdfast.protocols.core.session import Session, SessionState, too_many_filter_bytes
@@ -38,7 +38,7 @@ class SessionRegister:
         self.dormant: dict[str, None] = {}  # clients that stayed away, oldest first; kept while there is room
         self.index: FilterIndex[Subscription] = FilterIndex()
         self.perishing: dict[Subscription, None] = {}  # those that know of deadlines
-        self._settled = Tally()  # what became of events of subscriptions that are over
+        self._settled = Outcomes()  # what became of events of subscriptions that are over
         self._limits = limits
         self._crowding = crowding
         self._cursors = cursors
@@ -159,7 +159,7 @@ class SessionRegister:
         # A crowded session has room for others, which share it.
         freed = subscription.ledger.makes_wait or subscription.overflow is Overflow.BLOCK
         subscription.leave()
-        self._settled.add(subscription.tally)
+        self._settled.add(subscription.outcomes)
         self.perishing.pop(subscription, None)
         outputs.append(Removed(subscription))
         self._crowding.remove(subscription)
@@ -220,13 +220,13 @@ class SessionRegister:
         if any(subscription.overflow is Overflow.BLOCK or subscription in crowded for subscription in lost):
             outputs.append(Freed())
 
-    def tally(self) -> Tally:
+    def outcomes(self) -> Outcomes:
         """What became of all events that anyone wanted."""
-        total = Tally()
+        total = Outcomes()
         total.add(self._settled)
         for session in self.sessions.values():
             for subscription in session.subscriptions.values():
-                total.add(subscription.tally)
+                total.add(subscription.outcomes)
         return total
 
     # ----------------------------------------------------------------------------------------------- advertisements
@@ -247,14 +247,18 @@ class SessionRegister:
             outputs.append(Reply(session.client, session.epoch, messages.Unadvertised(command.advertisement)))
 
     # -------------------------------------------------------------------------------------------------------- state
-    def get_state(self) -> tuple[list[SessionState], list[str], list[SubscriptionState], Tally]:
+    def get_state(self) -> tuple[list[SessionState], list[str], list[SubscriptionState], Outcomes]:
         """Sessions, the dormant ones, subscriptions in the order in which they were made, and what became of others."""
         sessions = [session.get_state() for session in self.sessions.values()]
         subscriptions = [subscription.get_state() for subscription, _ in self.index.items()]
         return sessions, list(self.dormant), subscriptions, self._settled
 
     def set_state(
-        self, sessions: list[SessionState], dormant: list[str], subscriptions: list[SubscriptionState], settled: Tally
+        self,
+        sessions: list[SessionState],
+        dormant: list[str],
+        subscriptions: list[SubscriptionState],
+        settled: Outcomes,
     ) -> None:
         self.sessions.clear()
         self._crowding.clear()

@@ -11,7 +11,7 @@ import msgspec
 from holdfast.kernel.node import require
 from holdfast.model import Filter
 from holdfast.model.event import EventBytes
-from holdfast.protocols.core.lifetimes import Deadlines, Tally
+from holdfast.protocols.core.lifetimes import Deadlines, Outcomes
 from holdfast.protocols.sessions.messages import Overflow
 
 
@@ -26,7 +26,7 @@ class SubscriptionState(msgspec.Struct, frozen=True, array_like=True):
     kept: list[msgspec.Raw]
     positions: list[int] = []
     late: int = 0
-    tally: Tally = msgspec.field(default_factory=Tally)
+    outcomes: Outcomes = msgspec.field(default_factory=Outcomes)
     deadlines: list[tuple[int, int]] = []
     expired: list[tuple[int, int]] = []
 
@@ -82,9 +82,9 @@ class Subscription:
         return len(self._events) - self._head
 
     @property
-    def tally(self) -> Tally:
+    def outcomes(self) -> Outcomes:
         """What became of its events."""
-        return Tally(self._on_time, self._expired, self._dropped)
+        return Outcomes(self._on_time, self._expired, self._dropped)
 
     def miss(self) -> None:
         """It does not get an event that it wants, which has expired before it was there."""
@@ -252,7 +252,7 @@ class Subscription:
             self.read(0, len(self)),
             self.positions(0, len(self)),
             self._late,
-            self.tally,
+            self.outcomes,
             *(([], []) if self.deadlines is None else self.deadlines.get_state()),
         )
 
@@ -268,7 +268,7 @@ class Subscription:
         self._positions = list(state.positions) or [0] * len(state.kept)
         self.bytes = sum(map(len, state.kept))
         self._late = state.late
-        self._on_time, self._expired, self._dropped = msgspec.structs.astuple(state.tally)
+        self._on_time, self._expired, self._dropped = msgspec.structs.astuple(state.outcomes)
         if state.deadlines or state.expired:
             self.deadlines = Deadlines.from_state(state.deadlines, state.expired)
 

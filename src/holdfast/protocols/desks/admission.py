@@ -23,7 +23,7 @@ from holdfast.protocols.core import commands
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.session import Session
 from holdfast.protocols.core.subscriptions import Subscription
-from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.desks.publications import direct_addresses
 from holdfast.protocols.desks.sequencer import Sequencer
 from holdfast.protocols.sessions.messages import Publish
@@ -72,7 +72,7 @@ class _UnderWay(NamedTuple):
 class Admission:
     """Submits what is published, now or when there is room."""
 
-    def __init__(self, core: BrokerCore, sequencer: Sequencer, settings: HostSettings) -> None:
+    def __init__(self, core: BrokerCore, sequencer: Sequencer, settings: DeskSettings) -> None:
         self._core = core
         self._sequencer = sequencer
         self._settings = settings

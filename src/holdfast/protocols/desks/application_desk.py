@@ -13,7 +13,7 @@ from holdfast.kernel.parts import Part
 from holdfast.protocols.core import commands
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.desks.sequencer import Sequencer
-from holdfast.protocols.desks.session_desk import SessionHost
+from holdfast.protocols.desks.session_desk import SessionDesk
 from holdfast.protocols.sessions.messages import NO_APPLICATION, ApplicationAnswered, AskApplication, Refusal
 
 CLIENTS: Final = frozenset({Role.CLIENT})
@@ -22,12 +22,12 @@ NUMBER_MAX: Final = 2**62
 
 
 class ApplicationDesk(Part):
-    """Behind the sequencer and the session host, which says what comes of requests."""
+    """Behind the sequencer and the session desk, which says what comes of requests."""
 
     name: ClassVar[str] = "application"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {AskApplication: CLIENTS}
 
-    def __init__(self, core: BrokerCore, sequencer: Sequencer, sessions: SessionHost) -> None:
+    def __init__(self, core: BrokerCore, sequencer: Sequencer, sessions: SessionDesk) -> None:
         self._core = core
         self._sequencer = sequencer
         self._sessions = sessions

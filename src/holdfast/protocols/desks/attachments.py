@@ -6,7 +6,7 @@ from holdfast.kernel.inputs import LinkUp
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.core.core import BrokerCore
-from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.sessions.messages import OpenSession
 
 
@@ -41,7 +41,7 @@ class Attachment:
 class Attachments:
     """By client. `away` are clients with a session and no link."""
 
-    def __init__(self, core: BrokerCore, settings: HostSettings) -> None:
+    def __init__(self, core: BrokerCore, settings: DeskSettings) -> None:
         self._core = core
         self._settings = settings
         self.links: dict[str, Attachment] = {}

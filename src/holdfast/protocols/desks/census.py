@@ -25,7 +25,7 @@ def _subscriptions(core: BrokerCore) -> list[Subscription]:
 
 def census(core: BrokerCore) -> dict[str, int]:
     """Measures, by name."""
-    subscriptions, tally = _subscriptions(core), core.register.tally()
+    subscriptions, outcomes = _subscriptions(core), core.register.outcomes()
     return {
         "sessions": len(core.sessions),
         "subscriptions": len(subscriptions),
@@ -34,10 +34,10 @@ def census(core: BrokerCore) -> dict[str, int]:
         "backlog_bytes": sum(subscription.bytes for subscription in subscriptions),
         "backlog_events_longest": max(map(len, subscriptions), default=0),
         "events_accepted_total": core.events,
-        "events_on_time_total": tally.on_time,
-        "events_expired_total": tally.expired,
-        "events_dropped_total": tally.dropped,
-        "on_time_of_arrived_per_mille": tally.on_time_per_mille,
+        "events_on_time_total": outcomes.on_time,
+        "events_expired_total": outcomes.expired,
+        "events_dropped_total": outcomes.dropped,
+        "on_time_of_arrived_per_mille": outcomes.on_time_per_mille,
     }
 
 
@@ -52,14 +52,14 @@ class CoreCensus:
         if not count:
             return ()
         all_of_them = _subscriptions(self._core)
-        found = heapq.nsmallest(count, all_of_them, key=lambda subscription: subscription.tally.on_time_per_mille)
+        found = heapq.nsmallest(count, all_of_them, key=lambda subscription: subscription.outcomes.on_time_per_mille)
         return tuple(
             SubscriptionReport(
                 subscription.client.removeprefix(CLIENT),
                 subscription.number,
                 str(subscription.filter)[:FILTER_MAX],
                 len(subscription),
-                *msgspec.structs.astuple(subscription.tally),
+                *msgspec.structs.astuple(subscription.outcomes),
             )
             for subscription in found
         )

@@ -14,7 +14,7 @@ from holdfast.model.event import EventBytes
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.subscriptions import Subscription
 from holdfast.protocols.desks.batches import Batch
-from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.desks.sequencer import CHECK_SHARE
 from holdfast.protocols.sessions.messages import Dropped, Progress
 
@@ -57,7 +57,7 @@ class Cursor:
 class Deliveries:
     """Cursors of all clients that are there, and the turn's messages for them."""
 
-    def __init__(self, node: str, core: BrokerCore, settings: HostSettings) -> None:
+    def __init__(self, node: str, core: BrokerCore, settings: DeskSettings) -> None:
         self._node = node
         self._core = core
         self._settings = settings

@@ -7,7 +7,7 @@ import msgspec
 from holdfast.kernel.time import MILLISECOND, SECOND
 
 
-class HostSettings(msgspec.Struct, frozen=True, gc=False):
+class DeskSettings(msgspec.Struct, frozen=True, gc=False):
     """Times and sizes of the broker's side."""
 
     publish_window: int = 4_096  # events that a client may have unanswered

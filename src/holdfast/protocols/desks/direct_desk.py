@@ -25,10 +25,10 @@ from holdfast.protocols.core import commands
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.register import EPOCH_MAX
 from holdfast.protocols.core.session import Session
-from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.desks.publications import check_publication, direct_addresses
 from holdfast.protocols.desks.sequencer import Sequencer
-from holdfast.protocols.desks.session_desk import CLIENTS, SessionHost
+from holdfast.protocols.desks.session_desk import CLIENTS, SessionDesk
 from holdfast.protocols.sessions.messages import OpenDirect, Publish
 
 
@@ -50,16 +50,16 @@ class _DirectLink:
         self.submitted = last
 
 
-class DirectHost(Part):
-    """Comes behind the session host, from which it takes links over."""
+class DirectDesk(Part):
+    """Comes behind the session desk, from which it takes links over."""
 
     name: ClassVar[str] = "direct"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {OpenDirect: CLIENTS, Publish: CLIENTS}
 
-    def __init__(self, core: BrokerCore, sequencer: Sequencer, host: SessionHost, settings: HostSettings) -> None:
+    def __init__(self, core: BrokerCore, sequencer: Sequencer, sessions: SessionDesk, settings: DeskSettings) -> None:
         self._core = core
         self._sequencer = sequencer
-        self._host = host
+        self._sessions = sessions
         self._settings = settings
         self._links: dict[str, _DirectLink] = {}
         self._ticking = False
@@ -84,7 +84,7 @@ class DirectHost(Part):
             raise ProtocolError(f"the epoch of a session is 1 to {EPOCH_MAX}, not {message.epoch}")
         direct = self._links.get(peer)
         if direct is None:
-            direct = _DirectLink(self._host.take_over(peer, out), message, out.now)
+            direct = _DirectLink(self._sessions.take_over(peer, out), message, out.now)
             self._links[peer] = direct
             self._keep_ticking(out)
         elif direct.opening != message:

@@ -1,6 +1,6 @@
 """The broker's side of the log: cursors, reading by position, stages; and letting go of what is not needed.
 
-A part of a broker's node, behind the sequencer and the session host. What must outlive a link is in the core.
+A part of a broker's node, behind the sequencer and the session desk. What must outlive a link is in the core.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from holdfast.protocols.desks.event_log import EventLog
 from holdfast.protocols.desks.held_log import HeldLog
 from holdfast.protocols.desks.ranges import RangePart, gone
 from holdfast.protocols.desks.sequencer import Sequencer
-from holdfast.protocols.desks.session_desk import SessionHost
+from holdfast.protocols.desks.session_desk import SessionDesk
 from holdfast.protocols.sessions.messages import Refusal
 
 CLIENTS: Final = frozenset({Role.CLIENT})
@@ -88,7 +88,7 @@ class _Waiting(msgspec.Struct, frozen=True, gc=False):
     message: AskLog | ReadRange
 
 
-class LogHost(Part):
+class LogDesk(Part):
     """Serves the log: named subscriptions, ranges, stages. `events` is the log itself."""
 
     name: ClassVar[str] = "log"
@@ -112,7 +112,7 @@ class LogHost(Part):
         self,
         core: BrokerCore,
         sequencer: Sequencer,
-        sessions: SessionHost,
+        sessions: SessionDesk,
         events: EventLog,
         retention: RetentionSettings | None = None,
         delivery: DeliverySettings | None = None,

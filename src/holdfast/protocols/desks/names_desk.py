@@ -24,7 +24,7 @@ from holdfast.protocols.core.log_state import LogState
 from holdfast.protocols.core.outputs import NameRemoval
 from holdfast.protocols.desks.log_desk import NO_LOG, NO_NAME, is_name
 from holdfast.protocols.desks.sequencer import Sequencer
-from holdfast.protocols.desks.session_desk import SessionHost
+from holdfast.protocols.desks.session_desk import SessionDesk
 from holdfast.protocols.operating.desk import OPERATORS
 from holdfast.protocols.operating.messages import ListNames, NameRemoved, NameReport, NamesListed, RemoveName
 
@@ -44,7 +44,7 @@ class NamesDesk(Part):
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys((ListNames, RemoveName), OPERATORS)
     notices: ClassVar[tuple[type[Notice], ...]] = (CommandsApplied,)
 
-    def __init__(self, broker: str, core: BrokerCore, sequencer: Sequencer, sessions: SessionHost) -> None:
+    def __init__(self, broker: str, core: BrokerCore, sequencer: Sequencer, sessions: SessionDesk) -> None:
         self._broker = broker
         self._core = core
         self._sequencer = sequencer

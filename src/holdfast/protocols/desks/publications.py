@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.errors import EventError, ProtocolError
 from holdfast.model.event import Event, EventBytes
 from holdfast.protocols.core.core import BrokerCore
-from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.desks.sequencer import Sequencer
 from holdfast.protocols.sessions.messages import Publish
 
@@ -42,6 +42,6 @@ def direct_addresses(core: BrokerCore, sequencer: Sequencer) -> tuple[str, ...]:
     return sequencer.direct_addresses if sequencer.takes_direct and not core.crowding.blocking else ()
 
 
-def alternate_addresses(sequencer: Sequencer, settings: HostSettings) -> tuple[str, ...]:
+def alternate_addresses(sequencer: Sequencer, settings: DeskSettings) -> tuple[str, ...]:
     """Where clients may go if this broker fails."""
     return sequencer.direct_addresses or settings.alternates

@@ -44,7 +44,7 @@ from holdfast.protocols.desks.admission import Admission
 from holdfast.protocols.desks.attachments import Attachment, Attachments
 from holdfast.protocols.desks.census import census, note_expired
 from holdfast.protocols.desks.deliveries import Deliveries
-from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.desks.overlay import Alone, Overlay, PublicationReleased
 from holdfast.protocols.desks.publications import alternate_addresses, check_publication, direct_addresses
 from holdfast.protocols.desks.sequencer import Sequencer
@@ -72,10 +72,10 @@ from holdfast.protocols.sessions.messages import (
 CLIENTS: Final = frozenset({Role.CLIENT})
 
 
-class SessionHost(Part):
+class SessionDesk(Part):
     """Serves clients: their links, their sessions, what they say and what is said to them."""
 
-    name: ClassVar[str] = "host"
+    name: ClassVar[str] = "sessions"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {
         OpenSession: CLIENTS,
         Subscribe: CLIENTS,
@@ -94,14 +94,14 @@ class SessionHost(Part):
         node: str,
         core: BrokerCore,
         sequencer: Sequencer,
-        settings: HostSettings | None = None,
+        settings: DeskSettings | None = None,
         overlay: Overlay | None = None,
     ) -> None:
         self._node = node
         self._overlay = overlay or Alone()
         self._core = core
         self._sequencer = sequencer
-        self._settings = settings or HostSettings()
+        self._settings = settings or DeskSettings()
         self._deliveries = Deliveries(node, core, self._settings)
         self._admission = Admission(core, sequencer, self._settings)
         self._clients = Attachments(core, self._settings)

@@ -10,7 +10,7 @@ from holdfast.kernel.outbox import Outbox
 from holdfast.protocols.core import commands
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.desks.attachments import Attachments
-from holdfast.protocols.desks.desk_settings import HostSettings
+from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.desks.publications import alternate_addresses, direct_addresses
 from holdfast.protocols.desks.sequencer import Sequencer
 from holdfast.protocols.sessions.messages import AlternatesChanged, DirectChanged, SubscriptionEnded
@@ -20,7 +20,7 @@ class Upkeep:
     """Goes on while a client is there, or is expected back."""
 
     def __init__(
-        self, key: TimerKey, core: BrokerCore, sequencer: Sequencer, clients: Attachments, settings: HostSettings
+        self, key: TimerKey, core: BrokerCore, sequencer: Sequencer, clients: Attachments, settings: DeskSettings
     ) -> None:
         self._key = key
         self._core = core
