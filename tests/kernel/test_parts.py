@@ -131,6 +131,27 @@ def linked(log: list[Any]) -> tuple[Assembly, RecordingOutbox]:
     return node, out
 
 
+class Porter(Part):
+    """Hears of clients alone."""
+
+    name: ClassVar[str] = "porter"
+    heard_from: ClassVar[frozenset[Role]] = frozenset({Role.CLIENT})
+
+    def __init__(self, heard: list[str]) -> None:
+        self._heard = heard
+
+    def on_heard(self, peer: str, out: Outbox) -> None:
+        self._heard.append(peer)
+
+
+def test_a_part_hears_from_peers_of_its_roles_alone() -> None:
+    heard: list[str] = []
+    node, out = Assembly([Porter(heard)]), RecordingOutbox()
+    node.handle([link_up(1, "b1", Role.BROKER), link_up(2, "client:c", Role.CLIENT)], out)
+    node.handle([Received(1, "b1", []), Received(2, "client:c", [])], out)
+    assert heard == ["client:c"]
+
+
 def test_a_message_goes_to_the_parts_that_declare_it_in_their_order(log: list[Any]) -> None:
     node, out = linked(log)
     node.handle([Received(1, "b1", [Hello(), LongName()])], out)
@@ -194,7 +215,7 @@ def test_a_part_that_refuses_to_hear_a_peer_ends_its_link(log: list[Any]) -> Non
     def refuse(peer: str, out: Outbox) -> None:
         raise ProtocolError("not you")
 
-    node._heard.insert(0, refuse)
+    node._heard[Role.BROKER].insert(0, refuse)
     node.handle([Received(1, "b1", [Hello()])], out)
     assert (log, out.take_effects()[-1]) == (TURN_ENDS, Disconnect(1, "protocol error: not you"))
 

@@ -49,6 +49,7 @@ class Part:
 
     name: ClassVar[str]  # begins the keys of its timers
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {}  # `on_<message>`, from peers of these roles
+    heard_from: ClassVar[frozenset[Role]] = frozenset(Role)  # whose links `on_heard` is for
     notices: ClassVar[tuple[type[Notice], ...]] = ()  # that it hears, by `on_<notice>`
     asked: ClassVar[tuple[type, ...]] = ()  # requests of an application that it takes: `on_<request>(request, command)`
 
@@ -132,13 +133,14 @@ class Assembly:
             _check_hooks(part)
         self._timers = {hook.__self__.name: hook for hook in _hooks(parts, "on_timer")}
         self._broadcast = {input_type: _hooks(parts, name) for input_type, name in _BROADCAST.items()}
-        self._heard = _hooks(parts, "on_heard")
+        heard = _hooks(parts, "on_heard")
+        self._heard = {role: [hook for hook in heard if role in hook.__self__.heard_from] for role in Role}
         self._finishing = [hook.__self__ for hook in _hooks(parts, "finish")]
         self._checks = _hooks(parts, "check_invariants")
         self._measures = _hooks(parts, "measure")
         self._measures_each = _hooks(parts, "measure_each")
         self._tables = {role: self._table(role) for role in Role}
-        self._table_of_link: dict[int, _Table] = {}
+        self._role_of_link: dict[int, Role] = {}
         self._hearers: dict[type[Notice], list[Callable[[Any, Outbox], None]]] = {}
         for part in parts:
             for notice in part.notices:
@@ -173,9 +175,9 @@ class Assembly:
                 take(event.request, event.command, out)  # type: ignore[union-attr]
             else:
                 if kind is LinkUp:
-                    self._table_of_link[event.link] = self._tables[event.role]  # type: ignore[union-attr]
+                    self._role_of_link[event.link] = event.role  # type: ignore[union-attr]
                 elif kind is LinkDown:
-                    self._table_of_link.pop(event.link, None)  # type: ignore[union-attr]
+                    self._role_of_link.pop(event.link, None)  # type: ignore[union-attr]
                 for handler in self._broadcast[kind]:
                     handler(event, out)
                 if kind is StorageFailed:
@@ -185,12 +187,12 @@ class Assembly:
                 part.finish(out)
 
     def _receive(self, received: Received, out: Outbox) -> None:
-        table = self._table_of_link.get(received.link)
-        if table is None:
+        role = self._role_of_link.get(received.link)
+        if role is None:
             return  # a link that was closed for a breach of protocol in this very turn
-        peer = received.peer
+        peer, table = received.peer, self._tables[role]
         try:
-            for heard in self._heard:
+            for heard in self._heard[role]:
                 heard(peer, out)
             for message in received.messages:
                 handlers = table.get(type(message))
@@ -200,7 +202,7 @@ class Assembly:
                     handler(peer, message, out)
         except ProtocolError as error:
             # Our own state is sound, since a part checks before it changes anything; the peer's is not.
-            del self._table_of_link[received.link]
+            del self._role_of_link[received.link]
             out.note("control", what="protocol-error", detail={"peer": peer, "problem": str(error)})
             out.disconnect(received.link, f"{BREACH}{error}")
 

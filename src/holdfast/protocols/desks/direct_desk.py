@@ -54,6 +54,7 @@ class DirectDesk(Part):
     """Comes behind the session desk, from which it takes links over."""
 
     name: ClassVar[str] = "direct"
+    heard_from: ClassVar[frozenset[Role]] = CLIENTS
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {OpenDirect: CLIENTS, Publish: CLIENTS}
 
     def __init__(self, core: BrokerCore, sequencer: Sequencer, sessions: SessionDesk, settings: DeskSettings) -> None:

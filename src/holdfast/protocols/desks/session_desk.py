@@ -76,6 +76,7 @@ class SessionDesk(Part):
     """Serves clients: their links, their sessions, what they say and what is said to them."""
 
     name: ClassVar[str] = "sessions"
+    heard_from: ClassVar[frozenset[Role]] = CLIENTS
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {
         OpenSession: CLIENTS,
         Subscribe: CLIENTS,
