@@ -28,11 +28,12 @@ from holdfast.kernel.inputs import Input, LinkUp, Received, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.time import MILLISECOND, SECOND
+from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.messages import Ping
 from holdfast.protocols.sessions.requests import Consume, MakeSubscription, NewEvent, PublishEvents
 from holdfast.sim.digest import Digest
-from holdfast.sim.host import Application, Host
+from holdfast.sim.host import Host, Program
 from holdfast.sim.latency import Uniform, build
 from holdfast.sim.simulation import RowSink, Simulation
 from holdfast.trace.checkers import Watch, make_checker
@@ -68,7 +69,9 @@ class Relay:
 def relay(sinks: list[RowSink], checking: bool) -> Simulation:
     """Fifty nodes in a ring, and twenty-five messages that go round."""
     ring = 50
-    simulation = Simulation(1, build(Uniform(low_us=500, high_us=1_500), Random(1)), sinks=sinks, checking=checking)
+    simulation = Simulation(
+        MESSAGES, 1, build(Uniform(low_us=500, high_us=1_500), Random(1)), sinks=sinks, checking=checking
+    )
     for number in range(ring):
         simulation.add_host(f"b{number}", Role.BROKER, lambda rng, streams, n=number: Relay(n, ring))  # type: ignore[misc]
     for host in simulation.hosts.values():
@@ -76,7 +79,7 @@ def relay(sinks: list[RowSink], checking: bool) -> Simulation:
     return simulation
 
 
-class Consumer(Application):
+class Consumer(Program):
     """Subscribes, if it has a filter, and consumes at once."""
 
     def __init__(self, wanted: str | None) -> None:
@@ -92,7 +95,9 @@ class Consumer(Application):
 
 def sessions(sinks: list[RowSink], checking: bool) -> Simulation:
     """One broker, ten publishers of 100 events a second each, ten subscribers to a tenth of them each."""
-    simulation = Simulation(1, build(Uniform(low_us=500, high_us=1_500), Random(1)), sinks=sinks, checking=checking)
+    simulation = Simulation(
+        MESSAGES, 1, build(Uniform(low_us=500, high_us=1_500), Random(1)), sinks=sinks, checking=checking
+    )
     add_broker(simulation, "b1").start()
     rng = Random(2)
 
@@ -116,7 +121,7 @@ def add_broker(simulation: Simulation, name: str) -> Host:
 def add_client(simulation: Simulation, name: str, broker: str, wanted: str | None) -> Host:
     settings = ClientSettings(name, (broker,))
     make = lambda rng, streams: make_client(settings, rng, streams)  # noqa: E731
-    return simulation.add_host(name, Role.CLIENT, make, application=Consumer(wanted))
+    return simulation.add_host(name, Role.CLIENT, make, program=Consumer(wanted))
 
 
 LOADS: dict[str, tuple[Callable[[list[RowSink], bool], Simulation], int]] = {
@@ -142,7 +147,7 @@ def steps_per_second(load: str, tracing: bool) -> float:
 def populate(brokers: int, clients: int) -> None:
     """Makes a large population, lets every client connect, subscribe and publish once, and prints what it took."""
     started = time.perf_counter()
-    simulation = Simulation(1, build(Uniform(low_us=500, high_us=1_500), Random(1)))
+    simulation = Simulation(MESSAGES, 1, build(Uniform(low_us=500, high_us=1_500), Random(1)))
     for number in range(brokers):
         add_broker(simulation, f"b{number}").start()
     for number in range(clients):

@@ -12,6 +12,7 @@ from experiments.replication.load import Sent
 from holdfast.broker.client_assembly import make_client
 from holdfast.kernel.links import Role
 from holdfast.kernel.time import SECOND
+from holdfast.protocols.client_catalogue import CLIENT_CATALOGUE
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.runtime.runner import NodeRunner
@@ -37,7 +38,7 @@ class StubbornClient:
             silent_after=STAYS,
         )
         self._runner = NodeRunner(
-            name, Role.CLIENT, lambda rng, streams: make_client(settings, rng, streams), application=self
+            name, Role.CLIENT, lambda rng, streams: make_client(settings, rng, streams), CLIENT_CATALOGUE, self
         )
         self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

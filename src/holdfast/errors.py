@@ -298,6 +298,11 @@ class WrongLog(Fields, LogError):
     problem: str
     folder: str = field(default="", init=False)  # where, once that is known
 
+    def found_in(self, folder: str) -> WrongLog:
+        """Itself, when it is known where the log is."""
+        self.folder = folder
+        return self
+
     def __str__(self) -> str:
         return f"{self.folder}: {self.problem}" if self.folder else self.problem
 

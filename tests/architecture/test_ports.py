@@ -15,6 +15,7 @@ PROTOCOLS = [
     {"failure", "operating", "paxos"},
     {"sessions"},
     {"cursors"},
+    {"client_catalogue"},
     {"core"},
     {"desks"},
     {"routing"},
@@ -22,6 +23,9 @@ PROTOCOLS = [
     {"catalogue"},
 ]
 RANK = {name: rank for rank, row in enumerate(PROTOCOLS) for name in row}
+
+# Of the simulator, what runs any node; what speaks of scenarios names the schemes that they are of.
+SIMULATOR = {"digest", "disk", "host", "latency", "network", "simulation"}
 
 
 def rebindable(source: str) -> list[str]:
@@ -64,6 +68,17 @@ def wrong_imports(source: str, own: str) -> list[str]:
     return found
 
 
+def imported_protocols(source: str) -> list[str]:
+    """Imports of anything that is a protocol."""
+    modules = [
+        f"{node.lineno}: {name}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names])
+    ]
+    return [found for found in modules if f"{found}.".partition(" ")[2].startswith("holdfast.protocols.")]
+
+
 def modules(layer: str) -> list[tuple[PurePosixPath, str]]:
     paths = [(PurePosixPath(path.relative_to(PACKAGE)), path) for path in python_modules()]
     return [(name, path.read_text()) for name, path in paths if name.parts[0] == layer]
@@ -73,8 +88,15 @@ def test_no_part_has_a_callable_that_others_replace() -> None:
     assert {str(path): found for path, source in modules("protocols") if (found := rebindable(source))} == {}
 
 
-def test_nodes_are_put_together_by_constructors_alone() -> None:
-    assert {str(path): found for path, source in modules("broker") if (found := assigned_from_outside(source))} == {}
+@pytest.mark.parametrize("layer", ["broker", "runtime", "sim"])
+def test_no_attribute_of_another_object_is_assigned(layer: str) -> None:
+    assert {str(path): found for path, source in modules(layer) if (found := assigned_from_outside(source))} == {}
+
+
+def test_drivers_know_no_protocol() -> None:
+    drivers = [*modules("runtime"), *modules("wire"), *(each for each in modules("sim") if each[0].stem in SIMULATOR)]
+    assert {path.stem for path, _ in drivers} >= {"runner", "framing", *SIMULATOR}
+    assert {str(path): found for path, source in drivers if (found := imported_protocols(source))} == {}
 
 
 def test_nothing_of_a_broker_is_assigned_from_outside_its_class() -> None:
@@ -113,6 +135,18 @@ def test_a_callable_to_be_replaced_is_found(source: str, expected: list[str]) ->
 )
 def test_wiring_from_outside_is_found(source: str, expected: list[str]) -> None:
     assert assigned_from_outside(source) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("from holdfast.protocols.catalogue import CATALOGUE", ["1: holdfast.protocols.catalogue"]),
+        ("def f():\n    import holdfast.protocols.sessions", ["2: holdfast.protocols.sessions"]),
+        ("from holdfast.broker.site import Site\nimport holdfast.wire.framing", []),
+    ],
+)
+def test_an_import_of_a_protocol_is_found(source: str, expected: list[str]) -> None:
+    assert imported_protocols(source) == expected
 
 
 @pytest.mark.parametrize(

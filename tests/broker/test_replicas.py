@@ -15,6 +15,7 @@ from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import EVENTS
 from holdfast.kernel.time import MILLISECOND
 from holdfast.model.event import Event, encode_batch, encode_event
+from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.protocols.core import commands
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.limits import CoreLimits
@@ -29,14 +30,14 @@ from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.messages import Overflow
 from holdfast.sim.disk import Disk
-from holdfast.sim.host import Application, Host
+from holdfast.sim.host import Host, Program
 from holdfast.sim.latency import Constant, build
 from holdfast.sim.simulation import Simulation
 
 NAMES = ("r1", "r2", "r3")
 
 
-class Answers(Application):
+class Answers(Program):
     def __init__(self) -> None:
         self.got: dict[int, Any] = {}
         self.delivered: list[int] = []
@@ -60,16 +61,16 @@ class World:
 
     def __init__(self, limits: CoreLimits | None = None, **settings: Any) -> None:
         self._limits = limits or CoreLimits()
-        self.simulation = Simulation(1, build(Constant(delay_us=200), Random(1)), checking=True)
+        self.simulation = Simulation(MESSAGES, 1, build(Constant(delay_us=200), Random(1)), checking=True)
         members = tuple(Member(name, name, name) for name in NAMES)
         self.nodes: dict[str, Assembly] = {}
         for name in NAMES:
             group = PaxosSettings(name, members, **settings)
-            self.simulation.add_host(name, Role.BROKER, self._factory(group), Disk(Random(name), (100, 500)))
+            self.simulation.add_host(name, Role.BROKER, self._factory(group), Disk(RECORDS, Random(name), (100, 500)))
         self.answers = Answers()
         client = ClientSettings("c", NAMES, batch_events=1)
         self.client = self.simulation.add_host(
-            "c", Role.CLIENT, lambda rng, streams: make_client(client, rng, streams), application=self.answers
+            "c", Role.CLIENT, lambda rng, streams: make_client(client, rng, streams), program=self.answers
         )
         self._requests = 0
         for host in self.simulation.hosts.values():

@@ -176,9 +176,8 @@ class Network:
             machine.timers[key] = EVER if after is None else self.now + after
         machine.out.timers.clear()
         for queue in machine.out.touched:
-            queue.seen = False
             if queue.peer in machine.links:
-                for entry in queue.take(EVER, EVER):
+                for entry in queue.take(EVER, EVER)[0]:
                     self._transmit(broker, queue.peer, entry.message)
         machine.out.touched.clear()
         closed = [action for action in machine.out.actions if isinstance(action, Disconnect)]

@@ -18,6 +18,7 @@ from holdfast import __version__
 from holdfast.broker.site import site_from_toml
 from holdfast.errors import HandshakeRefused
 from holdfast.kernel.links import Role
+from holdfast.protocols.client_catalogue import PROTOCOL_VERSIONS
 from holdfast.protocols.paxos.settings import Protocol
 from holdfast.wire.handshake import Dialling
 from holdfast.wire.limits import WireLimits
@@ -195,13 +196,13 @@ def test_clients_and_brokers_have_listeners_of_their_own(tmp_path: Path) -> None
             (Role.OPERATOR, peers, "brokers"),
             (Role.BROKER, process.port, "clients and operators"),
         ):
-            dialling = Dialling(role, "x", 1, limits)
+            dialling = Dialling(role, "x", 1, limits, PROTOCOL_VERSIONS)
             with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
                 connection.sendall(dialling.opening)
                 answer = b"".join(iter(lambda connection=connection: connection.recv(4096), b""))  # type: ignore[misc]
             with pytest.raises(HandshakeRefused, match=f"this listener is for {served}, not for {role.value}s"):
                 dialling.feed(answer)
-        dialling = Dialling(Role.BROKER, "b2", 1, limits)
+        dialling = Dialling(Role.BROKER, "b2", 1, limits, PROTOCOL_VERSIONS)
         with socket.create_connection(("127.0.0.1", peers), timeout=10) as connection:
             connection.sendall(dialling.opening)
             assert dialling.feed(connection.recv(4096))[0] is not None

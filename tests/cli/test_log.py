@@ -234,7 +234,7 @@ def test_a_broker_that_has_lost_its_state_says_how_to_take_its_events_along(
     capsysbinary.readouterr()
 
     async def start() -> None:
-        SegmentStorage(str(with_events)).start(lambda token: None, lambda reason: None)
+        SegmentStorage(str(with_events), RECORDS).start(lambda token: None, lambda reason: None)
 
     with pytest.raises(StateLost, match=f"stream 'state', 2 to 2.*`holdfast log export {with_events}`"):
         asyncio.run(start())

@@ -12,15 +12,16 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.node import Node
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
+from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.sim.disk import Disk
-from holdfast.sim.host import Application, Host
+from holdfast.sim.host import Host, Program
 from holdfast.sim.latency import Uniform, build
 from holdfast.sim.simulation import Simulation
 
 MakeNode = Callable[[Random, StoredStreams], Node]
 
 
-class Inbox(Application):
+class Inbox(Program):
     """Collects what a client's node hands to its application, and consumes it at once."""
 
     def __init__(self) -> None:
@@ -65,7 +66,7 @@ class SimulatedDriver:
 
     def __init__(self, seed: int = 1) -> None:
         delays = build(Uniform(low_us=100, high_us=3_000), Random(seed))
-        self.simulation = Simulation(seed, delays, checking=True)
+        self.simulation = Simulation(MESSAGES, seed, delays, checking=True)
         self._last_request = 0
 
     def address(self, name: str, by: Role = Role.BROKER) -> str:
@@ -73,7 +74,7 @@ class SimulatedDriver:
 
     def add(self, name: str, role: Role, make: MakeNode, durable: bool = False) -> Inbox:
         inbox = Inbox()
-        disk = Disk(Random(name)) if durable else None
+        disk = Disk(RECORDS, Random(name)) if durable else None
         self.simulation.add_host(name, role, make, disk, inbox)
         return inbox
 

@@ -8,9 +8,10 @@ from random import Random
 from typing import Any
 
 from holdfast.kernel.links import Role
+from holdfast.kernel.outbox import Operation
 from holdfast.kernel.storage import LogBounds, LogPart, StoredStreams
+from holdfast.protocols.catalogue import CATALOGUE, RECORDS
 from holdfast.runtime.runner import NodeRunner
-from holdfast.runtime.storage import Operation
 from holdfast.sim.disk import Disk
 from tests.contract.driver import MakeNode
 
@@ -21,7 +22,7 @@ class MemoryStorage:
     """A simulated disk, with a sync that takes a turn of the loop; what was not synced when the node died is gone."""
 
     def __init__(self) -> None:
-        self._disk = Disk(Random(1))
+        self._disk = Disk(RECORDS, Random(1))
         self._life = 0
 
     repairs = bytes_on_disk = 0
@@ -108,7 +109,7 @@ class RuntimeDriver:
         self._loop.run_until_complete(self._start(self._placed[name]))
 
     async def _start(self, placed: _Placed) -> None:
-        runner = NodeRunner(placed.name, placed.role, placed.make, placed.inbox, placed.storage)
+        runner = NodeRunner(placed.name, placed.role, placed.make, CATALOGUE, placed.inbox, placed.storage)
         placed.runner = runner
         runner.start()
         if placed.role is Role.BROKER:

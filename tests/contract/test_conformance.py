@@ -143,7 +143,7 @@ def test_a_client_that_is_started_again_is_not_muted(driver: Driver) -> None:
     subscriber, publisher = start_client(driver, "s"), start_client(driver, "p")
     subscribe(driver, subscriber, "s")
     driver.request("p", events(1, 2, 3))
-    driver.wait_until(lambda: len(subscriber.events) == 3)
+    driver.wait_until(lambda: len(subscriber.events) == 3 and Published([]) in publisher.results)
     driver.kill("p")
     driver.start("p")
     driver.request("p", events(1, 2, 3))

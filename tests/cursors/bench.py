@@ -10,6 +10,7 @@ from holdfast.kernel.outbox import Effect, ReadLog, Send, SendLog
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import EVENTS
 from holdfast.model.event import decode_batch
+from holdfast.protocols.catalogue import RECORDS
 from holdfast.protocols.core.commands import EventBatch
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.limits import CoreLimits
@@ -34,7 +35,7 @@ class LogBench(BrokerBench):
         snapshot_every: int = 4096,
         **settings: Any,
     ) -> None:
-        self.disk = disk or Disk(Random(1))
+        self.disk = disk or Disk(RECORDS, Random(1))
         self.held = False
         self.settings = BrokerSettings(
             "b1",

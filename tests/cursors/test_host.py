@@ -11,6 +11,7 @@ from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import EVENTS
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model import Filter
+from holdfast.protocols.catalogue import RECORDS
 from holdfast.protocols.core.cursor import Cursor
 from holdfast.protocols.core.cursor_table import CursorTable
 from holdfast.protocols.core.interests import Untold
@@ -473,7 +474,7 @@ def test_a_cursor_that_lost_something_keeps_nothing_from_being_given_up() -> Non
 # ---------------------------------------------------------------------------------------------------------- restarts
 @pytest.mark.parametrize("seed", range(40))
 def test_after_a_power_cut_the_log_holds_what_the_journal_speaks_of(seed: int) -> None:
-    disk = Disk(Random(seed))
+    disk = Disk(RECORDS, Random(seed))
     bench = LogBench(disk, snapshot_every=3)
     bench.open("p")
     bench.open("c", OpenCursor(1, "risk", ""))

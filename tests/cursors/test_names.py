@@ -170,7 +170,7 @@ def test_a_name_that_nobody_has_is_forgotten_once_it_is_on_the_disk() -> None:
     effects = bench.handle(Received(LINK, OPERATOR, [RemoveName(7, "risk")]))
     (sent,) = [effect for effect in effects if isinstance(effect, Send)]
     assert sent.message == NameRemoved(7, True, "", 2)
-    assert bench.out.queues[OPERATOR].take(bench.disk.durable, 1 << 20) == [], "it is claimed when it is durable"
+    assert bench.out.queues[OPERATOR].take(bench.disk.durable, 1 << 20)[0] == [], "it is claimed when it is durable"
     bench.release()
     assert listed(bench) == ()
     assert ask(bench, RemoveName(8, "risk")) == NameRemoved(8, False)

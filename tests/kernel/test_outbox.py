@@ -10,6 +10,7 @@ from holdfast.kernel.outbox import (
     Connect,
     Deliver,
     Disconnect,
+    Level,
     Note,
     Outbox,
     ReadLog,
@@ -58,7 +59,8 @@ def test_a_message_leaves_when_its_token_is_durable() -> None:
     out.append("s", Line("1"))
     out.send("b", Word("waits"))
     queue = out.queue("b")
-    assert (queue.take(0, 1000), len(queue.take(1, 1000))) == ([], 1)
+    assert queue.take(0, 1000) == ([], 1)
+    assert [len(taken) for taken, left in [queue.take(1, 1000)]] == [1]
 
 
 def test_messages_weigh_what_they_say() -> None:
@@ -127,7 +129,8 @@ def test_a_recording_outbox_collects_what_a_plain_one_does() -> None:
     ask_for_everything(plain)
     ask_for_everything(recording)
     assert recording.stored == plain.stored == EVERYTHING[2:5]
-    assert recording.actions == plain.actions == EVERYTHING[5:8] + EVERYTHING[10:]
+    assert recording.actions == plain.actions == EVERYTHING[5:8] + EVERYTHING[10:12]
+    assert recording.notes == plain.notes == EVERYTHING[12:]
     assert recording.timers == plain.timers == [(("part", "tick"), 10), (("part", "tick"), None)]
     assert tokens(recording, "b") == tokens(plain, "b") == [("control", 0), ("user", 0)]
     assert recording.token == plain.token == 2
@@ -136,9 +139,9 @@ def test_a_recording_outbox_collects_what_a_plain_one_does() -> None:
 def test_notes_are_made_only_for_a_trace_and_reports_always() -> None:
     for out in (Outbox(), RecordingOutbox(tracing=False)):
         out.note("control", what="x")
-        assert out.actions == []
-        out.report("leader", replica="r1")
-        assert out.actions == [Note("control", {"what": "leader", "detail": {"replica": "r1"}})]
+        assert out.notes == []
+        out.report("leader", Level.INFO, replica="r1")
+        assert out.notes == [Note("control", {"what": "leader", "detail": {"replica": "r1"}}, Level.INFO)]
     recording = RecordingOutbox(tracing=False)
     recording.report("leader")
-    assert recording.take_effects() == recording.actions
+    assert recording.take_effects() == recording.notes

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.kernel.inputs import Drained
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import InvariantBroken
 from holdfast.kernel.queues import Entry, Lane, Lanes, OutputQueue, QueueState
@@ -22,7 +23,7 @@ def entry(text: str, lane: Lane = Lane.USER, token: int = 0, weight: int = 10) -
 
 
 def make_queue(*entries: Entry) -> OutputQueue:
-    queue = OutputQueue("b", [])
+    queue = OutputQueue("b", {})
     for one in entries:
         queue.put(one)
     return queue
@@ -33,7 +34,7 @@ def words(entries: list[Entry]) -> list[str]:
 
 
 def take(queue: OutputQueue, durable: int = ALL, bytes_max: int = ALL) -> list[str]:
-    return words(queue.take(durable, bytes_max))
+    return words(queue.take(durable, bytes_max)[0])
 
 
 def test_control_leaves_before_user_traffic() -> None:
@@ -159,23 +160,22 @@ def test_a_discipline_that_replaces_another_takes_over_what_waits_in_order() -> 
 
 
 def test_a_queue_asks_to_be_looked_at_once_until_the_driver_has_looked() -> None:
-    touched: list[OutputQueue] = []
+    touched: dict[OutputQueue, None] = {}
     queue = OutputQueue("b", touched)
     queue.put(entry("1"))
     queue.put(entry("2"))
     queue.touch()
     queue.resume()
     queue.notify_below(0)
-    assert touched == [queue]
+    assert list(touched) == [queue]
     touched.clear()
-    queue.seen = False
     queue.put(entry("3"))
-    assert touched == [queue]
+    assert list(touched) == [queue]
 
 
 @pytest.mark.parametrize("change", ["resume", "use", "notify_below", "touch"])
 def test_what_may_let_messages_leave_makes_the_driver_look(change: str) -> None:
-    touched: list[OutputQueue] = []
+    touched: dict[OutputQueue, None] = {}
     queue = OutputQueue("b", touched)
     {
         "resume": queue.resume,
@@ -183,7 +183,7 @@ def test_what_may_let_messages_leave_makes_the_driver_look(change: str) -> None:
         "notify_below": lambda: queue.notify_below(3),
         "touch": queue.touch,
     }[change]()
-    assert (touched, queue.seen) == ([queue], True)
+    assert list(touched) == [queue]
 
 
 def test_a_low_water_mark_counts_what_is_taken_since_it_was_set() -> None:
@@ -194,8 +194,17 @@ def test_a_low_water_mark_counts_what_is_taken_since_it_was_set() -> None:
     take(queue, bytes_max=2)
     take(queue, bytes_max=7)
     assert (queue.low_water, queue.taken_count, queue.taken_bytes) == (1, 3, 9)
+    drained = queue.drained()
+    assert (drained, queue.low_water) == (Drained("b", 3, 9), None)  # it is told once
     queue.notify_below(0)
     assert (queue.low_water, queue.taken_count, queue.taken_bytes) == (0, 0, 0)
+
+
+def test_nobody_hears_that_a_closed_queue_is_drained() -> None:
+    queue = make_queue(entry("1"))
+    queue.notify_below(0)
+    queue.close()
+    assert queue.low_water is None
 
 
 @given(
@@ -213,13 +222,14 @@ def test_each_lane_is_fifo_for_both_kinds_and_nothing_is_lost(
     queue = make_queue(*entries)
     left: list[Entry] = []
     for durable, bytes_max in takes:
-        taken = queue.take(durable, bytes_max)
+        taken, waiting = queue.take(durable, bytes_max)
+        assert waiting == len(queue)
         assert all(one.token <= durable for one in taken)
         assert sum(one.weight for one in taken[:-1]) < max(1, bytes_max)
         assert [one.lane.value for one in taken] == sorted(one.lane.value for one in taken)
         left += taken
         assert queue.bytes == sum(one.weight for one in entries) - sum(one.weight for one in left)
-    left += queue.take(ALL, ALL)
+    left += queue.take(ALL, ALL)[0]
     assert len(queue) == queue.bytes == 0
     assert sorted(left, key=entries.index) == entries
     for lane in Lane:

@@ -14,6 +14,7 @@ from holdfast.kernel.parts import Assembly
 from holdfast.kernel.queues import Entry
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MICROSECOND, MILLISECOND
+from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.protocols.paxos.membership import AddLearner, Change
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import Member, PaxosSettings, Protocol
@@ -66,9 +67,9 @@ class Group:
         founders = names[: self.members]
         self.watch = Watch(names, founders)
         delays = build(Uniform(low_us=self.early_us, high_us=self.late_us), Random(self.seed))
-        self.simulation = WatchedSimulation(self.seed, delays, self.adversary, checking=True)
+        self.simulation = WatchedSimulation(MESSAGES, self.seed, delays, self.adversary, checking=True)
         self.simulation.watch = self.watch
-        self.simulation.tracing = True
+        self.simulation.tracing = self.simulation.tracing_brokers = True
         self.simulation.when_stopped = self._restart_later
         self.answered = dict.fromkeys(CLIENTS, 0)
         self.ledgers: dict[str, Ledger] = {}
@@ -80,7 +81,7 @@ class Group:
             for name in names
         }
         for name in names:
-            disk = WatchedDisk(Random(f"{self.seed}/{name}"), (100, self.sync_us))
+            disk = WatchedDisk(RECORDS, Random(f"{self.seed}/{name}"), (100, self.sync_us))
             disk.stored = lambda operation, name=name: self.watch.stored(name, operation)  # type: ignore[misc]
             self.simulation.add_host(name, Role.BROKER, self._factory(name), disk)
 

@@ -23,6 +23,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.model.event import EventBytes
 from holdfast.protocols.catalogue import MESSAGES
+from holdfast.protocols.client_catalogue import PROTOCOL_VERSIONS
 from holdfast.protocols.sessions.messages import OpenSession, Publish
 from holdfast.wire.framing import encode_frames
 from holdfast.wire.handshake import HANDSHAKE, Dialling
@@ -35,7 +36,7 @@ LIMITS = WireLimits()
 
 
 def hello(name: str = "evil") -> bytes:
-    return Dialling(Role.CLIENT, name, 1, LIMITS).opening
+    return Dialling(Role.CLIENT, name, 1, LIMITS, PROTOCOL_VERSIONS).opening
 
 
 _instances = itertools.count(1)

@@ -88,11 +88,13 @@ SERVES_WITHOUT_ROOM = """
     import asyncio, resource, sys
     from holdfast.broker.assembly import BrokerSettings, make_broker
     from holdfast.kernel.links import Role
+    from holdfast.protocols.catalogue import CATALOGUE
     from holdfast.runtime import loop
     from holdfast.runtime.runner import NodeRunner
 
     async def serve():
-        runner = NodeRunner("b1", Role.BROKER, lambda rng, streams: make_broker(BrokerSettings("b1"), rng, streams))
+        settings = BrokerSettings("b1")
+        runner = NodeRunner("b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), CATALOGUE)
         runner.start()
         print(await runner.listen((Role.CLIENT,), "127.0.0.1", 0), flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)

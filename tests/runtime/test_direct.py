@@ -19,6 +19,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.node import Node
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.catalogue import CATALOGUE, RECORDS
 from holdfast.protocols.core.commands import Command
 from holdfast.protocols.paxos.settings import Member, PaxosSettings
 from holdfast.runtime.runner import NodeRunner
@@ -54,8 +55,8 @@ class ReplicasHere:
                     BrokerSettings(group.name, durable=True), group, rng, streams, kit=BrokerKit(replica=Seeing)
                 )
 
-            storage = SegmentStorage(str(self._folder / member.name))
-            runner = self.runners[member.name] = NodeRunner(member.name, Role.BROKER, make, storage=storage)
+            storage = SegmentStorage(str(self._folder / member.name), RECORDS)
+            runner = self.runners[member.name] = NodeRunner(member.name, Role.BROKER, make, CATALOGUE, storage=storage)
             runner.start()
             for roles, address in (((Role.CLIENT,), member.client_address), ((Role.BROKER,), member.peer_address)):
                 host, _, port = address.rpartition(":")
@@ -152,7 +153,7 @@ def test_what_is_no_address_can_not_be_connected_to_and_the_node_hears_so(addres
 
     async def scene() -> None:
         node = Dials()
-        runner = NodeRunner("c", Role.CLIENT, lambda rng, streams: node)
+        runner = NodeRunner("c", Role.CLIENT, lambda rng, streams: node, CATALOGUE)
         runner.start()
         runner.request(1, None)
         await runner.stopped.wait()

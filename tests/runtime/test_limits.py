@@ -29,7 +29,7 @@ from holdfast.model.event import (
     STRING_BYTES_MAX,
 )
 from holdfast.model.limits import FilterLimits
-from holdfast.protocols.catalogue import MESSAGES
+from holdfast.protocols.catalogue import CATALOGUE, MESSAGES
 from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.sessions.messages import (
@@ -260,7 +260,7 @@ class Served:
     def __init__(self, limits: WireLimits | None = None, core: CoreLimits | None = None, **host: Any) -> None:
         settings = BrokerSettings("b1", limits=core or CoreLimits(), desk=DeskSettings(**host))
         self.runner = NodeRunner(
-            "b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), limits=limits
+            "b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), CATALOGUE, limits=limits
         )
         self.port = 0
         self.url = ""

@@ -11,6 +11,7 @@ import pytest
 from holdfast.broker.assembly import BrokerSettings, make_broker
 from holdfast.client.operator import BrokerDesk
 from holdfast.kernel.links import Role
+from holdfast.protocols.catalogue import CATALOGUE
 from holdfast.protocols.operating.messages import Inspected
 from holdfast.protocols.operating.operator import Unreachable
 from holdfast.runtime.connection import Connection
@@ -19,7 +20,7 @@ from holdfast.runtime.runner import NodeRunner
 
 async def inspect(remote_operators: bool) -> Inspected | Unreachable:
     make = lambda rng, streams: make_broker(BrokerSettings("b1"), rng, streams)  # noqa: E731
-    runner = NodeRunner("b1", Role.BROKER, make, remote_operators=remote_operators)
+    runner = NodeRunner("b1", Role.BROKER, make, CATALOGUE, remote_operators=remote_operators)
     runner.start()
     port = await runner.listen((Role.CLIENT, Role.OPERATOR), "127.0.0.1", 0)
     try:

@@ -15,6 +15,8 @@ from holdfast.kernel.inputs import Input, Requested
 from holdfast.kernel.links import Role
 from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import Outbox
+from holdfast.protocols.catalogue import CATALOGUE
+from holdfast.protocols.client_catalogue import PROTOCOL_VERSIONS
 from holdfast.runtime.runner import NodeRunner
 from holdfast.wire.handshake import Dialling
 from holdfast.wire.limits import WireLimits
@@ -50,7 +52,7 @@ def test_a_broken_node_is_stopped(command: Any, failure: str, caplog: pytest.Log
     caplog.set_level(logging.CRITICAL, "holdfast")
 
     async def scene() -> str:
-        runner = NodeRunner("b1", Role.BROKER, lambda rng, streams: Brittle())
+        runner = NodeRunner("b1", Role.BROKER, lambda rng, streams: Brittle(), CATALOGUE)
         runner.start()
         await runner.listen((Role.CLIENT,), "127.0.0.1", 0)
         runner.request(1, command)
@@ -64,7 +66,7 @@ def test_a_broken_node_is_stopped(command: Any, failure: str, caplog: pytest.Log
 def test_a_stopped_broker_closes_what_it_accepted() -> None:
     async def scene() -> None:
         settings = BrokerSettings("b1")
-        runner = NodeRunner("b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams))
+        runner = NodeRunner("b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), CATALOGUE)
         runner.start()
         port = await runner.listen((Role.CLIENT,), "127.0.0.1", 0)
         gone = asyncio.Event()
@@ -81,12 +83,14 @@ def test_a_stopped_broker_closes_what_it_accepted() -> None:
 def test_a_client_beyond_the_limit_of_connections_is_told_so() -> None:
     async def scene() -> None:
         settings, limits = BrokerSettings("b1"), WireLimits(connections=1)
-        runner = NodeRunner("b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), limits=limits)
+        runner = NodeRunner(
+            "b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), CATALOGUE, limits=limits
+        )
         runner.start()
         port = await runner.listen((Role.CLIENT,), "127.0.0.1", 0)
         async with connect(f"holdfast://127.0.0.1:{port}") as bus:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            late = Dialling(Role.CLIENT, "late", 1, limits)
+            late = Dialling(Role.CLIENT, "late", 1, limits, PROTOCOL_VERSIONS)
             writer.write(late.opening)
             with pytest.raises(HandshakeRefused) as refused:
                 late.feed(await reader.read())

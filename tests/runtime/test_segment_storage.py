@@ -22,6 +22,7 @@ from holdfast.errors import LogUnusable, WrongLog
 from holdfast.kernel.outbox import Append, Truncate
 from holdfast.kernel.storage import EVENTS, FEEDS
 from holdfast.model.event import encode_batch
+from holdfast.protocols.catalogue import RECORDS
 from holdfast.protocols.core.commands import EventBatch
 from holdfast.protocols.paxos.messages import Formed
 from holdfast.protocols.routing.messages import EventsStored
@@ -41,7 +42,7 @@ class Storage:
     """Drives a storage as a runner does: a turn is written, and is safe when the call returns."""
 
     def __init__(self, folder: Path) -> None:
-        self.storage = SegmentStorage(str(folder), SMALL)
+        self.storage = SegmentStorage(str(folder), RECORDS, SMALL)
         self._safe = asyncio.Event()
         self.streams = self.storage.start(lambda token: self._safe.set(), self._fail)
         self._token = 0
@@ -147,7 +148,7 @@ def test_a_folder_is_one_brokers_and_is_handed_to_no_other(
 ) -> None:
     async def scene() -> None:
         for owner, wrong in ((first, False), (then, refused), (first, False) if refused else (then, False)):
-            storage = SegmentStorage(str(tmp_path), SMALL, owner)
+            storage = SegmentStorage(str(tmp_path), RECORDS, SMALL, owner)
             if wrong:
                 with pytest.raises(WrongLog, match=f"{tmp_path}: the data are those of {first}, not of {owner}: give"):
                     storage.start(lambda token: None, Storage._fail)
@@ -247,11 +248,11 @@ def test_a_folder_that_can_not_be_opened_is_explained(
     monkeypatch.setattr(SystemFiles, "open", refuse)
     folder, user = str(tmp_path / "b1"), pwd.getpwuid(os.geteuid()).pw_name
     with pytest.raises(LogUnusable) as raised:
-        SegmentStorage(folder).start(lambda token: None, lambda reason: None)
+        SegmentStorage(folder, RECORDS).start(lambda token: None, lambda reason: None)
     assert str(raised.value) == f"{folder}: {problem.format(user=user, folder=folder)}"
 
 
 def test_a_folder_below_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(LogUnusable, match=f"{tmp_path}/file.* is no folder: name another one"):
-        SegmentStorage(str(tmp_path / "file" / "b1")).start(lambda token: None, lambda reason: None)
+        SegmentStorage(str(tmp_path / "file" / "b1"), RECORDS).start(lambda token: None, lambda reason: None)

@@ -75,7 +75,7 @@ class Bench:
     def drain(self) -> None:
         """As a driver with a fast disk and a fast link would."""
         for queue in self.out.queues.values():
-            while queue.take(self.out.token, 1 << 30):
+            while queue.take(self.out.token, 1 << 30)[0]:
                 pass
 
     def advance(self, by: int) -> list[Effect]:

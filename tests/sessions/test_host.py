@@ -82,8 +82,8 @@ def test_control_waits_for_the_disk_and_leaves_before_events_and_a_pong_waits_fo
     assert isinstance(last, Send)
     assert last.lane is Lane.USER
     queue = bench.out.queue(S)
-    assert [type(entry.message) for entry in queue.take(0, 1 << 20)] == [Pong]
-    assert [type(entry.message).__name__ for entry in queue.take(2, 1 << 20)] == [
+    assert [type(entry.message) for entry in queue.take(0, 1 << 20)[0]] == [Pong]
+    assert [type(entry.message).__name__ for entry in queue.take(2, 1 << 20)[0]] == [
         "SessionOpened", "Subscribed", "Accepted", "Deliver",
     ]  # fmt: skip
 

@@ -391,8 +391,8 @@ def test_nothing_is_answered_before_it_is_on_the_disk() -> None:
     bench.handle(Durable(bench.out.token))
     bench.handle(bench.received("a", ask(1, b"q"), ask(1, b"q")))
     queue = bench.out.queues[A]
-    assert not queue.take(bench.out.token - 1, 1 << 30)
-    assert [type(entry.message) for entry in queue.take(bench.out.token, 1 << 30)] == [ApplicationAnswered] * 2
+    assert not queue.take(bench.out.token - 1, 1 << 30)[0]
+    assert [type(entry.message) for entry in queue.take(bench.out.token, 1 << 30)[0]] == [ApplicationAnswered] * 2
 
 
 def recorded(bench: BrokerBench, *said: Any) -> list[Any]:

@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.kernel.messages import Message
+from holdfast.codec import Registry
+from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Append, Snapshot, Truncate
 from holdfast.kernel.queues import Entry
@@ -39,8 +40,8 @@ from holdfast.sim.simulation import Simulation
 class ReadDisk(Disk):
     """Knows what it holds for sure."""
 
-    def __init__(self, rng: Random, sync_us: tuple[int, int] = (100, 5_000)) -> None:
-        super().__init__(rng, sync_us)
+    def __init__(self, records: Registry[Record], rng: Random, sync_us: tuple[int, int] = (100, 5_000)) -> None:
+        super().__init__(records, rng, sync_us)
         self.stored: dict[str, tuple[str, int]] = {}  # neighbour → its feed, and how far that is here
         self.accepted: dict[str, int] = {}  # client → how far its publications are here, in any of its sessions
         self.offered: dict[str, set[str]] = {}  # neighbour → offers that it told

@@ -9,7 +9,7 @@ from holdfast.model.received import ReceivedEvent
 from holdfast.protocols.cursors import requests as log
 from holdfast.protocols.cursors.messages import EARLIEST, NEW
 from holdfast.protocols.sessions import requests
-from holdfast.sim.host import Application, Host
+from holdfast.sim.host import Host, Program
 from tests.sim.named_truth import Owner
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def matches(text: str, attributes: dict[str, Any]) -> bool:
     return {"k >= 0": True, "n < 3": n < 3, "n > 1": n > 1, "": True}[text]
 
 
-class Client(Application):
+class Client(Program):
     def __init__(self, world: World, name: str) -> None:
         self.world = world
         self.name = name

@@ -24,6 +24,7 @@ from holdfast.kernel.parts import Assembly, Part
 from holdfast.kernel.sequencing import Elected, StateReplaced
 from holdfast.kernel.storage import EVENTS, StoredStreams
 from holdfast.kernel.time import MILLISECOND
+from holdfast.protocols.catalogue import RECORDS
 from holdfast.protocols.core import log_state
 from holdfast.protocols.core.commands import Command
 from holdfast.protocols.core.core import BrokerCore
@@ -136,7 +137,7 @@ class GroupWorld(World):
         sync_us = rng.choice([(100, 3_000), (1_000, 20_000)])
         for name in self.brokers:
             replica = msgspec.structs.replace(group, name=name)
-            disk = Disk(Random(f"disk {name} {seed}"), sync_us)
+            disk = Disk(RECORDS, Random(f"disk {name} {seed}"), sync_us)
             own = msgspec.structs.replace(settings, name=name)
             self.simulation.add_host(name, Role.BROKER, self._factory(own, replica), disk)
 

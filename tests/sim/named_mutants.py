@@ -55,6 +55,7 @@ class AcknowledgesBeforeTheDisk(SessionDesk):
         early = _Early(out.tracing)
         early.queues, early.touched, early.token = out.queues, out.touched, out.token
         early.actions, early.timers, early.stored = out.actions, out.timers, out.stored
+        early.notes = out.notes
         early.now, early.wall = out.now, out.wall
         super().finish(early)
 

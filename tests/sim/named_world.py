@@ -19,6 +19,7 @@ from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import EVENTS, LogBounds, StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.event import decode_batch
+from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.protocols.core.commands import EventBatch
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.limits import CoreLimits
@@ -31,7 +32,7 @@ from holdfast.protocols.desks.sequencer import DirectSequencer, SnapshotTaker
 from holdfast.protocols.desks.session_desk import SessionDesk
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.sim.disk import Disk
-from holdfast.sim.host import Application, Host
+from holdfast.sim.host import Host, Program
 from holdfast.sim.latency import Uniform, build
 from holdfast.sim.network import Adversary
 from holdfast.sim.simulation import Simulation
@@ -87,7 +88,7 @@ class World:
         if rng.random() < 0.4:
             adversary = Adversary(loss=0.05, duplication=0.1, reordering=0.15, late_us_max=30_000)
         delays = build(Uniform(low_us=50, high_us=rng.choice([500, 5_000])), Random(seed))
-        self.simulation = Simulation(seed, delays, adversary, self._draw_rate(), checking=True)
+        self.simulation = Simulation(MESSAGES, seed, delays, adversary, self._draw_rate(), checking=True)
         self.moves = rng.random() < 0.3
         self.slow_ms = rng.choice([1, 400, 3_000])
         self.names = ["risk", "audit"][: rng.choice([1, 1, 2])]
@@ -137,7 +138,7 @@ class World:
     def _add_brokers(self, seed: int) -> None:
         settings = self._draw_settings("b1")
         sync_us = self.rng.choice([(100, 3_000), (5_000, 100_000)])
-        self.disk = Disk(Random(f"disk {seed}"), sync_us)
+        self.disk = Disk(RECORDS, Random(f"disk {seed}"), sync_us)
         self.broker = self.simulation.add_host(
             "b1", Role.BROKER, lambda _, streams: make_traced(settings, self.parts, self.truth, streams), self.disk
         )
@@ -146,11 +147,11 @@ class World:
         """Where a client looks for a broker, in its own order."""
         return self.brokers
 
-    def client(self, name: str, application: Application) -> Host:
+    def client(self, name: str, program: Program) -> Host:
         settings = ClientSettings(name, self.addresses(), pause_max=300 * MILLISECOND)
         make = self.parts.client
         return self.simulation.add_host(
-            name, Role.CLIENT, lambda rng, streams: make(settings, rng, streams), None, application
+            name, Role.CLIENT, lambda rng, streams: make(settings, rng, streams), None, program
         )
 
     def later(self, low_ms: int, high_ms: int, do: Callable[[], None]) -> None:

@@ -16,6 +16,7 @@ from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
+from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.protocols.core.commands import CoreState
 from holdfast.protocols.sessions.messages import Subscribe
 from holdfast.sim import latency
@@ -144,6 +145,7 @@ class World:
     ) -> None:
         self.rows = Rows()
         self.simulation = Simulation(
+            MESSAGES,
             seed,
             delays or latency.build(model, Random(seed)),
             adversary,
@@ -165,7 +167,7 @@ class World:
         start: bool = True,
     ) -> Place:
         place = Place(reactions or {})
-        disk = None if sync_us is None else Disk(Random(f"disk of {name}"), sync_us)
+        disk = None if sync_us is None else Disk(RECORDS, Random(f"disk of {name}"), sync_us)
         place.host = self.simulation.add_host(name, Role.BROKER, place.make, disk)
         if start:
             place.host.start()

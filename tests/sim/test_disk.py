@@ -11,6 +11,7 @@ from holdfast.kernel.node import InvariantBroken
 from holdfast.kernel.outbox import NOW, Append, Outbox, Snapshot, Truncate
 from holdfast.kernel.storage import EVENTS, LogBounds, LogPart
 from holdfast.kernel.time import MICROSECOND, MILLISECOND, SECOND
+from holdfast.protocols.catalogue import RECORDS
 from holdfast.sim.disk import Disk
 from tests.sim.scripted import DELAY, Do, Place, World, message, number_of, record
 
@@ -149,7 +150,7 @@ def test_a_mutant_that_does_not_wait_is_caught_by_a_power_cut() -> None:
 
 
 def _kept_of_one(seed: int) -> list[int]:
-    disk = Disk(Random(seed))
+    disk = Disk(RECORDS, Random(seed))
     disk.write([Append("log", record(1), 1)])
     disk.stop(power_cut=True)
     return [number_of(r) for r in disk.start().get("log", [])]
@@ -166,7 +167,7 @@ def test_a_killed_process_loses_nothing_that_it_had_written() -> None:
 def test_a_power_cut_leaves_a_prefix_of_what_was_not_safe() -> None:
     kept = set()
     for seed in range(200):
-        disk = Disk(Random(seed))
+        disk = Disk(RECORDS, Random(seed))
         disk.write([Append("log", record(n), n) for n in range(1, 5)])
         assert disk.make_safe(1) == 1
         disk.stop(power_cut=True)
@@ -190,7 +191,7 @@ def test_a_sync_of_an_earlier_life_makes_nothing_safe() -> None:
 def test_a_snapshot_takes_the_place_of_older_records_at_once_or_not_at_all() -> None:
     kept = set()
     for seed in range(200):
-        disk = Disk(Random(seed))
+        disk = Disk(RECORDS, Random(seed))
         disk.write([Append("log", record(1), 1), Append("log", record(2), 2), Append("other", record(7), 3)])
         disk.make_safe(3)
         disk.write([Snapshot("log", record(10), 4), Append("log", record(11), 5)])
@@ -202,7 +203,7 @@ def test_a_snapshot_takes_the_place_of_older_records_at_once_or_not_at_all() -> 
 
 
 def test_truncate_gives_up_the_records_below_a_number() -> None:
-    disk = Disk(Random(0))
+    disk = Disk(RECORDS, Random(0))
     disk.write([Append("log", record(10 * n), n) for n in range(1, 6)])
     disk.write([Truncate("log", 4)])
     assert disk.read("log", 1, 9) == LogPart([], 1, 1)
@@ -216,7 +217,7 @@ def test_truncate_gives_up_the_records_below_a_number() -> None:
 
 
 def test_a_record_may_stand_for_several_numbers_and_is_found_by_each_of_them() -> None:
-    disk = Disk(Random(0))
+    disk = Disk(RECORDS, Random(0))
     disk.write([Append(EVENTS, record(10), 1, 3), Append(EVENTS, record(20), 2, 2), Append(EVENTS, record(30), 3)])
     disk.make_safe(3)
     for start in (1, 2, 3):
@@ -240,7 +241,7 @@ def test_truncation_alone_makes_nothing_durable() -> None:
 
 
 def test_tokens_that_do_not_rise_are_refused() -> None:
-    disk = Disk(Random(0))
+    disk = Disk(RECORDS, Random(0))
     disk.write([Append("log", record(1), 2), Append("log", record(2), 2)])
     with pytest.raises(InvariantBroken, match="tokens rise"):
         disk.make_safe(2)
@@ -260,7 +261,7 @@ def test_a_wiped_disk_is_as_new() -> None:
 
 
 def test_a_disk_that_is_wiped_keeps_nothing_that_was_on_its_way_to_it() -> None:
-    disk = Disk(Random(0))
+    disk = Disk(RECORDS, Random(0))
     disk.write([Append("log", record(1), 1)])
     disk.wipe()
     disk.stop(power_cut=False)

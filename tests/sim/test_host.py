@@ -12,7 +12,7 @@ from holdfast.kernel.outbox import Outbox, RecordingOutbox, Stop
 from holdfast.kernel.parts import Assembly, Part
 from holdfast.kernel.queues import Entry
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.sim.host import Application, Host
+from holdfast.sim.host import Host, Program
 from holdfast.trace import schema
 from tests.sim.scripted import DELAY, Place, World, message, record, sends
 
@@ -287,7 +287,7 @@ def test_turns_are_never_nested() -> None:
     depth = 0
     world = World()
 
-    class Greedy(Application):
+    class Greedy(Program):
         def on_complete(self, host: Host, request: int, result: object) -> None:
             if request < 3:
                 host.request(0, lambda out: step(out, request + 1))
@@ -301,7 +301,7 @@ def test_turns_are_never_nested() -> None:
         depth -= 1
 
     a, _ = world.pair()
-    a.host._application = Greedy()
+    a.host._program = Greedy()
     turns = len(a.turns)
     a.do(lambda out: step(out, 1))
     assert len(a.turns) == turns + 1

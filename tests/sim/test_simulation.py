@@ -15,6 +15,7 @@ from holdfast.kernel.node import InvariantBroken, Node
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
+from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.sim.draw import draw_scenario
 from holdfast.sim.latency import Constant
@@ -76,7 +77,7 @@ def _run(scenario: Scenario) -> Rows:
 
 # --------------------------------------------------------------------------------------------------------------- time
 def test_things_happen_in_the_order_of_their_times_and_then_of_planning() -> None:
-    simulation = Simulation(0, _NoDelay())
+    simulation = Simulation(MESSAGES, 0, _NoDelay())
     seen: list[tuple[int, str]] = []
 
     def happen(what: str) -> None:
@@ -96,7 +97,7 @@ def test_things_happen_in_the_order_of_their_times_and_then_of_planning() -> Non
 
 
 def test_nothing_is_planned_for_the_past() -> None:
-    simulation = Simulation(0, _NoDelay())
+    simulation = Simulation(MESSAGES, 0, _NoDelay())
     simulation.run(5)
     with pytest.raises(InvariantBroken, match="past"):
         simulation.at(4, print, None)
@@ -110,10 +111,10 @@ class _NoDelay:
 
 
 def test_what_one_generator_draws_does_not_change_another() -> None:
-    simulation = Simulation(7, _NoDelay())
+    simulation = Simulation(MESSAGES, 7, _NoDelay())
     first = simulation.rng_for("a", 1)
     first.random()
-    assert simulation.rng_for("b", 1).random() == Simulation(7, _NoDelay()).rng_for("b", 1).random()
+    assert simulation.rng_for("b", 1).random() == Simulation(MESSAGES, 7, _NoDelay()).rng_for("b", 1).random()
     streams = {simulation.rng_for(name, life).random() for name in ("a", "b", "network") for life in range(3)}
     assert len(streams) == 9
 

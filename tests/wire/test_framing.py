@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import ProtocolError
-from holdfast.protocols.catalogue import LARGE_KINDS
+from holdfast.protocols.catalogue import CATALOGUE
 from holdfast.wire.framing import FrameReader, encode_frames
 from holdfast.wire.limits import WireLimits
 
 LIMITS = WireLimits(frame_bytes=1000, control_frame_bytes=100)
-LARGE, SMALL = min(LARGE_KINDS), 7
+LARGE, SMALL = min(CATALOGUE.large_kinds), 7
 
 
 @given(
@@ -20,7 +20,7 @@ LARGE, SMALL = min(LARGE_KINDS), 7
     st.lists(st.integers(1, 40), min_size=1),
 )
 def test_frames_come_out_whole_however_they_are_read(frames: list[tuple[int, bytes]], sizes: list[int]) -> None:
-    data, reader, found, place = encode_frames(frames), FrameReader(LIMITS), [], 0
+    data, reader, found, place = encode_frames(frames), FrameReader(LIMITS, CATALOGUE.large_kinds), [], 0
     while data:
         size = sizes[place % len(sizes)]
         found += reader.feed(data[:size])
@@ -41,11 +41,11 @@ def test_frames_come_out_whole_however_they_are_read(frames: list[tuple[int, byt
 )
 def test_a_frame_that_is_too_long_is_refused_when_its_length_is_seen(head: bytes, problem: str) -> None:
     with pytest.raises(ProtocolError, match=problem):
-        FrameReader(LIMITS).feed(head)
+        FrameReader(LIMITS, CATALOGUE.large_kinds).feed(head)
 
 
 def test_nothing_is_allocated_for_what_a_length_claims() -> None:
-    reader = FrameReader(WireLimits())
+    reader = FrameReader(WireLimits(), CATALOGUE.large_kinds)
     tracemalloc.start()
     assert reader.feed((1024 * 1024).to_bytes(4, "big") + bytes([LARGE])) == []
     assert tracemalloc.get_traced_memory()[1] < 10_000
@@ -54,20 +54,20 @@ def test_nothing_is_allocated_for_what_a_length_claims() -> None:
 
 def test_large_frames_are_for_events_only() -> None:
     frame = encode_frames([(LARGE, bytes(500))])
-    assert FrameReader(LIMITS).feed(frame) == [(LARGE, bytes(500))]
+    assert FrameReader(LIMITS, CATALOGUE.large_kinds).feed(frame) == [(LARGE, bytes(500))]
     with pytest.raises(ProtocolError):
-        FrameReader(LIMITS).feed(encode_frames([(SMALL, bytes(500))]))
+        FrameReader(LIMITS, CATALOGUE.large_kinds).feed(encode_frames([(SMALL, bytes(500))]))
 
 
 def test_a_large_frame_in_small_pieces_is_not_copied_for_each_of_them() -> None:
     """60 MiB took nine seconds of the event loop, and a byte more cost as much as all bytes before it."""
-    reader = FrameReader(WireLimits(frame_bytes=1 << 20))
-    large = encode_frames([(min(LARGE_KINDS), bytes(100_000)), (1, b"next")])
+    reader = FrameReader(WireLimits(frame_bytes=1 << 20), CATALOGUE.large_kinds)
+    large = encode_frames([(min(CATALOGUE.large_kinds), bytes(100_000)), (1, b"next")])
     assert reader.feed(large[:10_000]) == []
     held = reader._buffer
     for start in range(10_000, 100_000, 10_000):
         assert reader.feed(large[start : start + 10_000]) == []
         assert reader._buffer is held
     assert reader.waiting == 100_000
-    assert reader.feed(large[100_000:]) == [(min(LARGE_KINDS), bytes(100_000)), (1, b"next")]
+    assert reader.feed(large[100_000:]) == [(min(CATALOGUE.large_kinds), bytes(100_000)), (1, b"next")]
     assert reader.waiting == 0

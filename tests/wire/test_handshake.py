@@ -4,6 +4,7 @@ import pytest
 
 from holdfast.errors import HandshakeRefused, ProtocolError
 from holdfast.kernel.links import Role
+from holdfast.protocols.client_catalogue import PROTOCOL_VERSIONS
 from holdfast.wire.framing import encode_frames
 from holdfast.wire.handshake import HANDSHAKE, MAGIC, MAGIC_BYTES, Dialling, Hello, HelloAccepted, Listening, Peer
 from holdfast.wire.limits import WireLimits
@@ -12,7 +13,7 @@ LIMITS = WireLimits()
 
 
 def listening(role: Role = Role.CLIENT) -> Listening:
-    return Listening((role,), "b1", 5, LIMITS)
+    return Listening((role,), "b1", 5, LIMITS, PROTOCOL_VERSIONS)
 
 
 def hello(**changes: object) -> bytes:
@@ -22,7 +23,7 @@ def hello(**changes: object) -> bytes:
 
 @pytest.mark.parametrize("step", [1, 3, 7, 1000])
 def test_both_sides_learn_who_the_other_is(step: int) -> None:
-    dialling, listener = Dialling(Role.CLIENT, "c1", 3, LIMITS), listening()
+    dialling, listener = Dialling(Role.CLIENT, "c1", 3, LIMITS, PROTOCOL_VERSIONS), listening()
     data = dialling.opening + b"more"
     peer, rest = None, b""
     while data and peer is None:
@@ -68,7 +69,7 @@ def test_what_is_not_wanted_is_refused_with_a_reason_that_the_other_side_can_rea
     assert caught.value.reason == reason
     assert caught.value.problem.startswith(problem)
     with pytest.raises(HandshakeRefused) as told:
-        Dialling(Role.CLIENT, "c1", 3, LIMITS).feed(listener.answer)
+        Dialling(Role.CLIENT, "c1", 3, LIMITS, PROTOCOL_VERSIONS).feed(listener.answer)
     assert (told.value.reason, told.value.problem) == (reason, caught.value.problem)
 
 
@@ -80,23 +81,23 @@ def test_a_large_message_right_behind_the_handshake_is_not_part_of_it() -> None:
 def test_an_answer_in_a_version_that_was_not_offered_is_a_breach() -> None:
     answer = encode_frames([HANDSHAKE.encode(HelloAccepted(9, "b1", 1))])
     with pytest.raises(ProtocolError, match="the other side chose version 9, which was not offered"):
-        Dialling(Role.CLIENT, "c1", 3, LIMITS).feed(answer)
+        Dialling(Role.CLIENT, "c1", 3, LIMITS, PROTOCOL_VERSIONS).feed(answer)
 
 
 def test_a_broker_on_the_clients_listener_is_refused_and_the_other_way_round() -> None:
     for role, other in ((Role.CLIENT, Role.BROKER), (Role.BROKER, Role.CLIENT)):
         with pytest.raises(HandshakeRefused, match="this listener is for"):
-            listening(role).feed(Dialling(other, "x", 1, LIMITS).opening)
+            listening(role).feed(Dialling(other, "x", 1, LIMITS, PROTOCOL_VERSIONS).opening)
 
 
 def test_a_listener_for_several_roles_tells_them_apart() -> None:
     for role in (Role.CLIENT, Role.OPERATOR):
-        listener = Listening((Role.CLIENT, Role.OPERATOR), "b1", 5, LIMITS)
-        peer, _ = listener.feed(Dialling(role, "x", 3, LIMITS).opening)
+        listener = Listening((Role.CLIENT, Role.OPERATOR), "b1", 5, LIMITS, PROTOCOL_VERSIONS)
+        peer, _ = listener.feed(Dialling(role, "x", 3, LIMITS, PROTOCOL_VERSIONS).opening)
         assert peer == Peer(role, "x", 3, 1)
-    listener = Listening((Role.CLIENT, Role.OPERATOR), "b1", 5, LIMITS)
+    listener = Listening((Role.CLIENT, Role.OPERATOR), "b1", 5, LIMITS, PROTOCOL_VERSIONS)
     with pytest.raises(HandshakeRefused, match="this listener is for clients and operators, not for brokers"):
-        listener.feed(Dialling(Role.BROKER, "x", 3, LIMITS).opening)
+        listener.feed(Dialling(Role.BROKER, "x", 3, LIMITS, PROTOCOL_VERSIONS).opening)
 
 
 def test_magic_words_are_of_one_length() -> None:

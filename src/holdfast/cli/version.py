@@ -11,7 +11,7 @@ import msgspec
 from holdfast import __version__
 from holdfast.cli.main import OK
 from holdfast.matching.index import ENGINE
-from holdfast.protocols.catalogue import PROTOCOL_VERSIONS
+from holdfast.protocols.client_catalogue import PROTOCOL_VERSIONS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -32,6 +32,7 @@ from holdfast.model import Filter
 from holdfast.model.position import Position
 from holdfast.model.received import ReceivedEvent
 from holdfast.model.values import Value
+from holdfast.protocols.client_catalogue import CLIENT_CATALOGUE
 from holdfast.protocols.cursors.requests import CursorForgotten, ForgetCursor
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import ClientSettings
@@ -78,7 +79,7 @@ class Bus:
         """Connects; NotConnected if no broker has answered in time."""
         settings = self._settings()
         runner = NodeRunner(
-            self.name, Role.CLIENT, lambda rng, streams: make_client(settings, rng, streams), application=self
+            self.name, Role.CLIENT, lambda rng, streams: make_client(settings, rng, streams), CLIENT_CATALOGUE, self
         )
         await self._connection.open(runner, self._url, self._timeout_s)
 

@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.broker.client_assembly import make_operator
 from holdfast.kernel.links import Role
+from holdfast.protocols.client_catalogue import CLIENT_CATALOGUE
 from holdfast.protocols.operating.messages import (
     GroupChangeBegun,
     Inspected,
@@ -85,7 +86,8 @@ class BrokerDesk:
                 f"operator-{secrets.token_hex(4)}",
                 Role.OPERATOR,
                 lambda rng, streams: make_operator(self.address),
-                application=self,
+                CLIENT_CATALOGUE,
+                self,
             )
             self._runner.start()
         self._last_request += 1

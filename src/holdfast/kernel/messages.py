@@ -19,6 +19,10 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """The ids of the events that the message carries, for traces."""
         return []
 
+    def published(self) -> msgspec.Raw:
+        """The events that a client publishes with the message, as it encoded them; for traces."""
+        return msgspec.Raw()
+
 
 class Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a node appends to one of its streams, and finds there when it is started again."""

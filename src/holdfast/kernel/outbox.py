@@ -70,6 +70,9 @@ class Truncate(_Effect, frozen=True):
     before: int
 
 
+Operation = Append | Snapshot | Truncate  # what is asked of a disk
+
+
 class ReadLog(_Effect, frozen=True):
     request: int
     stream: str
@@ -124,11 +127,20 @@ class Complete(_Effect, frozen=True):
     result: Any
 
 
+class Level(enum.Enum):
+    """Who wants to find a report in the log: the values are those of Python's `logging`."""
+
+    DEBUG = 10  # nobody, mostly: there may be many
+    INFO = 20
+    WARNING = 30
+
+
 class Note(_Effect, frozen=True):
-    """A row for the trace. The driver adds the time."""
+    """A row for the trace. The driver adds the time. One of the kind `CONTROL` goes to the log, too, at its level."""
 
     kind: str
     fields: dict[str, Any]
+    level: Level = Level.DEBUG
 
 
 Effect = (
@@ -156,7 +168,8 @@ class Outbox:
     """Collects what a node asks for; the driver empties it after every turn."""
 
     __slots__ = (
-        "actions", "hearers", "now", "queues", "stopping", "stored", "timers", "token", "touched", "tracing", "wall",
+        "actions", "hearers", "notes", "now", "queues", "stopping", "stored", "timers", "token", "touched", "tracing",
+        "wall",
     )  # fmt: skip
 
     def __init__(self, tracing: bool = False) -> None:
@@ -166,11 +179,17 @@ class Outbox:
         self.token = 0  # of the latest append
         self.stopping: str | None = None  # why the node wants to be stopped
         self.queues: dict[str, OutputQueue] = {}
-        self.touched: list[OutputQueue] = []
+        self.touched: dict[OutputQueue, None] = {}  # in the order of touching
         self.timers: list[tuple[TimerKey, int | None]] = []
-        self.stored: list[Append | Snapshot | Truncate] = []
-        self.actions: list[ReadLog | SendLog | Connect | Disconnect | Deliver | Complete | Note] = []
+        self.stored: list[Operation] = []
+        self.notes: list[Note] = []
+        self.actions: list[ReadLog | SendLog | Connect | Disconnect | Deliver | Complete] = []
         self.hearers: Hearers = {}
+
+    def begin(self, now: int, wall: int) -> None:
+        """For the driver: a turn begins at this time."""
+        self.now = now
+        self.wall = wall
 
     # -------------------------------------------------------------------------------------------------- notices
     def tell_to(self, hearers: Hearers) -> None:
@@ -267,11 +286,11 @@ class Outbox:
     def note(self, kind: str, **fields: Any) -> None:
         """Adds a row to the trace, if there is one."""
         if self.tracing:
-            self.actions.append(Note(kind, fields))
+            self.notes.append(Note(kind, fields))
 
-    def report(self, what: str, **detail: Any) -> None:
+    def report(self, what: str, level: Level = Level.DEBUG, /, **detail: Any) -> None:
         """Something that operators are to find in the node's log; a row of the trace, too."""
-        self.actions.append(Note(CONTROL, {"what": what, "detail": detail}))
+        self.notes.append(Note(CONTROL, {"what": what, "detail": detail}, level))
 
 
 class RecordingOutbox(Outbox):
@@ -347,9 +366,9 @@ class RecordingOutbox(Outbox):
         if self.tracing:
             self.effects.append(Note(kind, fields))
 
-    def report(self, what: str, **detail: Any) -> None:
-        super().report(what, **detail)
-        self.effects.append(Note(CONTROL, {"what": what, "detail": detail}))
+    def report(self, what: str, level: Level = Level.DEBUG, /, **detail: Any) -> None:
+        super().report(what, level, **detail)
+        self.effects.append(self.notes[-1])
 
     def take_notices(self) -> list[Notice]:
         """The notices since the last call."""

@@ -16,6 +16,7 @@ from typing import Protocol
 
 import msgspec
 
+from holdfast.kernel.inputs import Drained
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken, require
 
@@ -104,18 +105,17 @@ class Lanes:
 
 
 class OutputQueue:
-    """One peer's queue. `touched` is the driver's list of queues to look at after the turn."""
+    """One peer's queue. `touched` are the queues that the driver looks at after the turn, in the order of touching."""
 
-    __slots__ = ("_discipline", "_touched", "bytes", "low_water", "peer", "seen", "state", "taken_bytes", "taken_count")
+    __slots__ = ("_discipline", "_touched", "bytes", "low_water", "peer", "state", "taken_bytes", "taken_count")
 
-    def __init__(self, peer: str, touched: list[OutputQueue]) -> None:
+    def __init__(self, peer: str, touched: dict[OutputQueue, None]) -> None:
         self.peer = peer
         self.state = QueueState.OPEN
         self.bytes = 0
         self.low_water: int | None = None  # set by `notify_below`
         self.taken_count = 0
         self.taken_bytes = 0
-        self.seen = False  # whether `touched` holds this queue
         self._touched = touched
         self._discipline: Discipline = Lanes()
 
@@ -138,28 +138,30 @@ class OutputQueue:
             broken("nothing is put into a closed queue", peer=self.peer)
         self._discipline.put(entry)
         self.bytes += entry.weight
-        if not self.seen:
-            self.seen = True
-            self._touched.append(self)
+        self._touched[self] = None
 
     def touch(self) -> None:
         """Makes the driver look at the queue after this turn."""
-        if not self.seen:
-            self.seen = True
-            self._touched.append(self)
+        self._touched[self] = None
 
-    def take(self, durable: int, bytes_max: int) -> list[Entry]:
-        """For the driver: what may leave now."""
+    def take(self, durable: int, bytes_max: int) -> tuple[list[Entry], int]:
+        """For the driver: what may leave now, and how many messages are left."""
+        discipline = self._discipline
         if self.state is not QueueState.OPEN:
-            return []
-        taken = self._discipline.take(durable, bytes_max)
+            return [], len(discipline)
+        taken = discipline.take(durable, bytes_max)
         if taken:
             weight = taken[0].weight if len(taken) == 1 else sum([entry.weight for entry in taken])
             self.bytes -= weight
             if self.low_water is not None:
                 self.taken_count += len(taken)
                 self.taken_bytes += weight
-        return taken
+        return taken, len(discipline)
+
+    def drained(self) -> Drained:
+        """For the driver, when no more messages wait than `notify_below` asked for: that, once."""
+        self.low_water = None
+        return Drained(self.peer, self.taken_count, self.taken_bytes)
 
     def suspend(self) -> None:
         """Nothing leaves until `resume`; messages may still be put."""
@@ -175,6 +177,7 @@ class OutputQueue:
         """For good: drops what waits and gives it back."""
         dropped = self.clear()
         self.state = QueueState.CLOSED
+        self.low_water = None  # a new queue of this peer may be waited for: nobody is to take this one for it
         return dropped
 
     def clear(self) -> list[Message]:

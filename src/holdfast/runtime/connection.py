@@ -7,9 +7,9 @@ import socket
 from typing import Protocol, cast
 
 from holdfast.codec import UNREADABLE
+from holdfast.codec.catalogue import Catalogue
 from holdfast.errors import HandshakeRefused, ProtocolError
 from holdfast.kernel.messages import Message
-from holdfast.protocols.catalogue import MESSAGES
 from holdfast.wire.addresses import is_loopback
 from holdfast.wire.framing import Frame, FrameReader, encode_frames
 from holdfast.wire.handshake import HANDSHAKE, Dialling, HelloRefused, LinkClosed, Listening, Peer, Reason
@@ -53,14 +53,19 @@ class Connection(asyncio.Protocol):
     """`handshake` says which side this is."""
 
     def __init__(
-        self, owner: Owner, handshake: Dialling | Listening, limits: WireLimits, address: str = "", expected: str = ""
+        self,
+        owner: Owner,
+        handshake: Dialling | Listening,
+        limits: WireLimits,
+        catalogue: Catalogue,
+        address: str = "",
+        expected: str = "",
     ) -> None:
-        self.link = 0  # given by the owner
+        self.link = 0  # given by the owner, with the peer
         self.peer = ""
         self.address = address  # what was dialled
         self.expected = expected  # who should be there; empty for anyone
         self.writable = True
-        self.known = False  # to the owner's node
         self.refusal = ""  # the other side's reason, if it did not want us
         self.origin = ""  # the other side's address, for the log
         self.bytes_read = 0
@@ -69,7 +74,8 @@ class Connection(asyncio.Protocol):
         self._handshake: Dialling | Listening | None = handshake
         self._listening = isinstance(handshake, Listening)
         self._limits = limits
-        self._reader = FrameReader(limits)
+        self._messages = catalogue.messages
+        self._reader = FrameReader(limits, catalogue.large_kinds)
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._undigested = 0  # bytes that the owner's node has not dealt with
@@ -123,7 +129,7 @@ class Connection(asyncio.Protocol):
             self.refuse(Reason.PROTOCOL if self._handshake is not None else Reason.FRAME, str(error))
             return
         if frames:
-            decoders = MESSAGES.decoders
+            decoders = self._messages.decoders
             try:
                 messages = [decoders[kind](body) for kind, body in frames]
             except (KeyError, *UNREADABLE):
@@ -139,7 +145,7 @@ class Connection(asyncio.Protocol):
         """One of the frames holds no message. Those before it count: they may be why the other side said goodbye."""
         messages: list[Message] = []
         for kind, body in frames:
-            decode = MESSAGES.decoders.get(kind)
+            decode = self._messages.decoders.get(kind)
             try:
                 if decode is None:
                     reason, problem = self._read_farewell(kind, body)
@@ -147,7 +153,7 @@ class Connection(asyncio.Protocol):
                 messages.append(decode(body))
             except UNREADABLE:
                 # What the decoder says may quote the peer's own words, which belong into no log.
-                reason, problem = Reason.MESSAGE, f"bytes are no {MESSAGES.types[kind].__name__}"
+                reason, problem = Reason.MESSAGE, f"bytes are no {self._messages.types[kind].__name__}"
                 break
         if messages:
             self._owner.on_messages(self, messages)
@@ -198,6 +204,10 @@ class Connection(asyncio.Protocol):
         self._owner.on_gone(self)
 
     # --------------------------------------------------------------------------------------------- called by the owner
+    def name(self, link: int, peer: str) -> None:
+        """What the owner calls the connection, and who is there."""
+        self.link, self.peer = link, peer
+
     def write(self, data: bytes) -> None:
         if self._transport is not None and not self._closed:
             self.bytes_written += len(data)

@@ -23,8 +23,7 @@ from holdfast.errors import EventError
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Note
-from holdfast.model.event import decode_batch
-from holdfast.protocols.sessions.messages import Publish
+from holdfast.model.event import EventBytes, decode_batch
 from holdfast.trace import schema
 
 TRACE_BYTES_MAX: Final = 256 * 1024**2  # of a broker's trace, unless another size is asked for
@@ -100,8 +99,7 @@ class LiveTrace:
             return
         client = peer.removeprefix(_CLIENT)
         for message in messages:
-            if isinstance(message, Publish):
-                self._note_published(client, message)
+            self._note_published(client, message.published())
             self._hop(client, self._broker, message, message.weight())
 
     def fault(self, component: str, state: str) -> None:
@@ -112,9 +110,9 @@ class LiveTrace:
         if ":" not in peer:
             self.fault(f"{self._broker}>{peer}", "healed" if is_up else "cut")
 
-    def _note_published(self, client: str, message: Publish) -> None:
+    def _note_published(self, client: str, published: EventBytes) -> None:
         try:
-            events = decode_batch(message.events)[0]
+            events = decode_batch(published)[0] if len(published) else []
         except EventError:
             return  # the node will say what is wrong with it
         for event in events:

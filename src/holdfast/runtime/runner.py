@@ -11,19 +11,18 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
+from holdfast.codec.catalogue import Catalogue
+from holdfast.kernel.carrier import Carrier, Program
 from holdfast.kernel.inputs import (
     ConnectFailed,
-    Drained,
     Durable,
     Input,
     LinkDown,
     LinkUp,
-    LogRead,
-    LogSent,
     Received,
     Requested,
     Started,
@@ -33,12 +32,11 @@ from holdfast.kernel.inputs import (
 )
 from holdfast.kernel.links import Role, peer_name
 from holdfast.kernel.messages import Message
-from holdfast.kernel.node import InvariantBroken, Node
-from holdfast.kernel.outbox import CONTROL, Complete, Connect, Deliver, Disconnect, Note, Outbox, ReadLog, SendLog
+from holdfast.kernel.node import InvariantBroken, Node, broken
+from holdfast.kernel.outbox import CONTROL, Connect, Disconnect, Note, Operation, ReadLog, SendLog
 from holdfast.kernel.parts import BREACH
-from holdfast.kernel.queues import Entry, Lane, OutputQueue, QueueState
-from holdfast.kernel.storage import StoredStreams, message_of
-from holdfast.protocols.catalogue import MESSAGES
+from holdfast.kernel.queues import Entry
+from holdfast.kernel.storage import StoredStreams
 from holdfast.runtime.connection import CLOSE_WITHIN_S, SECONDS, Connection
 from holdfast.runtime.live_trace import LiveTrace
 from holdfast.runtime.refusals import Refusals
@@ -50,36 +48,9 @@ from holdfast.wire.limits import WireLimits
 
 NodeFactory = Callable[[Random, StoredStreams], Node]
 
-TAKE_BYTES = 256 * 1024  # from a queue for one write
-READ_BYTES = 1024 * 1024  # of a log for one `read_log`
-READ_RECORDS = 65_536  # of a log for one `send_log`
 CONNECT_WITHIN_S = 3.0
 
-# What operators want to find in the log. Others may be many: what a hostile peer causes is logged by `refusals`.
-NOTE_LEVELS = {
-    "leader": logging.INFO,
-    "deposed": logging.INFO,
-    "added": logging.INFO,
-    "membership": logging.INFO,
-    "removed": logging.WARNING,
-    "wiped-disk": logging.WARNING,
-    "other-site-file": logging.WARNING,
-    "neighbour-trusted": logging.INFO,
-    "neighbour-suspected": logging.WARNING,
-    "neighbour-not-there": logging.INFO,
-    "other-network": logging.WARNING,
-    "log-held": logging.WARNING,
-}
-
 log = logging.getLogger("holdfast")
-
-
-class Application(Protocol):
-    """What stands beside a client's node."""
-
-    def on_deliver(self, subscription: int, events: list[Any]) -> None: ...
-
-    def on_complete(self, request: int, result: Any) -> None: ...
 
 
 class NodeRunner:
@@ -90,7 +61,8 @@ class NodeRunner:
         name: str,
         role: Role,
         make: NodeFactory,
-        application: Application | None = None,
+        catalogue: Catalogue,
+        program: Program | None = None,
         storage: Storage | None = None,
         limits: WireLimits | None = None,
         incarnation: int = 0,
@@ -106,17 +78,17 @@ class NodeRunner:
         self.storage_failed = False  # and it did because of its disk
         self.stopped = asyncio.Event()
         self._make = make
-        self._application = application
         self._storage = storage
         self._limits = limits or WireLimits()
         # Larger at each start, as long as the clock does not go back; a disk knows better.
         self._incarnation = incarnation or time.time_ns()
-        self._out = Outbox(tracing=make_trace is not None)
+        self._catalogue = catalogue
+        self._kinds, self._encode = catalogue.messages.kinds, catalogue.messages.encoder
+        self._carrier = Carrier[Connection](self, program, tracing=make_trace is not None)
         self._node: Node | None = None
         self._loop = asyncio.get_running_loop()
         self._inbox: list[Input] = []
         self._turn_due = False
-        self._durable = 0
         self._timers: dict[TimerKey, asyncio.TimerHandle] = {}
         self._servers: list[asyncio.Server] = []
         self._connections: set[Connection] = set()  # all, also those that are not open yet
@@ -127,7 +99,6 @@ class NodeRunner:
         self._all_gone = asyncio.Event()
         self._by_peer: dict[str, Connection] = {}
         self._by_link: dict[int, Connection] = {}
-        self._fresh: list[Connection] = []  # open, but the node has not been told
         self._heard: list[Connection] = []  # with messages that the node has not been given
         self._last_link = 0
         self._dialling: set[asyncio.Task[None]] = set()
@@ -135,7 +106,6 @@ class NodeRunner:
         self._opened = 0
         self._bytes_read = 0  # over connections that are gone
         self._bytes_written = 0
-        self._blocked: dict[OutputQueue, None] = {}  # with something left that waits for storage or for the link
 
     # -------------------------------------------------------------------------------------------------------- life
     def start(self) -> None:
@@ -158,10 +128,10 @@ class NodeRunner:
             self._trace = self._make_trace()
             self._trace.fault(self.name, "up")
         if self._storage is None:
-            self._hand(Started(self._incarnation))
+            self.hand(Started(self._incarnation))
         else:
             storage = self._storage
-            self._hand(Started(self._incarnation, storage.log_id, storage.bounds(), storage.repairs))
+            self.hand(Started(self._incarnation, storage.log_id, storage.bounds(), storage.repairs))
 
     async def listen(self, roles: tuple[Role, ...], host: str, port: int, at_once: bool = True) -> int:
         """Accepts peers of some roles at an address; gives the port. Not at once: it is taken; `accept` opens it."""
@@ -208,11 +178,6 @@ class NodeRunner:
             trace.close()
         self.stopped.set()
 
-    def _fail(self, reason: str) -> None:
-        log.critical("%s stopped: %s", self.name, reason)
-        self.failure = reason
-        self._halt(reason)
-
     def measure(self) -> dict[str, int]:
         """What the node measures, and what is measured of its connections."""
         measure_node: Callable[[], dict[str, int]] = getattr(self._node, "measure", dict)
@@ -234,16 +199,16 @@ class NodeRunner:
         return measure_node()
 
     def request(self, request: int, command: Any) -> None:
-        """For the application: asks the node for something."""
-        self._hand(Requested(request, command))
+        """For the program beside it: asks the node for something."""
+        self.hand(Requested(request, command))
 
     def hurry(self) -> None:
-        """For the application, from the event loop: the node gets what waits for it now, not a turn later."""
+        """For the program, from the event loop: the node gets what waits for it now, not a turn later."""
         if self._turn_due:
             self._turn()
 
     # ------------------------------------------------------------------------------------------------------- turns
-    def _hand(self, event: Input) -> None:
+    def hand(self, event: Input) -> None:
         self._inbox.append(event)
         if not self._turn_due:
             self._turn_due = True
@@ -252,154 +217,96 @@ class NodeRunner:
     def _turn(self) -> None:
         self._turn_due = False
         self._turns += 1
-        node, out = self._node, self._out
+        node = self._node
         if node is None or not self._inbox:
             return
         inputs, self._inbox = self._inbox, []
-        fresh, self._fresh = self._fresh, []
         heard, self._heard = self._heard, []
-        out.now = time.monotonic_ns()
-        out.wall = time.time_ns()
         try:
-            node.handle(inputs, out)
-            for connection in fresh:
-                # From here on what is queued for the peer is meant for this link; it may have been queued before.
-                connection.known = True
-                if connection.peer in out.queues:
-                    out.queues[connection.peer].touch()
-            self._carry_out(out)
+            self._carrier.turn(node, inputs, time.monotonic_ns(), time.time_ns())
             if self._trace is not None:
                 self._trace.flush()
             for connection in heard:
                 connection.digested()
         except InvariantBroken as error:
-            self._fail(str(error))
+            self.end(str(error))
         except Exception as error:
             # A node that raises is as broken as one that finds itself so; going on would be guessing.
             log.exception("%s raised", self.name)
-            self._fail(f"{type(error).__name__}: {error}")
+            self.end(f"{type(error).__name__}: {error}")
 
-    def _carry_out(self, out: Outbox) -> None:
-        if out.stored:
-            operations, out.stored = out.stored, []
-            if self._storage is None:
-                raise InvariantBroken("a node without storage appends nothing", {"node": self.name})
-            self._storage.write(operations)
-        if out.timers:
-            self._set_timers(out)
-        if out.touched:
-            touched = out.touched[:]
-            out.touched.clear()
-            # The last first: a broker speaks of events after it has answered, and each write takes its time.
-            # Subscribers wait for the event; publishers have room in their windows.
-            for queue in reversed(touched):
-                queue.seen = False
-                self._transmit(queue)
-        if out.actions:
-            actions, out.actions = out.actions, []
-            for action in actions:
-                self._act(action)
-        if out.stopping is not None:
-            self._fail(out.stopping)
+    # ---------------------------------------------------------------------- asked for by the node: kernel/carrier.py
+    def store(self, operations: Sequence[Operation]) -> None:
+        if self._storage is None:
+            broken("a node without storage appends nothing", node=self.name)
+        self._storage.write(operations)
 
-    def _act(self, action: ReadLog | SendLog | Connect | Disconnect | Deliver | Complete | Note) -> None:
-        match action:
-            case Deliver():
-                if self._application is not None:
-                    self._application.on_deliver(action.subscription, action.events)
-            case Complete():
-                if self._application is not None:
-                    self._application.on_complete(action.request, action.result)
-            case Connect():
-                task = self._loop.create_task(self._dial(action))
-                self._dialling.add(task)
-                task.add_done_callback(self._dialling.discard)
-            case Disconnect():
-                connection = self._by_link.get(action.link)
-                if connection is not None and action.reason.startswith(BREACH):
-                    connection.refuse(Reason.BREACH, action.reason.removeprefix(BREACH))
-                elif connection is not None:
-                    connection.close(action.reason)
-            case ReadLog():
-                if self._storage is not None:
-                    part = self._storage.read(action.stream, action.start, action.limit, READ_BYTES)
-                    self._hand(LogRead(action.request, part.records, part.next))
-            case SendLog():
-                if self._storage is not None:
-                    self._send_log(self._storage, action)
-            case Note():
-                if self._trace is not None:
-                    self._trace.note(action)
-                if action.kind != CONTROL:
-                    return  # for traces alone
-                what, detail = action.fields.get("what", action.kind), action.fields.get("detail", action.fields)
-                told = " ".join(f"{name}={value!r}" for name, value in detail.items())
-                log.log(NOTE_LEVELS.get(what, logging.DEBUG), "%s: %s: %s", self.name, what, told)
-
-    def _set_timers(self, out: Outbox) -> None:
-        for key, after in out.timers:
+    def set_timers(self, timers: Sequence[tuple[TimerKey, int | None]]) -> None:
+        for key, after in timers:
             handle = self._timers.pop(key, None)
             if handle is not None:
                 handle.cancel()
             if after is not None:
                 self._timers[key] = self._loop.call_later(after * SECONDS, self._fire, key)
-        out.timers.clear()
 
     def _fire(self, key: TimerKey) -> None:
         del self._timers[key]
-        self._hand(TimerFired(key))
+        self.hand(TimerFired(key))
+
+    def note(self, note: Note) -> None:
+        if self._trace is not None:
+            self._trace.note(note)
+        if note.kind == CONTROL:  # others are for traces alone
+            told = " ".join(f"{name}={value!r}" for name, value in note.fields["detail"].items())
+            log.log(note.level.value, "%s: %s: %s", self.name, note.fields["what"], told)
+
+    def has_room(self, link: Connection) -> bool:
+        return link.writable
+
+    def put(self, link: Connection, entries: list[Entry]) -> None:
+        if self._trace is not None:  # before the peer can have it: rows of several brokers stand by their clocks
+            for entry in entries:
+                self._trace.sent(link.peer, entry.message, entry.weight)
+        kinds, encode = self._kinds, self._encode
+        link.write(encode_frames([(kinds[type(e.message)], encode(e.message)) for e in entries]))
+
+    def connect(self, wanted: Connect) -> None:
+        task = self._loop.create_task(self._dial(wanted))
+        self._dialling.add(task)
+        task.add_done_callback(self._dialling.discard)
+
+    def disconnect(self, wanted: Disconnect) -> None:
+        connection = self._by_link.get(wanted.link)
+        if connection is not None and wanted.reason.startswith(BREACH):
+            connection.refuse(Reason.BREACH, wanted.reason.removeprefix(BREACH))
+        elif connection is not None:
+            connection.close(wanted.reason)
+
+    def read(self, wanted: ReadLog | SendLog, limit: int, bytes_max: int) -> None:
+        if self._storage is not None:
+            part = self._storage.read(wanted.stream, wanted.start, limit, bytes_max)
+            self.hand(self._carrier.found(wanted, part))
+
+    def end(self, reason: str) -> None:
+        """Stops by itself."""
+        log.critical("%s stopped: %s", self.name, reason)
+        self.failure = reason
+        self._halt(reason)
 
     # ----------------------------------------------------------------------------------------------------- storage
     def _on_durable(self, token: int) -> None:
-        self._durable = token
-        for queue in list(self._blocked):
-            self._transmit(queue)
-        self._hand(Durable(token))
+        self._carrier.durable(token)
+        self.hand(Durable(token))
 
     def _on_storage_failed(self, reason: str) -> None:
         self.storage_failed = True
-        self._hand(StorageFailed(reason))
-
-    # ----------------------------------------------------------------------------------------------------- sending
-    def _transmit(self, queue: OutputQueue) -> None:
-        connection = self._by_peer.get(queue.peer)
-        if connection is None or not connection.known:
-            self._blocked.pop(queue, None)
-            return
-        kinds, encode = MESSAGES.kinds, MESSAGES.encoder
-        durable = self._durable if self._storage is not None else self._out.token
-        while connection.writable:
-            entries = queue.take(durable, TAKE_BYTES)
-            if not entries:
-                break
-            if self._trace is not None:  # before the peer can have it: rows of several brokers stand by their clocks
-                for entry in entries:
-                    self._trace.sent(queue.peer, entry.message, entry.weight)
-            connection.write(encode_frames([(kinds[type(e.message)], encode(e.message)) for e in entries]))
-        left = len(queue)
-        if left:
-            self._blocked[queue] = None
-        elif self._blocked:
-            self._blocked.pop(queue, None)
-        if queue.low_water is not None and left <= queue.low_water:
-            queue.low_water = None
-            self._hand(Drained(queue.peer, queue.taken_count, queue.taken_bytes))
-
-    def _send_log(self, storage: Storage, action: SendLog) -> None:
-        part = storage.read(action.stream, action.start, READ_RECORDS, action.bytes_max)
-        message, through, count = message_of(action.message, action.start, part)
-        queue = self._out.queues.get(action.to)
-        if queue is not None and queue.state is not QueueState.CLOSED:
-            # Behind what was sent before, also if that waits for the disk.
-            queue.put(Entry(message, Lane.USER, action.token, message.weight()))
-            self._transmit(queue)
-        self._hand(LogSent(action.request, action.to, through, count, part.gone))
+        self.hand(StorageFailed(reason))
 
     # ------------------------------------------------------------------------------------------------- connections
     def _accept(self, roles: tuple[Role, ...]) -> Connection:
-        handshake = Listening(roles, self.name, self._incarnation, self._limits)
+        handshake = Listening(roles, self.name, self._incarnation, self._limits, self._catalogue.versions)
         limits = self._limits.between_brokers() if roles == (Role.BROKER,) else self._limits
-        connection = Connection(self, handshake, limits)
+        connection = Connection(self, handshake, limits, self._catalogue)
         self._connections.add(connection)
         if len(self._greeting) >= self._limits.handshakes:
             # Whoever means it has said who it is long before so many others came: the oldest is the slow one.
@@ -409,9 +316,9 @@ class NodeRunner:
         return connection
 
     async def _dial(self, action: Connect) -> None:
-        handshake = Dialling(self.role, self.name, self._incarnation, self._limits)
+        handshake = Dialling(self.role, self.name, self._incarnation, self._limits, self._catalogue.versions)
         limits = self._limits.between_brokers() if self.role is Role.BROKER else self._limits
-        connection = Connection(self, handshake, limits, action.address, action.peer)
+        connection = Connection(self, handshake, limits, self._catalogue, action.address, action.peer)
         self._connections.add(connection)
         try:
             host, port = split_address(action.address)  # which may be what a peer named, and no address at all
@@ -420,7 +327,7 @@ class NodeRunner:
         except (OSError, ValueError, OverflowError, TimeoutError) as error:
             reason = "timed out" if isinstance(error, TimeoutError) else str(error)
             self._connections.discard(connection)
-            self._hand(ConnectFailed(action.peer, action.address, reason))
+            self.hand(ConnectFailed(action.peer, action.address, reason))
 
     def on_open(self, connection: Connection, peer: Peer) -> bool:
         name = peer_name(peer.role, peer.name)
@@ -439,13 +346,13 @@ class NodeRunner:
             older.close("superseded by a newer link")
         self._opened += 1
         self._last_link += 1
-        connection.link, connection.peer = self._last_link, name
+        connection.name(self._last_link, name)
         self._by_peer[name] = self._by_link[connection.link] = connection
-        self._fresh.append(connection)
+        self._carrier.link_up(name, connection)
         initiated = bool(connection.address)
         if self._trace is not None:
             self._trace.link(name, is_up=True)
-        self._hand(LinkUp(connection.link, name, peer.incarnation, peer.role, initiated, connection.address))
+        self.hand(LinkUp(connection.link, name, peer.incarnation, peer.role, initiated, connection.address))
         return True
 
     def _refuse(self, connection: Connection, reason: Reason, problem: str) -> bool:
@@ -461,13 +368,11 @@ class NodeRunner:
     def on_messages(self, connection: Connection, messages: list[Message]) -> None:
         if self._trace is not None:
             self._trace.received(connection.peer, messages)
-        self._hand(Received(connection.link, connection.peer, messages))
+        self.hand(Received(connection.link, connection.peer, messages))
         self._heard.append(connection)
 
     def on_writable(self, connection: Connection) -> None:
-        queue = self._out.queues.get(connection.peer)
-        if queue is not None:
-            self._transmit(queue)
+        self._carrier.writable(connection.peer)
 
     def on_gone(self, connection: Connection) -> None:
         self._lingering.discard(connection)
@@ -485,8 +390,9 @@ class NodeRunner:
             del self._by_link[connection.link]
             if self._by_peer.get(connection.peer) is connection:
                 del self._by_peer[connection.peer]
+            self._carrier.link_down(connection.peer, connection)
             if self._trace is not None:
                 self._trace.link(connection.peer, is_up=False)
-            self._hand(LinkDown(connection.link, connection.peer, reason))
+            self.hand(LinkDown(connection.link, connection.peer, reason))
         elif connection.address:
-            self._hand(ConnectFailed(connection.expected, connection.address, reason, connection.refusal))
+            self.hand(ConnectFailed(connection.expected, connection.address, reason, connection.refusal))

@@ -7,11 +7,11 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
+from holdfast.codec import Registry
 from holdfast.errors import LogError, LogUnusable, RecordsGone, RecordsLost, StateLost, WrongLog
-from holdfast.kernel.outbox import Append, Snapshot, Truncate
+from holdfast.kernel.messages import Record
+from holdfast.kernel.outbox import Append, Operation, Snapshot, Truncate
 from holdfast.kernel.storage import LOGS, NUMBERED, LogBounds, LogPart, StoredStreams
-from holdfast.protocols.catalogue import RECORDS
-from holdfast.runtime.storage import Operation
 from holdfast.storage import Log, LogSettings, LogWriter, open_log
 from holdfast.storage.trouble import explained
 
@@ -27,9 +27,12 @@ log = logging.getLogger("holdfast")
 class SegmentStorage:
     """Opened by `start`, which raises LogError if the log can't be used, WrongLog if it is someone else's."""
 
-    def __init__(self, folder: str, settings: LogSettings | None = None, owner: str = "") -> None:
+    def __init__(
+        self, folder: str, records: Registry[Record], settings: LogSettings | None = None, owner: str = ""
+    ) -> None:
         """`owner`: whose folder it is; another's is refused. Empty: anyone's."""
         self._folder = folder
+        self._records = records
         self._owner = owner
         self._settings = settings or LogSettings()
         self._log: Log | None = None
@@ -82,7 +85,9 @@ class SegmentStorage:
         try:
             self._incarnation = self._begin_life(opened)
             streams = {
-                stream: [RECORDS.decode(kind, body) for part in opened.scan(stream) for _, _, _, kind, body in part]
+                stream: [
+                    self._records.decode(kind, body) for part in opened.scan(stream) for _, _, _, kind, body in part
+                ]
                 for stream in opened.streams()
                 if stream not in LOGS and stream != LIVES
             }
@@ -113,9 +118,7 @@ class SegmentStorage:
             last, owner = int.from_bytes(body[:8], "big"), body[8:].decode()
         if owner and self._owner and owner != self._owner:
             problem = f"the data are those of {owner}, not of {self._owner}: give each broker its own folder"
-            error = WrongLog(problem)
-            error.folder = self._folder
-            raise error
+            raise WrongLog(problem).found_in(self._folder)
         incarnation = max(last + 1, time.time_ns())
         opened.snapshot(LIVES, _LIFE_KIND, incarnation.to_bytes(8, "big") + (self._owner or owner).encode())
         opened.commit()
@@ -136,11 +139,11 @@ class SegmentStorage:
             for operation in operations:
                 match operation:
                     case Append():
-                        kind, body = RECORDS.encode(operation.record)
+                        kind, body = self._records.encode(operation.record)
                         opened.append(operation.stream, kind, body, operation.count)
                         self._token = operation.token
                     case Snapshot():
-                        opened.snapshot(operation.stream, *RECORDS.encode(operation.record))
+                        opened.snapshot(operation.stream, *self._records.encode(operation.record))
                         self._token = operation.token
                     case Truncate():
                         opened.truncate(operation.stream, operation.before)
@@ -188,7 +191,7 @@ class SegmentStorage:
         except LogError as error:
             self._on_failed(str(error))
             return LogPart([], start, end)
-        records = [(number, RECORDS.decode(kind, body)) for number, _, _, kind, body in found]
+        records = [(number, self._records.decode(kind, body)) for number, _, _, kind, body in found]
         return LogPart(records, found[-1][0] + found[-1][1] if found else start, end)
 
     def close(self) -> None:

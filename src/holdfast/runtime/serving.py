@@ -6,17 +6,13 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from random import Random
 from typing import NamedTuple
 
-from holdfast.broker.assembly import BrokerSettings, make_broker, make_replica
 from holdfast.broker.site import PLAINTEXT_ACCEPTED, BrokerEntry, Site
-from holdfast.errors import SiteError, WrongLog
+from holdfast.broker.site_node import site_node
+from holdfast.errors import SiteError
 from holdfast.kernel.application import Hosted
 from holdfast.kernel.links import Role
-from holdfast.kernel.node import Node
-from holdfast.kernel.storage import StoredStreams
-from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.runtime.descriptors import fitted
 from holdfast.runtime.listening import listening
 from holdfast.runtime.live_trace import LiveTrace, TraceSettings
@@ -117,35 +113,13 @@ async def _start(
     make_application: MakeApplication | None,
     trace: TraceSettings | None,
 ) -> NodeRunner:
-    settings = BrokerSettings(
-        entry.id,
-        entry.durable,
-        limits=site.limits,
-        retention=site.retention,
-        application="" if site.application is None else site.application.name,
-        hosting=site.hosting,
-    )
-    application = None if make_application is None else make_application()
-    group = PaxosSettings(entry.id, site.members, site.scheme.protocol, site.scheme.pipeline, spares=site.spares)
-
-    routing = site.routing(entry) if site.is_network else None
-
-    def make(rng: Random, streams: StoredStreams) -> Node:
-        try:
-            if site.is_group:
-                return make_replica(settings, group, rng, streams, application=application)
-            return make_broker(settings, rng, streams, application, routing)
-        except WrongLog as error:
-            error.folder = entry.data
-            raise
-
-    # A group knows its disks by itself. In a network, another's tables and feeds would lose what is published.
-    owner = entry.id if site.is_network else ""
-    storage = SegmentStorage(entry.data, owner=owner) if entry.durable else None
+    node = site_node(site, entry, None if make_application is None else make_application())
+    storage = SegmentStorage(entry.data, node.catalogue.records, owner=node.owner) if entry.durable else None
     runner = NodeRunner(
         entry.id,
         Role.BROKER,
-        make,
+        node.make,
+        node.catalogue,
         storage=storage,
         limits=limits,
         remote_operators=site.remote_operators,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from holdfast.kernel.outbox import Append, Snapshot, Truncate
+from holdfast.kernel.outbox import Operation
 from holdfast.kernel.storage import LogBounds, LogPart, StoredStreams
-
-Operation = Append | Snapshot | Truncate
 
 
 class Storage(Protocol):

@@ -40,6 +40,10 @@ class Campaign(msgspec.Struct):
         if not outcome.clean:
             self.failed.append(outcome)
 
+    def interrupt(self) -> None:
+        """No more comes; what was found so far is worth having."""
+        self.interrupted = True
+
     @property
     def clean(self) -> bool:
         return not self.failed
@@ -73,7 +77,7 @@ def run_campaign(
             if len(campaign.failed) >= failures_max:
                 break
     except KeyboardInterrupt:
-        campaign.interrupted = True  # what was found so far is worth having
+        campaign.interrupt()
     campaign.failed.sort(key=lambda outcome: outcome.seed)
     return campaign
 

@@ -1,11 +1,11 @@
-"""The applications of a scenario's clients: they make subscriptions, publish, consume at their pace, and count."""
+"""The programs beside a scenario's clients: they make subscriptions, publish, consume at their pace, and count."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from holdfast.protocols.sessions import requests
-from holdfast.sim.host import Application, Host
+from holdfast.sim.host import Host, Program
 from holdfast.sim.scenario import (
     Action,
     Advertise,
@@ -26,7 +26,7 @@ def payload_of(event: ScenarioEvent) -> bytes:
     return event.payload_text.encode(errors="replace") + bytes(event.payload_bytes)
 
 
-class ScenarioClient(Application):
+class ScenarioClient(Program):
     """What stands beside a client's node. A restart takes everything from it but the wish for its subscriptions
     and its advertisements; one that has said goodbye wishes for nothing."""
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
+from holdfast.codec import Registry
 from holdfast.kernel.messages import Record
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Append, Snapshot, Truncate
 from holdfast.kernel.storage import LOGS, LogBounds, LogPart
 from holdfast.kernel.time import MICROSECOND
-from holdfast.protocols.catalogue import RECORDS
 
 _Stored = tuple[int, int, int, bytes]  # number, count, kind, body
 
@@ -28,6 +28,10 @@ class _Stream:
         self.next = 1
         self.records: list[_Stored] = []
 
+    def append(self, count: int, kind: int, body: bytes) -> None:
+        self.records.append((self.next, count, kind, body))
+        self.next += count
+
     def truncate(self, before: int) -> None:
         """A record that holds the number is kept whole."""
         self.first = max(self.first, min(before, self.next))
@@ -37,7 +41,8 @@ class _Stream:
 class Disk:
     """Outlives the node that writes to it."""
 
-    def __init__(self, rng: Random, sync_us: tuple[int, int] = (100, 5_000)) -> None:
+    def __init__(self, records: Registry[Record], rng: Random, sync_us: tuple[int, int] = (100, 5_000)) -> None:
+        self._records = records
         self._rng = rng
         self._sync_us = sync_us
         self.slowness = 1
@@ -56,6 +61,14 @@ class Disk:
     @property
     def dirty(self) -> bool:
         return bool(self._pending)
+
+    def fill(self, full: bool) -> None:
+        """Whether there is no room."""
+        self.full = full
+
+    def slow_down(self, times: int) -> None:
+        """Syncs take so many times as long."""
+        self.slowness = times
 
     def write(self, operations: Sequence[Append | Snapshot | Truncate]) -> bool:
         """Takes in what a node appended in a turn. False if it can't."""
@@ -89,8 +102,7 @@ class Disk:
         if isinstance(operation, Snapshot):
             stream.truncate(stream.next)
         count = 1 if isinstance(operation, Snapshot) else operation.count
-        stream.records.append((stream.next, count, *RECORDS.encode(operation.record)))
-        stream.next += count
+        stream.append(count, *self._records.encode(operation.record))
         require(operation.token > self.durable, "tokens rise", token=operation.token)
         self.durable = operation.token
 
@@ -105,7 +117,7 @@ class Disk:
         self.durable = 0
         self.failed = ""
         return {
-            name: [RECORDS.decode(kind, body) for _, _, kind, body in stream.records]
+            name: [self._records.decode(kind, body) for _, _, kind, body in stream.records]
             for name, stream in self._streams.items()
             if name not in LOGS
         }
@@ -127,7 +139,7 @@ class Disk:
             size += len(body)
             if len(found) == limit or (found and size > bytes_max):
                 break
-            found.append((number, RECORDS.decode(kind, body)))
+            found.append((number, self._records.decode(kind, body)))
             following = number + count
         return LogPart(found, following, kept.next)
 

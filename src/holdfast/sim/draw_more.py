@@ -8,7 +8,7 @@ a seed has does not depend on the others, and what was drawn before stays as it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 
@@ -68,9 +68,7 @@ def with_more(scenario: Scenario, pairs: Sequence[tuple[str, str]]) -> Scenario:
         (LONG, more.make_long),
         (MOVING, more.move),
     ):
-        more.rng = Random(f"{scenario.name}/{scenario.seed}/{add.__name__}")
-        if more.rng.random() < percent / 100:
-            add()
+        more.draw(percent, add)
     return more.scenario
 
 
@@ -81,6 +79,12 @@ class _More:
         self._pairs = list(pairs)
         self._is_network = scenario.routing is not None
         self._is_group = scenario.system == "paxos"
+
+    def draw(self, percent: float, add: Callable[[], None]) -> None:
+        """Adds something in so many of a hundred scenarios, with a source of randomness of its own."""
+        self.rng = Random(f"{self.scenario.name}/{self.scenario.seed}/{add.__name__}")
+        if self.rng.random() < percent / 100:
+            add()
 
     def _add(self, *faults: Fault) -> None:
         found = sorted([*self.scenario.faults, *faults], key=lambda fault: fault.at_ms)

@@ -16,7 +16,6 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.event import event_marks
-from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.incoming import SubscriptionPhase
 from holdfast.sim.network import End, Frame, Packet
@@ -82,6 +81,28 @@ class _Subscription:
         self.gap = self.asked = False
         self.seen_before = dict(self.seen)
 
+    def enter(self, phase: SubscriptionPhase) -> None:
+        self.phase = phase
+
+    def lack(self, place: int) -> None:
+        """Something came that is not the next."""
+        if place > self.received:
+            self.gap = True
+        else:
+            self.asked = True
+
+    def count_late(self) -> None:
+        self.late += 1
+
+    def skip(self, through: int) -> None:
+        """What is up to there was dropped."""
+        self.received, self.gap = through, False
+
+    def report(self) -> None:
+        """The broker is told how far it is."""
+        self.reported = self.received
+        self.gap = self.asked = False
+
     @property
     def urgent(self) -> bool:
         return self.gap or self.asked or self.received - self.reported >= max(1, self.wanted.window // 4)
@@ -129,6 +150,9 @@ class LightClient:
         self._subscriptions: dict[int, _Subscription] = {}
         self._unreported: dict[_Subscription, None] = {}
         self._kept.clear()
+
+    def jump(self, by: int) -> None:
+        self.wall_offset += by
 
     # --------------------------------------------------------------------------------------------------------- life
     def start(self) -> None:
@@ -222,7 +246,7 @@ class LightClient:
         if end is not None:
             if self._simulation.tracing_brokers:
                 self._simulation.note_hop(self.name, end.other.host.name, message, message.weight())
-            self._simulation.network.send(end, Packet([MESSAGES.encode(message)]))
+            self._simulation.network.send(end, Packet([self._simulation.messages.encode(message)]))
 
     # ------------------------------------------------------------------------------------------------------- actions
     def do(self, action: Action) -> None:
@@ -265,7 +289,7 @@ class LightClient:
             self._send(messages.Unsubscribe(subscription.number))
 
     def _over(self, subscription: _Subscription, reason: str) -> None:
-        subscription.phase = _ENDING
+        subscription.enter(_ENDING)
         self._unreported.pop(subscription, None)
         self._emit(schema.Unsubscribed, subscription, reason=reason)
 
@@ -284,7 +308,7 @@ class LightClient:
         for kind, body in frames:
             if end is not self._end:
                 return  # closed over one of these messages
-            message = MESSAGES.decode(kind, body)
+            message = self._simulation.messages.decode(kind, body)
             if isinstance(message, messages.SessionOpened):
                 self._on_session_opened(message)
             elif isinstance(message, messages.SessionRefused):
@@ -326,7 +350,7 @@ class LightClient:
             case messages.Subscribed():
                 subscription = self._in_phase(message.subscription, _MAKING)
                 if subscription is not None:
-                    subscription.phase = _LIVE
+                    subscription.enter(_LIVE)
                     self._emit(schema.Confirmed, subscription, via=broker)
             case messages.SubscribeRefused():
                 subscription = self._in_phase(message.subscription, _MAKING)
@@ -360,14 +384,11 @@ class LightClient:
                 continue
             self._unreported[subscription] = None
             if place != subscription.received + 1:
-                if place > subscription.received:
-                    subscription.gap = True
-                else:
-                    subscription.asked = True
+                subscription.lack(place)
             elif not subscription.take(event):
                 pass  # it came before
             elif 0 < deadline <= wall:
-                subscription.late += 1
+                subscription.count_late()
                 self._emit(schema.Expired, subscription, event=event, node=self.name)
             elif tracing:
                 left = deadline - wall if deadline else None
@@ -379,13 +400,12 @@ class LightClient:
         count = through - before
         self._unreported[subscription] = None
         if count > 0:
-            subscription.received = through
-            subscription.gap = False
+            subscription.skip(through)
             count -= dropped.expired_between(before, through)
             if count > 0:
                 self._emit(schema.Missed, subscription, reason="overflow", count=count)
         else:
-            subscription.asked = True
+            subscription.lack(through)
         self._hurried = self._hurried or subscription.urgent
 
     # --------------------------------------------------------------------------------------------------------- time
@@ -414,8 +434,7 @@ class LightClient:
         numbers = tuple(s.number for s in subscriptions)
         self._send(messages.Progress(numbers, received, received, missing, late if any(late) else ()))
         for subscription in subscriptions:
-            subscription.reported = subscription.received
-            subscription.gap = subscription.asked = False
+            subscription.report()
 
     def _tick(self, end: End) -> None:
         """Says that someone is here, and again what was not answered; gives up a broker from which nothing comes."""

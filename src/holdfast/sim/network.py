@@ -83,7 +83,6 @@ class End:
         "cut_since",
         "free_at",
         "host",
-        "known",
         "life",
         "link",
         "opens_at",
@@ -96,20 +95,71 @@ class End:
 
     other: End
 
-    def __init__(self, link: int, host: Machine, peer: str, address: str = "") -> None:
+    def __init__(self, link: int, host: Machine, peer: str, address: str = "", other: End | None = None) -> None:
+        if other is not None:
+            self.other = other
         self.link = link
         self.host = host
         self.life = host.life
         self.address = address  # what was dialled from here
         self.peer = peer  # what the host calls the other side
         self.up = False  # never in a later life of its host: one that stops takes its ends down
-        self.known = False  # the node here was told of the link
         self.waking = False  # a wake-up is planned for when the link is free
         self.opens_at = 0  # when the one that dialled hears that the link is there
         self.arrives_at = 0  # when the last packet that was sent from here arrives: nothing overtakes it
         self.free_at = 0  # when the next packet can be sent, on a link of limited rate
         self.stalled: list[Packet] = []  # sent from here while the way is cut
         self.cut_since = -1  # since when something is stalled
+
+    def join(self, other: End) -> None:
+        """There is someone at the other end."""
+        self.other = other
+
+    def come_up(self, initiated: bool) -> None:
+        self.up = True
+        self.host.link_up(self, initiated)
+
+    def go_down(self, reason: str) -> None:
+        self.up = False
+        self.host.link_down(self, reason)
+
+    def vanish(self) -> None:
+        """Down, and no one is left here to hear of it."""
+        self.up = False
+
+    def is_to_be_woken(self) -> bool:
+        """Whether a wake-up is to be planned for when the link is free: there is none yet, and will be one."""
+        waking, self.waking = self.waking, True
+        return not waking
+
+    def woken(self) -> None:
+        self.waking = False
+
+    def occupy(self, now: int, time: int) -> None:
+        """Something is sent on a link of limited rate, and takes so long."""
+        self.free_at = max(now, self.free_at) + time
+
+    def arrival(self, at: int, opening: bool = False) -> int:
+        """When what could be there at a time arrives: in the order of sending."""
+        if at < self.arrives_at:
+            at = self.arrives_at
+        self.arrives_at = at
+        if opening:
+            self.opens_at = at
+        return at
+
+    def stall(self, packet: Packet, now: int) -> bool:
+        """The packet waits for the way; whether it is the first to."""
+        self.stalled.append(packet)
+        is_first = self.cut_since < 0
+        if is_first:
+            self.cut_since = now
+        return is_first
+
+    def take_stalled(self) -> list[Packet]:
+        """The way is open again."""
+        stalled, self.stalled, self.cut_since = self.stalled, [], -1
+        return stalled
 
 
 class Packet:
@@ -141,6 +191,7 @@ class Network:
         self._adversary = adversary
         self._bytes_per_second = bytes_per_second
         self._last_link = 0
+        self.sent_bytes = 0
         self._cuts: dict[tuple[str, str], int] = {}  # (source, target) → how many cuts lie on it
         self._by_way: dict[tuple[str, str], dict[End, None]] = {}  # ends with stalled packets
 
@@ -156,8 +207,7 @@ class Network:
             return
         self._cuts.pop((source, target), None)
         for end in self._by_way.pop((source, target), {}):
-            stalled, end.stalled, end.cut_since = end.stalled, [], -1
-            for packet in stalled:
+            for packet in end.take_stalled():
                 self._travel(end, packet)
 
     def heal_all(self) -> None:
@@ -198,8 +248,8 @@ class Network:
         elif self._has_newer(target, near.host.peer, near.link):
             simulation.after(back, fail, "superseded by a newer link")
         else:
-            far = End(near.link, target, near.host.peer)
-            near.other, far.other = far, near
+            far = End(near.link, target, near.host.peer, other=near)
+            near.join(far)
             # First, so that what the target's node says at once comes behind it.
             self.send(far, Packet([], accept=fail))
             if not self._open(far, initiated=False):
@@ -217,17 +267,17 @@ class Network:
             self.close(older, "superseded by a newer link")
         if end.life != end.host.life:
             return False
-        end.up = True
-        end.host.link_up(end, initiated)
+        end.come_up(initiated)
         return True
 
     # ------------------------------------------------------------------------------------------------------ sending
     def send(self, end: End, packet: Packet) -> None:
         """Puts a packet on the way from this end to the other."""
+        for _, body in packet.frames:
+            self.sent_bytes += len(body)
         if self._bytes_per_second:
             size = sum(len(body) + 5 for _, body in packet.frames)
-            now = self._simulation.now
-            end.free_at = max(now, end.free_at) + size * SECOND // self._bytes_per_second
+            end.occupy(self._simulation.now, size * SECOND // self._bytes_per_second)
         if self._cuts and (end.host.name, end.other.host.name) in self._cuts:
             self._stall(end, packet)
         elif self._adversary is not None and packet.frames:
@@ -238,10 +288,8 @@ class Network:
     def _stall(self, end: End, packet: Packet) -> None:
         if self._adversary is not None and packet.frames:
             return  # this profile knows no repetition below the protocol
-        end.stalled.append(packet)
         self._by_way.setdefault((end.host.name, end.other.host.name), {})[end] = None
-        if end.cut_since < 0:
-            end.cut_since = self._simulation.now
+        if end.stall(packet, self._simulation.now):
             self._simulation.after(STALLED_FOR_MAX, self._give_up, (end, end.cut_since))
 
     def _give_up(self, arguments: tuple[End, int]) -> None:
@@ -253,12 +301,7 @@ class Network:
         simulation = self._simulation
         now = simulation.now
         at = (end.free_at if end.free_at > now else now) + self._delay(end.host.name, end.other.host.name)
-        if at < end.arrives_at:
-            at = end.arrives_at  # in the order of sending
-        end.arrives_at = at
-        if packet.accept is not None:
-            end.opens_at = at
-        simulation.at(at, self._arrive, (end, packet))
+        simulation.at(end.arrival(at, packet.accept is not None), self._arrive, (end, packet))
 
     def _travel_badly(self, end: End, packet: Packet, adversary: Adversary) -> None:
         simulation, rng = self._simulation, self._rng
@@ -271,7 +314,7 @@ class Network:
                 if rng.random() < adversary.reordering:
                     at = max(at + int(rng.random() * adversary.late_us_max * 1_000), end.opens_at)
                 else:
-                    at = end.arrives_at = max(at, end.arrives_at)
+                    at = end.arrival(at)
                 simulation.at(at, self._arrive, (end, Packet([frame])))
 
     def _arrive(self, arguments: tuple[End, Packet]) -> None:
@@ -282,8 +325,7 @@ class Network:
             if packet.frames:
                 host.receive(far, packet.frames)
             elif packet.close is not None:
-                far.up = False
-                host.link_down(far, packet.close)
+                far.go_down(packet.close)
         elif far.life == host.life and packet.accept is not None:
             if self._has_newer(host, far.peer, far.link):
                 # The other side has that newer link too, or is about to hear of it, and gives this one up by itself.
@@ -303,31 +345,28 @@ class Network:
 
     def _reset(self, end: End) -> None:
         if end.up:
-            end.up = False
-            end.host.link_down(end, "reset by the other side")
+            end.go_down("reset by the other side")
 
     # ------------------------------------------------------------------------------------------------------ closing
     def close(self, end: End, reason: str) -> None:
         """This end closes; the other hears of it behind everything that was sent before."""
         if not end.up:
             return
-        end.up = False
         self.send(end, Packet([], close="closed by the other side"))
-        end.host.link_down(end, reason)
+        end.go_down(reason)
 
     def reset(self, one: Machine, other: Machine) -> None:
         """The link between two hosts breaks, if there is one: what is on its way is lost, and both ends hear of it."""
         for host, peer in ((one, other.peer), (other, one.peer)):
             end = host.end_to(peer)
             if end is not None and end.up:
-                end.up = False
                 end.stalled.clear()
-                host.link_down(end, "reset by the network")
+                end.go_down("reset by the network")
 
     def abandon(self, end: End, silently: bool) -> None:
         """The process at this end is gone. Its operating system says so, unless that is gone too."""
         if end.up:
-            end.up = False
+            end.vanish()
             if not silently:
                 self.send(end, Packet([], close="reset by the other side"))
 

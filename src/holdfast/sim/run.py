@@ -18,6 +18,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.node import InvariantBroken, Node
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND
+from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.desks.log_desk import RetentionSettings
@@ -196,12 +197,13 @@ class Run:
         self.faults = 0  # that began
         self._is_healed = False
         self._hosts: dict[str, Host | LightClient] = {}
-        self._applications: dict[str, ScenarioClient] = {}
+        self._programs: dict[str, ScenarioClient] = {}
         self._lying: Counter[tuple[type[Fault], str]] = Counter()  # faults of one kind that lie on a host
         names = [broker.id for broker in wanted.brokers] + [client.id for client in wanted.clients]
         network = wanted.network
         seeded = Simulation.rng_of(wanted.seed, "latency", 0)
         self.simulation = factories.simulation(
+            MESSAGES,
             wanted.seed,
             latency.build(network.latency, seeded, hosts=names),
             network.adversary,
@@ -245,7 +247,9 @@ class Run:
             application="" if self._wanted.application is None else self._wanted.application.name,
         )
         simulation = self.simulation
-        disk = factories.disk(simulation.rng_for(f"disk {broker.id}", 0), broker.sync_us) if broker.durable else None
+        disk = None
+        if broker.durable:
+            disk = factories.disk(RECORDS, simulation.rng_for(f"disk {broker.id}", 0), broker.sync_us)
         group = _group_settings(self._wanted, broker.id) if self._wanted.system == "paxos" else None
 
         routing = scenario.routing_settings(self._wanted, broker.id)
@@ -279,13 +283,13 @@ class Run:
             pause_max=client.pause_ms_max * MILLISECOND,
             report_after=client.report_ms * MILLISECOND,
         )
-        application = ScenarioClient(self.simulation, client.consume_after_us)
-        self._applications[client.id] = application
+        program = ScenarioClient(self.simulation, client.consume_after_us)
+        self._programs[client.id] = program
         host = self.simulation.add_host(
             client.id,
             Role.CLIENT,
             lambda rng, streams: factories.client(settings, rng, streams),
-            application=application,
+            program=program,
         )
         self._hosts[client.id] = host
         host.set_pace(0, 0, client.gather_us * 1_000)
@@ -312,7 +316,8 @@ class Run:
         self._is_healed = True
         for host in self._hosts.values():
             if host.disk is not None:
-                host.disk.full, host.disk.slowness = False, 1
+                host.disk.fill(False)
+                host.disk.slow_down(1)
             host.resume()
             self._start(host)
         simulation.fault("everything", "healed")
@@ -326,7 +331,7 @@ class Run:
         if isinstance(host, LightClient):
             host.do(action)
         else:
-            self._applications[action.client].do(host, action)
+            self._programs[action.client].do(host, action)
 
     def _start(self, host: Host | LightClient) -> None:
         stays_down = self._is_healed and host.name in self._wanted.down
@@ -383,14 +388,14 @@ class Run:
                 case DiskFull():
                     note(host.name, "disk full")
                     if host.disk is not None:
-                        host.disk.full = True
+                        host.disk.fill(True)
                 case DiskSlow():
                     note(host.name, "disk slow")
                     if host.disk is not None:
-                        host.disk.slowness = fault.times
+                        host.disk.slow_down(fault.times)
                 case ClockJump():
                     note(host.name, f"clock {fault.by_ms:+} ms")
-                    host.wall_offset += fault.by_ms * MILLISECOND
+                    host.jump(fault.by_ms * MILLISECOND)
         simulation.at(end_ms * MILLISECOND, self._end, fault)
 
     def _end(self, fault: Fault) -> None:
@@ -410,16 +415,16 @@ class Run:
             self._start(host)
             return
         if isinstance(fault, ClockJump):
-            host.wall_offset -= fault.by_ms * MILLISECOND
+            host.jump(-fault.by_ms * MILLISECOND)
         elif self._lying[type(fault), host.name]:
             return  # another of the kind goes on
         elif isinstance(fault, Pause):
             host.resume()
         elif host.disk is not None:
             if isinstance(fault, DiskFull):
-                host.disk.full = False
+                host.disk.fill(False)
             else:
-                host.disk.slowness = 1
+                host.disk.slow_down(1)
         if host.running:
             note(host.name, "healed")
 

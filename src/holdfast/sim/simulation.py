@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Protocol
 
+from holdfast.codec import Registry
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import Note
 from holdfast.kernel.queues import Entry
 from holdfast.sim.disk import Disk
-from holdfast.sim.host import Application, Host, NodeFactory
+from holdfast.sim.host import Host, NodeFactory, Program
 from holdfast.sim.network import Adversary, Delays, End, Network
 from holdfast.trace import schema
 
@@ -36,6 +37,7 @@ class Simulation:
 
     def __init__(
         self,
+        messages: Registry[Message],
         seed: int,
         delays: Delays,
         adversary: Adversary | None = None,
@@ -47,15 +49,15 @@ class Simulation:
         when_stopped: Callable[[Host], None] = lambda host: None,
     ) -> None:
         """`when_stopped` sees to hosts that stopped by themselves."""
+        self.messages = messages
         self.now = 0
         self.wall = WALL_AT_START
         self.order = 0  # of what is happening now
         self.steps = 0  # turns of nodes
-        self.sent_bytes = 0
-        self.steps_max, self.sent_bytes_max = storm
+        self._steps_max, self._sent_bytes_max = storm
         self.hops = 0
         self.tracing = bool(sinks)
-        self._clients_only = clients_only
+        self.tracing_brokers = self.tracing and not clients_only  # and what is said on links
         self.checking = checking
         self.hosts: dict[str, Host] = {}
         self.addresses: dict[str, Host] = {}
@@ -65,11 +67,6 @@ class Simulation:
         self._heap: list[tuple[int, int, Callable[[Any], None], Any]] = []
         self._planned = 0
         self.network = Network(self, delays, self.rng_for("network", 0), adversary, bytes_per_second)
-
-    @property
-    def tracing_brokers(self) -> bool:
-        """Whether rows are wanted of brokers, and of what is said on links."""
-        return self.tracing and not self._clients_only
 
     def rng_for(self, name: str, life: int) -> Random:
         """A generator of its own for everything that needs one: what one draws never changes what another gets."""
@@ -107,16 +104,22 @@ class Simulation:
         self.now = max(self.now, until)
 
     # -------------------------------------------------------------------------------------------------------- hosts
+    def count_step(self) -> None:
+        """A node takes a turn."""
+        self.steps += 1
+        if self.steps > self._steps_max or self.network.sent_bytes > self._sent_bytes_max:
+            broken("a run does not become a storm", steps=self.steps, sent_bytes=self.network.sent_bytes)
+
     def add_host(
         self,
         name: str,
         role: Role,
         make: NodeFactory,
         disk: Disk | None = None,
-        application: Application | None = None,
+        program: Program | None = None,
         address: str = "",
     ) -> Host:
-        host = Host(self, name, role, make, disk, application)
+        host = Host(self, name, role, make, disk, program)
         self.hosts[name] = host
         self.addresses[address or name] = host
         return host

@@ -10,7 +10,6 @@ import struct
 from collections.abc import Iterable
 
 from holdfast.errors import ProtocolError
-from holdfast.protocols.catalogue import LARGE_KINDS
 from holdfast.wire.limits import WireLimits
 
 Frame = tuple[int, bytes]
@@ -33,10 +32,12 @@ def encode_frames(frames: Iterable[Frame]) -> bytes:
 class FrameReader:
     """Cuts a stream of bytes into frames."""
 
-    __slots__ = ("_buffer", "_limits", "_wanted")
+    __slots__ = ("_buffer", "_large", "_limits", "_wanted")
 
-    def __init__(self, limits: WireLimits) -> None:
+    def __init__(self, limits: WireLimits, large: frozenset[int]) -> None:
+        """`large` are the kinds whose frames may be; all others are control frames."""
         self._limits = limits
+        self._large = large
         self._buffer = bytearray()  # grows in place: a large frame that comes in small pieces is copied once
         self._wanted = 0  # bytes, before there is anything new to see
 
@@ -73,7 +74,7 @@ class FrameReader:
     def _check(self, length: int, kind: int) -> None:
         if length == 0:
             raise ProtocolError("a frame of no bytes has no kind")
-        if kind not in LARGE_KINDS:
+        if kind not in self._large:
             limit = self._limits.control_frame_bytes
             raise ProtocolError(f"a control frame of {length} bytes is beyond control_frame_bytes, {limit}")
         if length > self._limits.frame_bytes:

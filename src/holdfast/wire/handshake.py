@@ -20,7 +20,6 @@ from holdfast.codec import Registry
 from holdfast.errors import HandshakeRefused, ProtocolError
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
-from holdfast.protocols.catalogue import PROTOCOL_VERSIONS
 from holdfast.wire.framing import HEADER_BYTES, encode_frames
 from holdfast.wire.limits import WireLimits
 
@@ -106,8 +105,9 @@ class Peer(msgspec.Struct, frozen=True):
 class _Step:
     """What both sides share: bytes until the other side's one message is whole."""
 
-    def __init__(self, limits: WireLimits) -> None:
+    def __init__(self, limits: WireLimits, versions: tuple[int, ...]) -> None:
         self._limits = limits
+        self._versions = versions  # that are spoken here, best first
         self._buffer = b""
 
     def _message(self, data: bytes) -> tuple[Message | None, bytes]:
@@ -129,10 +129,9 @@ class _Step:
 class Dialling(_Step):
     """The side that dialled."""
 
-    def __init__(self, role: Role, name: str, incarnation: int, limits: WireLimits, there: Role = Role.BROKER) -> None:
-        super().__init__(limits)
-        self._there = there
-        hello = Hello(PROTOCOL_VERSIONS, name, incarnation)
+    def __init__(self, role: Role, name: str, incarnation: int, limits: WireLimits, versions: tuple[int, ...]) -> None:
+        super().__init__(limits, versions)
+        hello = Hello(versions, name, incarnation)
         self.opening = MAGIC[role] + encode_frames([HANDSHAKE.encode(hello)])
 
     def feed(self, data: bytes) -> tuple[Peer | None, bytes]:
@@ -142,9 +141,9 @@ class Dialling(_Step):
             case None:
                 return None, b""
             case HelloAccepted():
-                if message.version not in PROTOCOL_VERSIONS:
+                if message.version not in self._versions:
                     raise ProtocolError(f"the other side chose version {message.version}, which was not offered")
-                return Peer(self._there, message.name, message.incarnation, message.version), rest
+                return Peer(Role.BROKER, message.name, message.incarnation, message.version), rest
             case HelloRefused():
                 raise HandshakeRefused(message.reason.value, message.problem)
             case _:
@@ -154,8 +153,10 @@ class Dialling(_Step):
 class Listening(_Step):
     """The side that was dialled, on a listener for some roles."""
 
-    def __init__(self, roles: tuple[Role, ...], name: str, incarnation: int, limits: WireLimits) -> None:
-        super().__init__(limits)
+    def __init__(
+        self, roles: tuple[Role, ...], name: str, incarnation: int, limits: WireLimits, versions: tuple[int, ...]
+    ) -> None:
+        super().__init__(limits, versions)
         self._roles = roles
         self._role = roles[0]  # of the peer, when its magic word is known
         self._name = name
@@ -189,9 +190,9 @@ class Listening(_Step):
         return self._judge(message), rest
 
     def _judge(self, hello: Hello) -> Peer:
-        common = [version for version in hello.versions if version in PROTOCOL_VERSIONS]
+        common = [version for version in hello.versions if version in self._versions]
         if not common:
-            offered, spoken = (", ".join(map(str, versions)) for versions in (hello.versions, PROTOCOL_VERSIONS))
+            offered, spoken = (", ".join(map(str, versions)) for versions in (hello.versions, self._versions))
             self._refuse(Reason.VERSION, f"versions {offered or 'none'} were offered; this broker speaks {spoken}")
         try:
             check_name(hello.name)

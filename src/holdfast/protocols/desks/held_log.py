@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.outbox import Level, Outbox
 from holdfast.protocols.core.cursor import Cursor
 from holdfast.protocols.core.log_state import LogState
 
@@ -32,6 +32,7 @@ class HeldLog:
             self._next = min(doubled, self.alarm_bytes) if log.kept_bytes < self.alarm_bytes else doubled
             out.report(
                 "log-held",
+                Level.WARNING,
                 name=holder.name,
                 owner="" if holder.owner is None else holder.owner[0],
                 behind_events=log.head - holder.acknowledged,

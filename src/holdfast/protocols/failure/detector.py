@@ -14,7 +14,7 @@ from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Started, Tim
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
-from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.outbox import NOW, Level, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.protocols.failure.messages import Alive
 from holdfast.protocols.failure.notices import NeighbourSuspected, NeighbourTrusted
@@ -160,14 +160,15 @@ class FailureDetector(Part):
         self._suspicions += 1
         reason = reason[:REASON_CHARACTERS_MAX]
         # When a whole network starts, some are there before others: no one has failed.
-        out.report("neighbour-suspected" if met else "neighbour-not-there", neighbour=peer, reason=reason)
+        what, level = ("neighbour-suspected", Level.WARNING) if met else ("neighbour-not-there", Level.INFO)
+        out.report(what, level, neighbour=peer, reason=reason)
         out.tell(NeighbourSuspected(peer, reason))
 
     def _trust(self, peer: str, neighbour: _Neighbour, out: Outbox) -> None:
         if neighbour.trust is Trust.TRUSTED:
             return
         neighbour.trust = Trust.TRUSTED
-        out.report("neighbour-trusted", neighbour=peer)
+        out.report("neighbour-trusted", Level.INFO, neighbour=peer)
         out.tell(NeighbourTrusted(peer))
 
     # ---------------------------------------------------------------------------------------------------- operators

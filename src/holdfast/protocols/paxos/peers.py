@@ -10,7 +10,7 @@ from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Started, Tim
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
-from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.outbox import NOW, Level, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.protocols.paxos.formation import Formation, Standing
 from holdfast.protocols.paxos.membership import flaw
@@ -181,7 +181,7 @@ class Peers(Part):
             # Not at once: two that do not listen to each other would answer each other without end.
             self._greet_later(out)
         if (differs := self.formation.disagreements.get(peer)) is not None and self._told_differs.get(peer) != differs:
-            out.report("other-site-file", peer=peer, problem=differs)
+            out.report("other-site-file", Level.WARNING, peer=peer, problem=differs)
         self._told_differs = dict(self.formation.disagreements)
         self._note_standing(before[0], out)
         theirs = greeting.membership
@@ -195,12 +195,12 @@ class Peers(Part):
             return
         match standing:
             case Standing.WIPED:
-                out.report("wiped-disk", replica=self.roster.name)
+                out.report("wiped-disk", Level.WARNING, replica=self.roster.name)
             case Standing.REMOVED:
                 self.heard.clear()
                 out.tell(RemovedFromGroup())
             case Standing.FORMED if self.formation.is_joining:
-                out.report("added", replica=self.roster.name)
+                out.report("added", Level.INFO, replica=self.roster.name)
                 self._dial_members(out)
             case _:
                 pass

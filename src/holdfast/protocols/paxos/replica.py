@@ -20,7 +20,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken, require
 from holdfast.kernel.notices import Notice
-from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.outbox import NOW, Level, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.sequencing import CommandsApplied, Deposed, Elected, StateReplaced
 from holdfast.kernel.storage import StoredStreams
@@ -376,7 +376,7 @@ class Replica(Part):
             self.elections_won += 1
             self.liveness.lead(self.settings.name, out.now)
             self.coordinator.begin()
-            out.report("leader", replica=self.settings.name, ballot=self.proposer.ballot)
+            out.report("leader", Level.INFO, replica=self.settings.name, ballot=self.proposer.ballot)
         for slot, value in self.proposer.open_slots():
             self.accept(slot, [value], out)
         if self.proposer.caught_up_at > self.decided.executed:
@@ -426,7 +426,7 @@ class Replica(Part):
         self._own_promise = None
         self.changing.give_up(f"{self.settings.name} leads no more")
         if led:
-            out.report("deposed", replica=self.settings.name)
+            out.report("deposed", Level.INFO, replica=self.settings.name)
             self.liveness.deposed()
             out.tell(Deposed())
         self.elections.set_timer(out)
@@ -512,7 +512,7 @@ class Replica(Part):
         if now is not before:
             self.roster.set(now)
             self._snapshot(out)
-            out.report("membership", replica=self.settings.name, number=now.number, change=str(change))
+            out.report("membership", Level.INFO, replica=self.settings.name, number=now.number, change=str(change))
             self._follow_change(before, out)
 
     def _removes_us(self, change: Change) -> bool:
@@ -539,7 +539,7 @@ class Replica(Part):
             self.on_prepare(*early, out)
 
     def on_removed_from_group(self, removed: RemovedFromGroup, out: Outbox) -> None:
-        out.report("removed", replica=self.settings.name)
+        out.report("removed", Level.WARNING, replica=self.settings.name)
         if self.proposer.phase is not Phase.FOLLOWING:
             self.step_down(out)
 

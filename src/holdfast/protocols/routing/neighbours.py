@@ -24,7 +24,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
 from holdfast.kernel.notices import Notice
-from holdfast.kernel.outbox import LATEST, NOW, After, Outbox
+from holdfast.kernel.outbox import LATEST, NOW, After, Level, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.model import Filter
 from holdfast.protocols.failure.notices import NeighbourSuspected
@@ -213,7 +213,7 @@ class Neighbours(Part):
         if neighbour is None or neighbour.link is None or self.is_linked(peer):
             raise ProtocolError("an introduction is the first message of a neighbour, and comes once")
         if introduction.network != self._network:
-            out.report("other-network", peer=peer)
+            out.report("other-network", Level.WARNING, peer=peer)
             out.disconnect(neighbour.link, f"{peer} belongs to another network, or has another site file")
             return
         self._acquaintances.add(peer)

@@ -102,6 +102,9 @@ class Publish(Message, frozen=True):
     def event_ids(self) -> list[str]:
         return event_ids(self.events)
 
+    def published(self) -> EventBytes:
+        return self.events
+
 
 class Progress(Message, frozen=True):
     """How far the client is with some of its subscriptions. What is consumed makes room for more (credit).
