@@ -111,7 +111,7 @@ def scenario_of(brokers: int, subscriptions: int, covering: bool, seed: int) -> 
 def measure_tables(brokers: int, subscriptions: int, covering: bool, seed: int = 1) -> Tables:
     hops = _Hops()
     simulation = measure_scenario(scenario_of(brokers, subscriptions, covering, seed), [hops], clients_only=False)
-    nodes = [simulation.hosts[f"b{number}"].node for number in range(brokers)]
+    nodes = [simulation.machines[f"b{number}"].node for number in range(brokers)]
     measures = [node.measure() for node in nodes if isinstance(node, Assembly)]
     entries = [one["routes"] for one in measures]
     events = PUBLISHERS * EVENTS

@@ -33,8 +33,8 @@ from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.messages import Ping
 from holdfast.protocols.sessions.requests import Consume, MakeSubscription, NewEvent, PublishEvents
 from holdfast.sim.digest import Digest
-from holdfast.sim.host import Host, Program
 from holdfast.sim.latency import Uniform, build
+from holdfast.sim.machine import Machine, Program
 from holdfast.sim.simulation import RowSink, Simulation
 from holdfast.trace.checkers import Watch, make_checker
 from holdfast.trace.schema import Header
@@ -73,8 +73,8 @@ def relay(sinks: list[RowSink], checking: bool) -> Simulation:
         MESSAGES, 1, build(Uniform(low_us=500, high_us=1_500), Random(1)), sinks=sinks, checking=checking
     )
     for number in range(ring):
-        simulation.add_host(f"b{number}", Role.BROKER, lambda rng, streams, n=number: Relay(n, ring))  # type: ignore[misc]
-    for host in simulation.hosts.values():
+        simulation.add_machine(f"b{number}", Role.BROKER, lambda rng, streams, n=number: Relay(n, ring))  # type: ignore[misc]
+    for host in simulation.machines.values():
         host.start()
     return simulation
 
@@ -85,11 +85,11 @@ class Consumer(Program):
     def __init__(self, wanted: str | None) -> None:
         self._wanted = wanted
 
-    def on_started(self, host: Host) -> None:
+    def on_started(self, host: Machine) -> None:
         if self._wanted is not None:
             host.request(1, MakeSubscription(self._wanted))
 
-    def on_deliver(self, host: Host, subscription: int, events: list[Any]) -> None:
+    def on_deliver(self, host: Machine, subscription: int, events: list[Any]) -> None:
         host.request(2, Consume(subscription, len(events)))
 
 
@@ -101,7 +101,7 @@ def sessions(sinks: list[RowSink], checking: bool) -> Simulation:
     add_broker(simulation, "b1").start()
     rng = Random(2)
 
-    def publish(host: Host) -> None:
+    def publish(host: Machine) -> None:
         host.request(3, PublishEvents([NewEvent({"key": rng.randrange(10), "price": rng.random()})]))
         simulation.after(10 * MILLISECOND, publish, host)
 
@@ -113,15 +113,15 @@ def sessions(sinks: list[RowSink], checking: bool) -> Simulation:
     return simulation
 
 
-def add_broker(simulation: Simulation, name: str) -> Host:
+def add_broker(simulation: Simulation, name: str) -> Machine:
     settings = BrokerSettings(name)
-    return simulation.add_host(name, Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams))
+    return simulation.add_machine(name, Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams))
 
 
-def add_client(simulation: Simulation, name: str, broker: str, wanted: str | None) -> Host:
+def add_client(simulation: Simulation, name: str, broker: str, wanted: str | None) -> Machine:
     settings = ClientSettings(name, (broker,))
     make = lambda rng, streams: make_client(settings, rng, streams)  # noqa: E731
-    return simulation.add_host(name, Role.CLIENT, make, program=Consumer(wanted))
+    return simulation.add_machine(name, Role.CLIENT, make, program=Consumer(wanted))
 
 
 LOADS: dict[str, tuple[Callable[[list[RowSink], bool], Simulation], int]] = {
@@ -155,7 +155,7 @@ def populate(brokers: int, clients: int) -> None:
         simulation.at(number * 1_000, lambda client: client.start(), host)
     simulation.run(5 * SECOND)
     for number in range(clients):
-        simulation.hosts[f"c{number}"].request(3, PublishEvents([NewEvent({"key": number % 89})]))
+        simulation.machines[f"c{number}"].request(3, PublishEvents([NewEvent({"key": number % 89})]))
     simulation.run(10 * SECOND)
     result = {
         "bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,

@@ -25,7 +25,7 @@ PROTOCOLS = [
 RANK = {name: rank for rank, row in enumerate(PROTOCOLS) for name in row}
 
 # Of the simulator, what runs any node; what speaks of scenarios names the schemes that they are of.
-SIMULATOR = {"digest", "disk", "host", "latency", "network", "simulation"}
+SIMULATOR = {"digest", "disk", "latency", "machine", "network", "simulation"}
 
 
 def rebindable(source: str) -> list[str]:

@@ -30,8 +30,8 @@ from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.messages import Overflow
 from holdfast.sim.disk import Disk
-from holdfast.sim.host import Host, Program
 from holdfast.sim.latency import Constant, build
+from holdfast.sim.machine import Machine, Program
 from holdfast.sim.simulation import Simulation
 
 NAMES = ("r1", "r2", "r3")
@@ -43,16 +43,16 @@ class Answers(Program):
         self.delivered: list[int] = []
         self.attempts: list[int] = []
 
-    def on_started(self, host: Host) -> None: ...
+    def on_started(self, host: Machine) -> None: ...
 
-    def on_deliver(self, host: Host, subscription: int, events: list[Any]) -> None:
+    def on_deliver(self, host: Machine, subscription: int, events: list[Any]) -> None:
         self.delivered += [event.attributes["n"] for event in events]
         self.attempts += [event.attempt for event in events]
         if subscription < 0:  # a named one; it is left to wait
             return
         host.request(0, requests.Consume(subscription, len(events)))
 
-    def on_complete(self, host: Host, request: int, result: Any) -> None:
+    def on_complete(self, host: Machine, request: int, result: Any) -> None:
         self.got[request] = result
 
 
@@ -66,14 +66,16 @@ class World:
         self.nodes: dict[str, Assembly] = {}
         for name in NAMES:
             group = PaxosSettings(name, members, **settings)
-            self.simulation.add_host(name, Role.BROKER, self._factory(group), Disk(RECORDS, Random(name), (100, 500)))
+            self.simulation.add_machine(
+                name, Role.BROKER, self._factory(group), Disk(RECORDS, Random(name), (100, 500))
+            )
         self.answers = Answers()
         client = ClientSettings("c", NAMES, batch_events=1)
-        self.client = self.simulation.add_host(
+        self.client = self.simulation.add_machine(
             "c", Role.CLIENT, lambda rng, streams: make_client(client, rng, streams), program=self.answers
         )
         self._requests = 0
-        for host in self.simulation.hosts.values():
+        for host in self.simulation.machines.values():
             host.start()
         self.run(2_000)
 
@@ -104,8 +106,8 @@ class World:
         self.run(1_000)
         return self.answers.got[request].head
 
-    def host(self, name: str) -> Host:
-        return self.simulation.hosts[name]
+    def host(self, name: str) -> Machine:
+        return self.simulation.machines[name]
 
     def replica(self, name: str) -> Replica:
         return next(part for part in self.nodes[name].parts if isinstance(part, Replica))

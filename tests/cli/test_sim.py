@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.sim import run as run_module
 from holdfast.sim.draw import draw_scenario
-from holdfast.sim.scenario import scenario_from_json
+from holdfast.sim.scenario_file import scenario_from_json
 from tests.cli.test_main import run
 from tests.repository import ROOT
 from tests.sim.mutants import MUTANTS

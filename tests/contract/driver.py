@@ -14,8 +14,8 @@ from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.sim.disk import Disk
-from holdfast.sim.host import Host, Program
 from holdfast.sim.latency import Uniform, build
+from holdfast.sim.machine import Machine, Program
 from holdfast.sim.simulation import Simulation
 
 MakeNode = Callable[[Random, StoredStreams], Node]
@@ -28,10 +28,10 @@ class Inbox(Program):
         self.events: list[str] = []
         self.results: list[Any] = []
 
-    def on_deliver(self, host: Host, subscription: int, events: list[Any]) -> None:
+    def on_deliver(self, host: Machine, subscription: int, events: list[Any]) -> None:
         self.events += [event.id for event in events]
 
-    def on_complete(self, host: Host, request: int, result: Any) -> None:
+    def on_complete(self, host: Machine, request: int, result: Any) -> None:
         self.results.append(result)
 
 
@@ -75,18 +75,18 @@ class SimulatedDriver:
     def add(self, name: str, role: Role, make: MakeNode, durable: bool = False) -> Inbox:
         inbox = Inbox()
         disk = Disk(RECORDS, Random(name)) if durable else None
-        self.simulation.add_host(name, role, make, disk, inbox)
+        self.simulation.add_machine(name, role, make, disk, inbox)
         return inbox
 
     def start(self, name: str) -> None:
-        self.simulation.hosts[name].start()
+        self.simulation.machines[name].start()
 
     def kill(self, name: str, power_cut: bool = False) -> None:
-        self.simulation.hosts[name].stop(power_cut)
+        self.simulation.machines[name].stop(power_cut)
 
     def request(self, name: str, command: Any) -> None:
         self._last_request += 1
-        self.simulation.hosts[name].request(self._last_request, command)
+        self.simulation.machines[name].request(self._last_request, command)
 
     def wait_until(self, holds: Callable[[], bool]) -> None:
         self.simulation.run(self.simulation.now + 60 * SECOND, holds)

@@ -18,8 +18,8 @@ from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.protocols.paxos.membership import AddLearner, Change
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import Member, PaxosSettings, Protocol
-from holdfast.sim.host import Host
 from holdfast.sim.latency import Uniform, build
+from holdfast.sim.machine import Machine
 from holdfast.sim.network import Adversary, End
 from holdfast.sim.simulation import Simulation
 from tests.paxos.ledger import DIRECT, Asked, Command, Door, Ledger, decode, encode
@@ -34,7 +34,7 @@ class WatchedSimulation(Simulation):
 
     watch: Watch
 
-    def note_hops(self, host: Host, end: End, entries: list[Entry]) -> None:
+    def note_hops(self, host: Machine, end: End, entries: list[Entry]) -> None:
         for entry in entries:
             self.watch.sent(host.name, host.life, entry.message)
 
@@ -83,7 +83,7 @@ class Group:
         for name in names:
             disk = WatchedDisk(RECORDS, Random(f"{self.seed}/{name}"), (100, self.sync_us))
             disk.stored = lambda operation, name=name: self.watch.stored(name, operation)  # type: ignore[misc]
-            self.simulation.add_host(name, Role.BROKER, self._factory(name), disk)
+            self.simulation.add_machine(name, Role.BROKER, self._factory(name), disk)
 
     def _factory(self, name: str) -> Callable[[Random, StoredStreams], Any]:
         def make(rng: Random, streams: StoredStreams) -> Assembly:
@@ -102,13 +102,13 @@ class Group:
         who, what = command
         self.answered[who] = max(self.answered[who], what)
 
-    def _restart_later(self, host: Host) -> None:
+    def _restart_later(self, host: Machine) -> None:
         self.start_later(host, 300)
 
     # ---------------------------------------------------------------------------------------------------------- play
     @property
-    def hosts(self) -> dict[str, Host]:
-        return self.simulation.hosts
+    def hosts(self) -> dict[str, Machine]:
+        return self.simulation.machines
 
     def start(self) -> None:
         for host in self.hosts.values():
@@ -119,15 +119,15 @@ class Group:
         for who in CLIENTS:
             self.simulation.after(self.rng.randint(0, self.ask_ms) * MILLISECOND, self._ask, who)
 
-    def start_later(self, host: Host, ms: int) -> None:
+    def start_later(self, host: Machine, ms: int) -> None:
         self.simulation.after(ms * MILLISECOND, self._start, (host, host.life))
 
-    def _start(self, arguments: tuple[Host, int]) -> None:
+    def _start(self, arguments: tuple[Machine, int]) -> None:
         host, life = arguments
         if host.life == life and not host.running:
             self._try(host)
 
-    def _try(self, host: Host) -> None:
+    def _try(self, host: Machine) -> None:
         """Starts it, unless its own disk says that it is no member any more."""
         try:
             host.start()
@@ -152,7 +152,7 @@ class Group:
         for host in self.hosts.values():
             self.simulation.after(self.rng.randint(0, self.late_direct_us) * MICROSECOND, self._tell, (host, command))
 
-    def _tell(self, arguments: tuple[Host, Command]) -> None:
+    def _tell(self, arguments: tuple[Machine, Command]) -> None:
         host, command = arguments
         if host.running:
             host.request(0, Asked((DIRECT, command)))

@@ -31,7 +31,7 @@ from holdfast.protocols.routing.messages import (
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.sessions.messages import Accepted, SessionOpened
 from holdfast.sim.disk import Disk
-from holdfast.sim.host import Host
+from holdfast.sim.machine import Machine
 from holdfast.sim.network import End
 from holdfast.sim.run import Factories
 from holdfast.sim.simulation import Simulation
@@ -82,7 +82,7 @@ class ClaimsWatched(Simulation):
         self._telling: dict[tuple[str, str], list[str]] = {}
         self._told: dict[tuple[str, str, int], list[str]] = {}
 
-    def note_hops(self, host: Host, end: End, entries: list[Entry]) -> None:
+    def note_hops(self, host: Machine, end: End, entries: list[Entry]) -> None:
         super().note_hops(host, end, entries)
         if isinstance(host.disk, ReadDisk):
             for entry in entries:
@@ -97,15 +97,15 @@ class ClaimsWatched(Simulation):
             self._told[sender, receiver, routes.ticket] = offers
             del self._telling[sender, receiver]
 
-    def _check(self, host: Host, disk: ReadDisk, end: End, message: Message) -> None:
+    def _check(self, host: Machine, disk: ReadDisk, end: End, message: Message) -> None:
         told = {"broker": host.name, "to": end.peer, "message": message}
         match message:
             case Introduction(stored=number) if number:
                 claim = "what an introduction says is stored is on the disk"
                 require(disk.has_stored(end.peer, message.stored_feed, number), claim, **told)
             case AcknowledgeEvents(number=number) if self._stores(host):
-                theirs = end.other.host
-                feed = theirs.disk.log_id if isinstance(theirs, Host) and theirs.disk is not None else ""
+                theirs = end.other.station
+                feed = theirs.disk.log_id if isinstance(theirs, Machine) and theirs.disk is not None else ""
                 require(disk.has_stored(end.peer, feed, number), "what is acknowledged is on the disk", **told)
             case Settled(ticket=ticket) if self._stores(host):
                 known, on_disk = self._offers(host, end.peer), disk.offered.get(end.peer, set())
@@ -115,7 +115,7 @@ class ClaimsWatched(Simulation):
                 require(number <= disk.accepted.get(end.peer, 0), "what is answered is on the disk", **told)
 
     @staticmethod
-    def _offers(host: Host, peer: str) -> set[str]:
+    def _offers(host: Machine, peer: str) -> set[str]:
         """What the broker knows that a neighbour offers, and has not taken back: what goes when the events under it
         have passed is gone from the disk already."""
         (part,) = [part for part in getattr(host.node, "parts", ()) if isinstance(part, Neighbours)]
@@ -123,7 +123,7 @@ class ClaimsWatched(Simulation):
         return set(part.router.advertisements.by_source[peer]) - going
 
     @staticmethod
-    def _stores(host: Host) -> bool:
+    def _stores(host: Machine) -> bool:
         """Whether the broker's level stores events before it acknowledges them."""
         parts = getattr(host.node, "parts", ())
         return any(getattr(part, "_store", None) is not None for part in parts if part.name == "forwarding")

@@ -9,7 +9,7 @@ from holdfast.model.received import ReceivedEvent
 from holdfast.protocols.cursors import requests as log
 from holdfast.protocols.cursors.messages import EARLIEST, NEW
 from holdfast.protocols.sessions import requests
-from holdfast.sim.host import Host, Program
+from holdfast.sim.machine import Machine, Program
 from tests.sim.named_truth import Owner
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Publisher(Client):
         self.waiting[self._last_request + 1] = keys
         self.ask(requests.PublishEvents(events))
 
-    def on_complete(self, host: Host, request: int, result: Any) -> None:
+    def on_complete(self, host: Machine, request: int, result: Any) -> None:
         if isinstance(result, requests.Published):
             assert not result.refused, result
             self.world.published.update(self.waiting.pop(request))
@@ -105,7 +105,7 @@ class Consumer(Client):
         for _ in range(rng.randint(0, 2)):
             self.world.later(200, self.world.safety_ms, self._close)
 
-    def on_started(self, host: Host) -> None:
+    def on_started(self, host: Machine) -> None:
         for reading in (*self._by_number.values(), *self._making.values()):
             reading.over = True
         self._making, self._by_number = {}, {}
@@ -153,7 +153,7 @@ class Consumer(Client):
                 reading.over = True
                 self.ask(log.EndCursor(number))
 
-    def on_complete(self, host: Host, request: int, result: Any) -> None:
+    def on_complete(self, host: Machine, request: int, result: Any) -> None:
         world = self.world
         match result:
             case log.CursorMade():
@@ -185,7 +185,7 @@ class Consumer(Client):
         if first is self or (not self.world.draining and self.world.rng.random() < 0.6):
             self.world.later(50, 500, self._open_first)
 
-    def on_deliver(self, host: Host, subscription: int, events: list[Any]) -> None:
+    def on_deliver(self, host: Machine, subscription: int, events: list[Any]) -> None:
         world, reading = self.world, self._by_number[-subscription]
         if reading.over:
             world.fail("who lost a cursor gets nothing more", reading.owner)
@@ -221,7 +221,7 @@ class Reader(Client):
         for _ in range(4):
             self.world.later(100, self.world.safety_ms, self._ask)
 
-    def on_complete(self, host: Host, request: int, result: Any) -> None:
+    def on_complete(self, host: Machine, request: int, result: Any) -> None:
         rng = self.world.rng
         match result:
             case log.Bounds() if result.head:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.protocols.cursors import requests as log
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.messages import Refusal
-from holdfast.sim.host import Host
+from holdfast.sim.machine import Machine
 from tests.sim.named_clients import Client, Reader
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class HeadReader(Reader):
         request = self.ask(log.AskBounds())
         self._asked[request] = (world.seen, set(world.published))
 
-    def on_complete(self, host: Host, request: int, result: Any) -> None:
+    def on_complete(self, host: Machine, request: int, result: Any) -> None:
         world = self.world
         match result:
             case log.Bounds():
@@ -81,7 +81,7 @@ class Stager(Client):
         for _ in range(4):
             self.world.later(100, self.world.safety_ms, self._begin)
 
-    def on_started(self, host: Host) -> None:
+    def on_started(self, host: Machine) -> None:
         self._current = None
 
     def _begin(self) -> None:
@@ -110,7 +110,7 @@ class Stager(Client):
     def _say(self, command: Any) -> None:
         self._of_attempt[self.ask(command)] = self._attempts
 
-    def on_complete(self, host: Host, request: int, result: Any) -> None:
+    def on_complete(self, host: Machine, request: int, result: Any) -> None:
         world = self.world
         if self._current is None or self._of_attempt.pop(request, 0) != self._attempts:
             return

@@ -35,7 +35,7 @@ from holdfast.protocols.desks.session_desk import SessionDesk
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import CLASSIC, Member, PaxosSettings
 from holdfast.sim.disk import Disk
-from holdfast.sim.host import Host
+from holdfast.sim.machine import Machine
 from tests.sim.named_clients import Client
 from tests.sim.named_group_clients import HeadReader, Stager
 from tests.sim.named_truth import Truth, traced
@@ -139,7 +139,7 @@ class GroupWorld(World):
             replica = msgspec.structs.replace(group, name=name)
             disk = Disk(RECORDS, Random(f"disk {name} {seed}"), sync_us)
             own = msgspec.structs.replace(settings, name=name)
-            self.simulation.add_host(name, Role.BROKER, self._factory(own, replica), disk)
+            self.simulation.add_machine(name, Role.BROKER, self._factory(own, replica), disk)
 
     def _factory(self, settings: BrokerSettings, group: PaxosSettings) -> Any:
         parts = self.parts
@@ -172,8 +172,8 @@ class GroupWorld(World):
 
         return make
 
-    def replica_host(self, name: str) -> Host:
-        return self.simulation.hosts[name]
+    def replica_host(self, name: str) -> Machine:
+        return self.simulation.machines[name]
 
     def disk_of(self, name: str) -> Disk:
         disk = self.replica_host(name).disk
@@ -250,7 +250,7 @@ class GroupWorld(World):
     def _split(self, name: str) -> None:
         """A leader and some of its clients on one side, everyone else on the other; who asks, asks now."""
         self._isolate(name)
-        for host in self.simulation.hosts.values():
+        for host in self.simulation.machines.values():
             if host.role is Role.CLIENT and self.rng.random() < 0.5:
                 self._cut(host.name, name)
         for reader in self.others:

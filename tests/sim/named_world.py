@@ -32,8 +32,8 @@ from holdfast.protocols.desks.sequencer import DirectSequencer, SnapshotTaker
 from holdfast.protocols.desks.session_desk import SessionDesk
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.sim.disk import Disk
-from holdfast.sim.host import Host, Program
 from holdfast.sim.latency import Uniform, build
+from holdfast.sim.machine import Machine, Program
 from holdfast.sim.network import Adversary
 from holdfast.sim.simulation import Simulation
 from tests.sim.named_clients import FILTERS, Client, Consumer, Publisher, Reader, Reading, matches, number
@@ -103,7 +103,7 @@ class World:
         self.publishers = [Publisher(self, f"p{n}") for n in range(2)]
         self.consumers = [Consumer(self, f"c{n}", self.names[n % len(self.names)]) for n in range(len(self.names) + 1)]
         self.others: list[Client] = self._make_others()
-        for host in self.simulation.hosts.values():
+        for host in self.simulation.machines.values():
             host.start()
         for client in (*self.publishers, *self.consumers, *self.others):
             client.plan()
@@ -139,7 +139,7 @@ class World:
         settings = self._draw_settings("b1")
         sync_us = self.rng.choice([(100, 3_000), (5_000, 100_000)])
         self.disk = Disk(RECORDS, Random(f"disk {seed}"), sync_us)
-        self.broker = self.simulation.add_host(
+        self.broker = self.simulation.add_machine(
             "b1", Role.BROKER, lambda _, streams: make_traced(settings, self.parts, self.truth, streams), self.disk
         )
 
@@ -147,10 +147,10 @@ class World:
         """Where a client looks for a broker, in its own order."""
         return self.brokers
 
-    def client(self, name: str, program: Program) -> Host:
+    def client(self, name: str, program: Program) -> Machine:
         settings = ClientSettings(name, self.addresses(), pause_max=300 * MILLISECOND)
         make = self.parts.client
-        return self.simulation.add_host(
+        return self.simulation.add_machine(
             name, Role.CLIENT, lambda rng, streams: make(settings, rng, streams), None, program
         )
 
@@ -175,7 +175,7 @@ class World:
                 case "power":
                     self.later(at, at, lambda: self._cut_power(self.broker, 500))
                 case "client":
-                    host = self.simulation.hosts[rng.choice(self.consumers).name]
+                    host = self.simulation.machines[rng.choice(self.consumers).name]
                     self.later(at, at, lambda host=host: self._bounce(host, rng.random() < 0.5))  # type: ignore[misc]
                 case "cut":
                     name = rng.choice([*self.consumers, *self.publishers]).name
@@ -186,14 +186,14 @@ class World:
                     self.later(at, at, self.broker.pause)
                     self.later(at + 50, at + 400, self.broker.resume)
 
-    def _cut_power(self, host: Host, patience: int) -> None:
+    def _cut_power(self, host: Machine, patience: int) -> None:
         """When something is written and not safe, if that happens soon."""
         if patience and host.disk is not None and not host.disk.dirty:
             self.later(1, 1, lambda: self._cut_power(host, patience - 1))
         else:
             self.later(1, 20, lambda: self._bounce(host, True))
 
-    def _bounce(self, host: Host, power_cut: bool) -> None:
+    def _bounce(self, host: Machine, power_cut: bool) -> None:
         host.stop(power_cut)
         self.later(5, 400, lambda: None if host.running else host.start())
 
@@ -206,7 +206,7 @@ class World:
             network.cut(source, target)
             self.later(20, 1_500, lambda s=source, t=target: network.heal(s, t))  # type: ignore[misc]
         if len(cut) == 2:
-            one, other = self.simulation.hosts[name], self.simulation.hosts[from_]
+            one, other = self.simulation.machines[name], self.simulation.machines[from_]
             for end in (one.end_to(other.peer), other.end_to(one.peer)):
                 if end is not None and end.up:
                     network.close(end, "reset")
@@ -220,7 +220,7 @@ class World:
                 "ranges": len(self.ranges),
                 "second attempts": sum(event.attempt > 1 for reading in self.readings for event in reading.got),
                 "changed filters": sum(len(take.filters) > 1 for take in self.truth.takes().values()),
-                "crashed brokers": sum(self.simulation.hosts[name].life > 1 for name in self.brokers),
+                "crashed brokers": sum(self.simulation.machines[name].life > 1 for name in self.brokers),
             }
         )
 
@@ -228,11 +228,11 @@ class World:
         safety = self.safety_ms * MILLISECOND
         self.simulation.run(safety)
         self.simulation.network.heal_all()
-        for host in self.simulation.hosts.values():
+        for host in self.simulation.machines.values():
             if host.disk is not None:
                 host.disk.slowness = 1
             host.resume()
-        for host in self.simulation.hosts.values():
+        for host in self.simulation.machines.values():
             if not host.running:
                 host.start()
         self.draining = True

@@ -21,7 +21,7 @@ from holdfast.protocols.core.commands import CoreState
 from holdfast.protocols.sessions.messages import Subscribe
 from holdfast.sim import latency
 from holdfast.sim.disk import Disk
-from holdfast.sim.host import Host
+from holdfast.sim.machine import Machine
 from holdfast.sim.network import Adversary, Delays
 from holdfast.sim.simulation import Simulation
 from holdfast.trace.schema import Row
@@ -81,7 +81,7 @@ def number_of(thing: Message | Record) -> int:
 class Place:
     """A host, what its nodes do in all their lives, and what happened to them."""
 
-    host: Host
+    host: Machine
 
     def __init__(self, reactions: Mapping[type[Input], React]) -> None:
         self.reactions = dict(reactions)
@@ -168,7 +168,7 @@ class World:
     ) -> Place:
         place = Place(reactions or {})
         disk = None if sync_us is None else Disk(RECORDS, Random(f"disk of {name}"), sync_us)
-        place.host = self.simulation.add_host(name, Role.BROKER, place.make, disk)
+        place.host = self.simulation.add_machine(name, Role.BROKER, place.make, disk)
         if start:
             place.host.start()
         return place

@@ -9,7 +9,8 @@ from holdfast.protocols.sessions.messages import Overflow
 from holdfast.sim.campaign import run_campaign, scenario_for
 from holdfast.sim.draw import Shape, draw_scenario
 from holdfast.sim.run import run_scenario
-from holdfast.sim.scenario import Publish, Scenario, Subscribe, scenario_from_json, scenario_to_json
+from holdfast.sim.scenario import Publish, Scenario, Subscribe
+from holdfast.sim.scenario_file import scenario_from_json, scenario_to_json
 from holdfast.sim.shrink import count_pieces, shrink
 from tests.sim.claims import claims_watched
 from tests.sim.clean import check_block, check_campaign

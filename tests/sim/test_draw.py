@@ -7,18 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.sim.draw import IF_REMEMBERED, Shape, draw_scenario
-from holdfast.sim.scenario import (
-    Broker,
-    Cut,
-    DiskFull,
-    DiskSlow,
-    Kill,
-    PowerCut,
-    Publish,
-    Subscribe,
-    Unsubscribe,
-    check_scenario,
-)
+from holdfast.sim.scenario import Broker, Cut, DiskFull, DiskSlow, Kill, PowerCut, Publish, Subscribe, Unsubscribe
+from holdfast.sim.scenario_file import check_scenario
 
 
 @given(st.integers(0, 2**63))

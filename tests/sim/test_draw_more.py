@@ -24,8 +24,8 @@ from holdfast.sim.scenario import (
     Scenario,
     Subscribe,
     Unadvertise,
-    check_scenario,
 )
+from holdfast.sim.scenario_file import check_scenario
 
 SEEDS = 400
 BEFALLS = {"Reset", "ClockJump", "wiped", "late", "Advertise", "Unadvertise", "Close", "long", "lined up"}

@@ -21,8 +21,8 @@ from holdfast.sim.scenario import (
     PowerCut,
     Reset,
     Scenario,
-    check_scenario,
 )
+from holdfast.sim.scenario_file import check_scenario
 from holdfast.trace import schema
 from holdfast.trace.schema import Row
 from tests.sim.clean import check_block, check_campaign

@@ -10,7 +10,8 @@ import pytest
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.sim.draw_network import NetworkShape, draw_network_scenario
 from holdfast.sim.run import run_scenario
-from holdfast.sim.scenario import Cut, Kill, Pause, PowerCut, Storm, check_scenario
+from holdfast.sim.scenario import Cut, Kill, Pause, PowerCut, Storm
+from holdfast.sim.scenario_file import check_scenario
 from tests.sim.claims import claims_watched
 from tests.sim.clean import check_block, check_campaign
 from tests.sim.network_mutants import BY_NAME

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.sim.run import run_scenario
-from holdfast.sim.scenario import scenario_from_json
+from holdfast.sim.scenario_file import scenario_from_json
 from tests.sim.network_mutants import BY_NAME
 
 SAVED = sorted((Path(__file__).parent / "regressions").glob("*.json"))

@@ -10,13 +10,8 @@ from hypothesis import strategies as st
 from holdfast.errors import ScenarioError
 from holdfast.sim.draw import draw_scenario
 from holdfast.sim.run import run_scenario
-from holdfast.sim.scenario import (
-    Broker,
-    Scenario,
-    check_scenario,
-    scenario_from_json,
-    scenario_to_json,
-)
+from holdfast.sim.scenario import Broker, Scenario
+from holdfast.sim.scenario_file import check_scenario, scenario_from_json, scenario_to_json
 
 WHERE = "a.json"
 DOCUMENT: dict[str, Any] = {

@@ -14,7 +14,7 @@ from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.sim.run import Factories, run_scenario
-from holdfast.sim.scenario import scenario_from_json
+from holdfast.sim.scenario_file import scenario_from_json
 from holdfast.trace.schema import Row, Unsubscribed
 
 SAVED = Path(__file__).parent / "regressions" / "group-an-old-leaders-entry-behind-its-successors.json"

@@ -23,7 +23,8 @@ from holdfast.sim.draw import Shape, group_shape
 from holdfast.sim.draw_network import NetworkShape
 from holdfast.sim.latency import RoundTripMatrix
 from holdfast.sim.run import Factories, Outcome, header_of, run_scenario
-from holdfast.sim.scenario import Application, Broker, Routing, Scenario, scenario_from_json, scenario_to_json
+from holdfast.sim.scenario import Application, Broker, Routing, Scenario
+from holdfast.sim.scenario_file import scenario_from_json, scenario_to_json
 from holdfast.sim.shrink import count_pieces, shrink
 from holdfast.trace.checkers import make_checker
 from holdfast.trace.schema import Row

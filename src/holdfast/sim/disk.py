@@ -1,4 +1,4 @@
-"""A host's disk: streams of records, written and not yet safe until a sync is through.
+"""A machine's disk: streams of records, written and not yet safe until a sync is through.
 
 Records are kept as the bytes that a real disk would hold. What was appended is safe when a sync that began later has
 ended. A power cut loses a suffix of what is not safe; a killed process loses nothing that it had written. A disk can be

@@ -109,7 +109,7 @@ class _Subscription:
 
 
 class LightClient:
-    """A `Machine` that links end at, without a node."""
+    """A `Station` that links end at, without a node."""
 
     __slots__ = (
         "_addresses", "_attempt", "_end", "_epoch", "_failures", "_heard_at", "_hurried", "_instance", "_kept",
@@ -156,7 +156,7 @@ class LightClient:
 
     # --------------------------------------------------------------------------------------------------------- life
     def start(self) -> None:
-        require(not self.running, "a host that runs is not started", host=self.name)
+        require(not self.running, "a machine that runs is not started", machine=self.name)
         self.life += 1
         self.running, self.dark = True, False
         self._forget()
@@ -245,7 +245,7 @@ class LightClient:
         end = self._end
         if end is not None:
             if self._simulation.tracing_brokers:
-                self._simulation.note_hop(self.name, end.other.host.name, message, message.weight())
+                self._simulation.note_hop(self.name, end.other.station.name, message, message.weight())
             self._simulation.network.send(end, Packet([self._simulation.messages.encode(message)]))
 
     # ------------------------------------------------------------------------------------------------------- actions

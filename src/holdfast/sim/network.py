@@ -1,11 +1,11 @@
-"""Links between simulated hosts: latency, order, cuts, resets; and the adversarial profile.
+"""Links between simulated machines: latency, order, cuts, resets; and the adversarial profile.
 
 With the `tcp` profile a link is FIFO. While its way is cut, what is sent stalls, and arrives after the cut is healed;
 after a while the sending side gives the link up. An end that is closed or whose process was killed tells the other end,
-if the way there is open; a host that lost power tells no one until it is up again and gets something for a link that it
-does not know. So a link loses only a suffix, and that only when it goes down.
+if the way there is open; a machine that lost power tells no one until it is up again and gets something for a link that
+it does not know. So a link loses only a suffix, and that only when it goes down.
 
-Between two hosts there is one link. If more are made, because both dialled at the same moment or one dialled twice,
+Between two machines there is one link. If more are made, because both dialled at the same moment or one dialled twice,
 both sides keep the one that was dialled last, whatever the order in which they hear of them.
 
 With the adversarial profile each message may be lost, doubled or late, and overtake others of the same link.
@@ -51,7 +51,7 @@ class Adversary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     late_us_max: Annotated[int, Meta(ge=0)] = 50_000  # how much later a message that is overtaken may come
 
 
-class Machine(Protocol):
+class Station(Protocol):
     """What a link can end at. `life` counts starts and stops: a link belongs to one life."""
 
     name: str
@@ -82,28 +82,28 @@ class End:
         "arrives_at",
         "cut_since",
         "free_at",
-        "host",
         "life",
         "link",
         "opens_at",
         "other",
         "peer",
         "stalled",
+        "station",
         "up",
         "waking",
     )
 
     other: End
 
-    def __init__(self, link: int, host: Machine, peer: str, address: str = "", other: End | None = None) -> None:
+    def __init__(self, link: int, station: Station, peer: str, address: str = "", other: End | None = None) -> None:
         if other is not None:
             self.other = other
         self.link = link
-        self.host = host
-        self.life = host.life
+        self.station = station
+        self.life = station.life
         self.address = address  # what was dialled from here
-        self.peer = peer  # what the host calls the other side
-        self.up = False  # never in a later life of its host: one that stops takes its ends down
+        self.peer = peer  # what the station calls the other side
+        self.up = False  # never in a later life of its station: one that stops takes its ends down
         self.waking = False  # a wake-up is planned for when the link is free
         self.opens_at = 0  # when the one that dialled hears that the link is there
         self.arrives_at = 0  # when the last packet that was sent from here arrives: nothing overtakes it
@@ -117,11 +117,11 @@ class End:
 
     def come_up(self, initiated: bool) -> None:
         self.up = True
-        self.host.link_up(self, initiated)
+        self.station.link_up(self, initiated)
 
     def go_down(self, reason: str) -> None:
         self.up = False
-        self.host.link_down(self, reason)
+        self.station.link_down(self, reason)
 
     def vanish(self) -> None:
         """Down, and no one is left here to hear of it."""
@@ -174,7 +174,7 @@ class Packet:
 
 
 class Network:
-    """All links and all ways between hosts."""
+    """All links and all ways between machines."""
 
     def __init__(
         self,
@@ -221,34 +221,34 @@ class Network:
         return (source, target) in self._cuts
 
     # ------------------------------------------------------------------------------------------------------- making
-    def connect(self, host: Machine, target: Machine | None, expected: str, address: str, fail: Fail) -> None:
+    def connect(self, station: Station, target: Station | None, expected: str, address: str, fail: Fail) -> None:
         """Dials. Leads to a link, or to one call of `fail`. `expected` is who should be there, if anyone is."""
         simulation = self._simulation
         if target is None:
-            simulation.after(self._delay(host.name, host.name), fail, "no such address")
-        elif self.is_cut(host.name, target.name):
+            simulation.after(self._delay(station.name, station.name), fail, "no such address")
+        elif self.is_cut(station.name, target.name):
             simulation.after(CONNECT_TIMEOUT, fail, "timed out")
         else:
             self._last_link += 1
-            near = End(self._last_link, host, target.peer, address)
-            simulation.after(self._delay(host.name, target.name), self._reach, (near, target, expected, fail))
+            near = End(self._last_link, station, target.peer, address)
+            simulation.after(self._delay(station.name, target.name), self._reach, (near, target, expected, fail))
 
-    def _reach(self, arguments: tuple[End, Machine, str, Fail]) -> None:
+    def _reach(self, arguments: tuple[End, Station, str, Fail]) -> None:
         near, target, expected, fail = arguments
         simulation = self._simulation
-        back = self._delay(target.name, near.host.name)
-        if near.life != near.host.life:
+        back = self._delay(target.name, near.station.name)
+        if near.life != near.station.life:
             return  # the one that dialled is gone
-        if target.dark or self.is_cut(target.name, near.host.name):
+        if target.dark or self.is_cut(target.name, near.station.name):
             simulation.after(CONNECT_TIMEOUT, fail, "timed out")
         elif not target.running:
             simulation.after(back, fail, "connection refused")
         elif expected and target.peer != expected:
             simulation.after(back, fail, f"{target.peer} answered, not {expected}")
-        elif self._has_newer(target, near.host.peer, near.link):
+        elif self._has_newer(target, near.station.peer, near.link):
             simulation.after(back, fail, "superseded by a newer link")
         else:
-            far = End(near.link, target, near.host.peer, other=near)
+            far = End(near.link, target, near.station.peer, other=near)
             near.join(far)
             # First, so that what the target's node says at once comes behind it.
             self.send(far, Packet([], accept=fail))
@@ -256,16 +256,16 @@ class Network:
                 self.send(far, Packet([], close="reset by the other side"))
 
     @staticmethod
-    def _has_newer(host: Machine, peer: str, link: int) -> bool:
-        end = host.end_to(peer)
+    def _has_newer(station: Station, peer: str, link: int) -> bool:
+        end = station.end_to(peer)
         return end is not None and end.link > link
 
     def _open(self, end: End, initiated: bool) -> bool:
-        """The link is there at this end, in place of an older one. False if the host stopped over the older one."""
-        older = end.host.end_to(end.peer)
+        """The link is there at this end, in place of an older one. False if the station stopped over the older one."""
+        older = end.station.end_to(end.peer)
         if older is not None:
             self.close(older, "superseded by a newer link")
-        if end.life != end.host.life:
+        if end.life != end.station.life:
             return False
         end.come_up(initiated)
         return True
@@ -278,7 +278,7 @@ class Network:
         if self._bytes_per_second:
             size = sum(len(body) + 5 for _, body in packet.frames)
             end.occupy(self._simulation.now, size * SECOND // self._bytes_per_second)
-        if self._cuts and (end.host.name, end.other.host.name) in self._cuts:
+        if self._cuts and (end.station.name, end.other.station.name) in self._cuts:
             self._stall(end, packet)
         elif self._adversary is not None and packet.frames:
             self._travel_badly(end, packet, self._adversary)
@@ -288,7 +288,7 @@ class Network:
     def _stall(self, end: End, packet: Packet) -> None:
         if self._adversary is not None and packet.frames:
             return  # this profile knows no repetition below the protocol
-        self._by_way.setdefault((end.host.name, end.other.host.name), {})[end] = None
+        self._by_way.setdefault((end.station.name, end.other.station.name), {})[end] = None
         if end.stall(packet, self._simulation.now):
             self._simulation.after(STALLED_FOR_MAX, self._give_up, (end, end.cut_since))
 
@@ -300,7 +300,7 @@ class Network:
     def _travel(self, end: End, packet: Packet) -> None:
         simulation = self._simulation
         now = simulation.now
-        at = (end.free_at if end.free_at > now else now) + self._delay(end.host.name, end.other.host.name)
+        at = (end.free_at if end.free_at > now else now) + self._delay(end.station.name, end.other.station.name)
         simulation.at(end.arrival(at, packet.accept is not None), self._arrive, (end, packet))
 
     def _travel_badly(self, end: End, packet: Packet, adversary: Adversary) -> None:
@@ -310,7 +310,7 @@ class Network:
             for _ in range(copies):
                 if rng.random() < adversary.loss:
                     continue
-                at = max(simulation.now, end.free_at) + self._delay(end.host.name, end.other.host.name)
+                at = max(simulation.now, end.free_at) + self._delay(end.station.name, end.other.station.name)
                 if rng.random() < adversary.reordering:
                     at = max(at + int(rng.random() * adversary.late_us_max * 1_000), end.opens_at)
                 else:
@@ -320,25 +320,25 @@ class Network:
     def _arrive(self, arguments: tuple[End, Packet]) -> None:
         end, packet = arguments
         far = end.other
-        host = far.host
+        station = far.station
         if far.up:
             if packet.frames:
-                host.receive(far, packet.frames)
+                station.receive(far, packet.frames)
             elif packet.close is not None:
                 far.go_down(packet.close)
-        elif far.life == host.life and packet.accept is not None:
-            if self._has_newer(host, far.peer, far.link):
+        elif far.life == station.life and packet.accept is not None:
+            if self._has_newer(station, far.peer, far.link):
                 # The other side has that newer link too, or is about to hear of it, and gives this one up by itself.
                 packet.accept("superseded by a newer link")
             else:
                 self._open(far, initiated=True)
         elif packet.close is None and end.up:
-            if host.dark or self.is_cut(host.name, end.host.name):
+            if station.dark or self.is_cut(station.name, end.station.name):
                 # No answer comes; the sender gives up in the end.
                 self._simulation.after(STALLED_FOR_MAX, self._unanswered, end)
             else:
-                # A host that does not know the link says so.
-                self._simulation.after(self._delay(host.name, end.host.name), self._reset, end)
+                # A station that does not know the link says so.
+                self._simulation.after(self._delay(station.name, end.station.name), self._reset, end)
 
     def _unanswered(self, end: End) -> None:
         self.close(end, "timed out")
@@ -355,10 +355,10 @@ class Network:
         self.send(end, Packet([], close="closed by the other side"))
         end.go_down(reason)
 
-    def reset(self, one: Machine, other: Machine) -> None:
-        """The link between two hosts breaks, if there is one: what is on its way is lost, and both ends hear of it."""
-        for host, peer in ((one, other.peer), (other, one.peer)):
-            end = host.end_to(peer)
+    def reset(self, one: Station, other: Station) -> None:
+        """The link between two breaks, if there is one: what is on its way is lost, and both ends hear of it."""
+        for station, peer in ((one, other.peer), (other, one.peer)):
+            end = station.end_to(peer)
             if end is not None and end.up:
                 end.stalled.clear()
                 end.go_down("reset by the network")
@@ -370,9 +370,9 @@ class Network:
             if not silently:
                 self.send(end, Packet([], close="reset by the other side"))
 
-    def lose_power(self, host: Machine) -> None:
-        """What the host had not got onto its way is gone."""
+    def lose_power(self, station: Station) -> None:
+        """What the station had not got onto its way is gone."""
         for (source, _), ends in self._by_way.items():
-            if source == host.name:
+            if source == station.name:
                 for end in ends:
                     end.stalled.clear()

@@ -1,4 +1,4 @@
-"""Runs one scenario: builds the hosts, plans actions and faults, lets time pass, asks the checkers."""
+"""Runs one scenario: builds the machines, plans actions and faults, lets time pass, asks the checkers."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from holdfast.sim import latency, scenario
 from holdfast.sim.clients import ScenarioClient
 from holdfast.sim.digest import Digest
 from holdfast.sim.disk import Disk
-from holdfast.sim.host import Host
 from holdfast.sim.light import SILENT_PINGS, LightClient
+from holdfast.sim.machine import Machine
 from holdfast.sim.scenario import (
     Action,
     ClockJump,
@@ -43,6 +43,7 @@ from holdfast.sim.scenario import (
     Reset,
     Scenario,
 )
+from holdfast.sim.scenario_file import check_scenario
 from holdfast.sim.simulation import NO_STORM, RowSink, Simulation
 from holdfast.trace import schema
 from holdfast.trace.checkers import Violation, Watch, make_checker
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from random import Random
 
 REPEATS_GROW = 8  # the longest pause between repetitions, in shortest ones
-RESTART_AFTER = 1_000 * MILLISECOND  # of a host that stopped by itself
+RESTART_AFTER = 1_000 * MILLISECOND  # of a machine that stopped by itself
 
 # Of settings, a source of randomness and what the disk kept; and of an application, if there is one.
 BrokerFactory = Callable[..., Node]
@@ -189,16 +190,16 @@ class Run:
         checking: bool = True,
         clients_only: bool = False,
     ) -> None:
-        scenario.check_scenario(wanted, f"scenario {wanted.name}, seed {wanted.seed}")
+        check_scenario(wanted, f"scenario {wanted.name}, seed {wanted.seed}")
         if wanted.application is not None and factories.application is None:
             problem = f"the brokers host {wanted.application.factory}, which nobody has imported"
             raise ScenarioError(problem, f"scenario {wanted.name}", "give what makes it, as `holdfast sim` does")
         self._wanted = wanted
         self.faults = 0  # that began
         self._is_healed = False
-        self._hosts: dict[str, Host | LightClient] = {}
+        self._machines: dict[str, Machine | LightClient] = {}
         self._programs: dict[str, ScenarioClient] = {}
-        self._lying: Counter[tuple[type[Fault], str]] = Counter()  # faults of one kind that lie on a host
+        self._lying: Counter[tuple[type[Fault], str]] = Counter()  # faults of one kind that lie on a machine
         names = [broker.id for broker in wanted.brokers] + [client.id for client in wanted.clients]
         network = wanted.network
         seeded = Simulation.rng_of(wanted.seed, "latency", 0)
@@ -262,15 +263,15 @@ class Run:
             network = {} if routing is None else {"routing": routing}
             return factories.broker(settings, rng, streams, **hosted, **network)
 
-        host = simulation.add_host(broker.id, Role.BROKER, make, disk)
-        self._hosts[broker.id] = host
-        host.set_pace(
+        machine = simulation.add_machine(broker.id, Role.BROKER, make, disk)
+        self._machines[broker.id] = machine
+        machine.set_pace(
             broker.service_us_per_turn * 1_000, broker.service_us_per_message * 1_000, broker.gather_us * 1_000
         )
 
     def _add_client(self, client: scenario.Client, factories: Factories) -> None:
         if client.light:
-            self._hosts[client.id] = LightClient(self.simulation, client)
+            self._machines[client.id] = LightClient(self.simulation, client)
             return
         settings = ClientSettings(
             client.id,
@@ -285,25 +286,25 @@ class Run:
         )
         program = ScenarioClient(self.simulation, client.consume_after_us)
         self._programs[client.id] = program
-        host = self.simulation.add_host(
+        machine = self.simulation.add_machine(
             client.id,
             Role.CLIENT,
             lambda rng, streams: factories.client(settings, rng, streams),
             program=program,
         )
-        self._hosts[client.id] = host
-        host.set_pace(0, 0, client.gather_us * 1_000)
+        self._machines[client.id] = machine
+        machine.set_pace(0, 0, client.gather_us * 1_000)
 
     # -------------------------------------------------------------------------------------------------------- phases
     def play(self, stop: Callable[[], bool] | None) -> None:
         simulation, wanted = self.simulation, self._wanted
         late = {broker.id: broker.starts_ms for broker in wanted.brokers if broker.starts_ms}
-        for name, host in self._hosts.items():
+        for name, machine in self._machines.items():
             if name in late:
                 simulation.fault(name, "absent")
-                simulation.at(late[name] * MILLISECOND, self._start, host)
+                simulation.at(late[name] * MILLISECOND, self._start, machine)
             else:
-                host.start()
+                machine.start()
         simulation.run(wanted.safety_ms * MILLISECOND, stop)
         if stop is not None and stop():
             return
@@ -314,43 +315,43 @@ class Run:
         simulation = self.simulation
         simulation.network.heal_all()
         self._is_healed = True
-        for host in self._hosts.values():
-            if host.disk is not None:
-                host.disk.fill(False)
-                host.disk.slow_down(1)
-            host.resume()
-            self._start(host)
+        for machine in self._machines.values():
+            if machine.disk is not None:
+                machine.disk.fill(False)
+                machine.disk.slow_down(1)
+            machine.resume()
+            self._start(machine)
         simulation.fault("everything", "healed")
         for name in self._wanted.down:
             simulation.fault(name, "crashed")
-            if self._hosts[name].running:
-                self._hosts[name].stop(power_cut=False)
+            if self._machines[name].running:
+                self._machines[name].stop(power_cut=False)
 
     def _act(self, action: Action) -> None:
-        host = self._hosts[action.client]
-        if isinstance(host, LightClient):
-            host.do(action)
+        machine = self._machines[action.client]
+        if isinstance(machine, LightClient):
+            machine.do(action)
         else:
-            self._programs[action.client].do(host, action)
+            self._programs[action.client].do(machine, action)
 
-    def _start(self, host: Host | LightClient) -> None:
-        stays_down = self._is_healed and host.name in self._wanted.down
-        if not host.running and not stays_down:
-            self.simulation.fault(host.name, "up")
-            host.start()
+    def _start(self, machine: Machine | LightClient) -> None:
+        stays_down = self._is_healed and machine.name in self._wanted.down
+        if not machine.running and not stays_down:
+            self.simulation.fault(machine.name, "up")
+            machine.start()
 
-    def _plan_restart(self, host: Host) -> None:
-        self.simulation.after(RESTART_AFTER, self._restart, (host, host.life))
+    def _plan_restart(self, machine: Machine) -> None:
+        self.simulation.after(RESTART_AFTER, self._restart, (machine, machine.life))
 
-    def _restart(self, arguments: tuple[Host, int]) -> None:
+    def _restart(self, arguments: tuple[Machine, int]) -> None:
         """What a supervisor does: starts again what stopped by itself, once its disk has room."""
-        host, life = arguments
-        if host.life != life:
+        machine, life = arguments
+        if machine.life != life:
             return
-        if host.disk is not None and host.disk.full:
-            self._plan_restart(host)
+        if machine.disk is not None and machine.disk.full:
+            self._plan_restart(machine)
         else:
-            self._start(host)
+            self._start(machine)
 
     # -------------------------------------------------------------------------------------------------------- faults
     def _begin(self, fault: Fault) -> None:
@@ -366,36 +367,36 @@ class Run:
             self.faults += 1
             way = f"{fault.source}>{fault.target}"
             note(way, "reset")
-            simulation.network.reset(self._hosts[fault.source], self._hosts[fault.target])
+            simulation.network.reset(self._machines[fault.source], self._machines[fault.target])
             note(way, "healed")
             return
         else:
-            host = self._hosts[fault.host]
-            if isinstance(fault, Kill | PowerCut | Pause) and not host.running:
+            machine = self._machines[fault.host]
+            if isinstance(fault, Kill | PowerCut | Pause) and not machine.running:
                 return
-            self._lying[type(fault), host.name] += 1
+            self._lying[type(fault), machine.name] += 1
             self.faults += 1
             match fault:
                 case Kill() | PowerCut():
-                    note(host.name, "crashed")
-                    host.stop(power_cut=isinstance(fault, PowerCut))
-                    if isinstance(fault, PowerCut) and fault.wipe and host.disk is not None:
-                        note(host.name, "wiped")
-                        host.disk.wipe()
+                    note(machine.name, "crashed")
+                    machine.stop(power_cut=isinstance(fault, PowerCut))
+                    if isinstance(fault, PowerCut) and fault.wipe and machine.disk is not None:
+                        note(machine.name, "wiped")
+                        machine.disk.wipe()
                 case Pause():
-                    note(host.name, "paused")
-                    host.pause()
+                    note(machine.name, "paused")
+                    machine.pause()
                 case DiskFull():
-                    note(host.name, "disk full")
-                    if host.disk is not None:
-                        host.disk.fill(True)
+                    note(machine.name, "disk full")
+                    if machine.disk is not None:
+                        machine.disk.fill(True)
                 case DiskSlow():
-                    note(host.name, "disk slow")
-                    if host.disk is not None:
-                        host.disk.slow_down(fault.times)
+                    note(machine.name, "disk slow")
+                    if machine.disk is not None:
+                        machine.disk.slow_down(fault.times)
                 case ClockJump():
-                    note(host.name, f"clock {fault.by_ms:+} ms")
-                    host.jump(fault.by_ms * MILLISECOND)
+                    note(machine.name, f"clock {fault.by_ms:+} ms")
+                    machine.jump(fault.by_ms * MILLISECOND)
         simulation.at(end_ms * MILLISECOND, self._end, fault)
 
     def _end(self, fault: Fault) -> None:
@@ -409,24 +410,24 @@ class Run:
                 if not simulation.network.is_cut(source, target):
                     note(f"{source}>{target}", "healed")
             return
-        host = self._hosts[fault.host]
-        self._lying[type(fault), host.name] -= 1
+        machine = self._machines[fault.host]
+        self._lying[type(fault), machine.name] -= 1
         if isinstance(fault, Kill | PowerCut):
-            self._start(host)
+            self._start(machine)
             return
         if isinstance(fault, ClockJump):
-            host.jump(-fault.by_ms * MILLISECOND)
-        elif self._lying[type(fault), host.name]:
+            machine.jump(-fault.by_ms * MILLISECOND)
+        elif self._lying[type(fault), machine.name]:
             return  # another of the kind goes on
         elif isinstance(fault, Pause):
-            host.resume()
-        elif host.disk is not None:
+            machine.resume()
+        elif machine.disk is not None:
             if isinstance(fault, DiskFull):
-                host.disk.fill(False)
+                machine.disk.fill(False)
             else:
-                host.disk.slow_down(1)
-        if host.running:
-            note(host.name, "healed")
+                machine.disk.slow_down(1)
+        if machine.running:
+            note(machine.name, "healed")
 
 
 def _group_settings(wanted: Scenario, name: str) -> PaxosSettings:

@@ -18,7 +18,7 @@ from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import Note
 from holdfast.kernel.queues import Entry
 from holdfast.sim.disk import Disk
-from holdfast.sim.host import Host, NodeFactory, Program
+from holdfast.sim.machine import Machine, NodeFactory, Program
 from holdfast.sim.network import Adversary, Delays, End, Network
 from holdfast.trace import schema
 
@@ -46,9 +46,9 @@ class Simulation:
         checking: bool = False,
         clients_only: bool = False,
         storm: tuple[int, int] = NO_STORM,
-        when_stopped: Callable[[Host], None] = lambda host: None,
+        when_stopped: Callable[[Machine], None] = lambda machine: None,
     ) -> None:
-        """`when_stopped` sees to hosts that stopped by themselves."""
+        """`when_stopped` sees to machines that stopped by themselves."""
         self.messages = messages
         self.now = 0
         self.wall = WALL_AT_START
@@ -59,8 +59,8 @@ class Simulation:
         self.tracing = bool(sinks)
         self.tracing_brokers = self.tracing and not clients_only  # and what is said on links
         self.checking = checking
-        self.hosts: dict[str, Host] = {}
-        self.addresses: dict[str, Host] = {}
+        self.machines: dict[str, Machine] = {}
+        self.addresses: dict[str, Machine] = {}
         self.when_stopped = when_stopped
         self._seed = seed
         self._sinks = tuple(sinks)
@@ -103,14 +103,14 @@ class Simulation:
                 return
         self.now = max(self.now, until)
 
-    # -------------------------------------------------------------------------------------------------------- hosts
+    # -------------------------------------------------------------------------------------------------------- machines
     def count_step(self) -> None:
         """A node takes a turn."""
         self.steps += 1
         if self.steps > self._steps_max or self.network.sent_bytes > self._sent_bytes_max:
             broken("a run does not become a storm", steps=self.steps, sent_bytes=self.network.sent_bytes)
 
-    def add_host(
+    def add_machine(
         self,
         name: str,
         role: Role,
@@ -118,19 +118,19 @@ class Simulation:
         disk: Disk | None = None,
         program: Program | None = None,
         address: str = "",
-    ) -> Host:
-        host = Host(self, name, role, make, disk, program)
-        self.hosts[name] = host
-        self.addresses[address or name] = host
-        return host
+    ) -> Machine:
+        machine = Machine(self, name, role, make, disk, program)
+        self.machines[name] = machine
+        self.addresses[address or name] = machine
+        return machine
 
-    def stop_host(self, host: Host, reason: str) -> None:
-        """The host's node asked to be stopped."""
+    def stop_machine(self, machine: Machine, reason: str) -> None:
+        """The machine's node asked to be stopped."""
         if self.tracing:
-            self.emit(schema.Control(t=self.now, node=host.name, what="stopped", detail={"reason": reason}))
-        self.fault(host.name, "crashed")
-        host.stop(power_cut=False)
-        self.when_stopped(host)
+            self.emit(schema.Control(t=self.now, node=machine.name, what="stopped", detail={"reason": reason}))
+        self.fault(machine.name, "crashed")
+        machine.stop(power_cut=False)
+        self.when_stopped(machine)
 
     # -------------------------------------------------------------------------------------------------------- trace
     def emit(self, row: schema.Row) -> None:
@@ -145,10 +145,10 @@ class Simulation:
             fields = {"node": node, **fields}
         self.emit(row_type(t=self.now, **fields))
 
-    def note_hops(self, host: Host, end: End, entries: list[Entry]) -> None:
-        target = end.other.host.name
+    def note_hops(self, machine: Machine, end: End, entries: list[Entry]) -> None:
+        target = end.other.station.name
         for entry in entries:
-            self.note_hop(host.name, target, entry.message, entry.weight)
+            self.note_hop(machine.name, target, entry.message, entry.weight)
 
     def note_hop(self, source: str, target: str, message: Message, size: int) -> None:
         self.hops += 1

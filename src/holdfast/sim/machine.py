@@ -40,17 +40,17 @@ READ_DELAY = 200_000
 class Program:
     """What stands beside a client's node. The scenario's clients override this; a broker has none."""
 
-    def on_started(self, host: Host) -> None:
+    def on_started(self, machine: Machine) -> None:
         """The node is up and has connected nothing yet."""
 
-    def on_deliver(self, host: Host, subscription: int, events: list[Any]) -> None:
+    def on_deliver(self, machine: Machine, subscription: int, events: list[Any]) -> None:
         """Events for a subscription."""
 
-    def on_complete(self, host: Host, request: int, result: Any) -> None:
+    def on_complete(self, machine: Machine, request: int, result: Any) -> None:
         """An answer, or a report."""
 
 
-class Host:
+class Machine:
     """One machine. `life` counts its starts: whatever was meant for an earlier life is void."""
 
     def __init__(
@@ -110,7 +110,7 @@ class Host:
         return self._carrier.out
 
     def start(self) -> None:
-        require(not self.running, "a host that runs is not started", host=self.name)
+        require(not self.running, "a machine that runs is not started", machine=self.name)
         simulation = self._simulation
         self.life += 1
         self.dark = False
@@ -177,7 +177,7 @@ class Host:
         self._by_link[end.link] = end
         self._carrier.link_up(end.peer, end)
         other = end.other
-        self._take(LinkUp(end.link, end.peer, other.life, other.host.role, initiated, end.address))
+        self._take(LinkUp(end.link, end.peer, other.life, other.station.role, initiated, end.address))
 
     def link_down(self, end: End, reason: str) -> None:
         """The network took the link away."""
@@ -208,7 +208,7 @@ class Host:
             self._turn([event])
 
     def _plan_turn(self) -> None:
-        """For when the host is through with its last turn."""
+        """For when the machine is through with its last turn."""
         self._turn_due = True
         self._simulation.at(max(self._simulation.now, self._busy_until), self._take_turn, self.life)
 
@@ -242,6 +242,8 @@ class Host:
             if after is None:
                 self._timers.pop(key, None)
             else:
+                if after < 0:
+                    broken("a timer fires in the future", key=key, after=after)
                 self._timers[key] = simulation.after(after, self._fire, (self.life, key))
 
     def _fire(self, arguments: tuple[int, TimerKey]) -> None:
@@ -277,7 +279,7 @@ class Host:
             self._simulation.network.close(end, wanted.reason)
 
     def end(self, reason: str) -> None:
-        self._simulation.stop_host(self, reason)
+        self._simulation.stop_machine(self, reason)
 
     def on_deliver(self, subscription: int, events: list[Any]) -> None:
         if self._program is not None:
@@ -290,7 +292,7 @@ class Host:
     # ------------------------------------------------------------------------------------------------------ storage
     def read(self, wanted: ReadLog | SendLog, limit: int, bytes_max: int) -> None:
         if self.disk is None:
-            broken("a node without a disk reads nothing", host=self.name)
+            broken("a node without a disk reads nothing", machine=self.name)
         self._simulation.after(READ_DELAY, self._read, (self.life, self.disk, wanted, limit, bytes_max))
 
     def _read(self, arguments: tuple[int, Disk, ReadLog | SendLog, int, int]) -> None:
@@ -301,7 +303,7 @@ class Host:
     def store(self, operations: Sequence[Operation]) -> None:
         disk = self.disk
         if disk is None:
-            broken("a node without a disk appends nothing", host=self.name)
+            broken("a node without a disk appends nothing", machine=self.name)
         failed_before = disk.failed
         if not disk.write(operations):
             if not failed_before:

@@ -12,7 +12,7 @@ from holdfast.kernel.outbox import Outbox, RecordingOutbox, Stop
 from holdfast.kernel.parts import Assembly, Part
 from holdfast.kernel.queues import Entry
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.sim.host import Host, Program
+from holdfast.sim.machine import Machine, Program
 from holdfast.trace import schema
 from tests.sim.scripted import DELAY, Place, World, message, record, sends
 
@@ -288,7 +288,7 @@ def test_turns_are_never_nested() -> None:
     world = World()
 
     class Greedy(Program):
-        def on_complete(self, host: Host, request: int, result: object) -> None:
+        def on_complete(self, host: Machine, request: int, result: object) -> None:
             if request < 3:
                 host.request(0, lambda out: step(out, request + 1))
 
