@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.kernel.inputs import ConnectFailed, Input, LinkDown, LinkUp, Received, Started, TimerFired
 from holdfast.kernel.links import Role
-from holdfast.kernel.outbox import NOW, Disconnect, Effect, Note, RecordingOutbox, Send, SetTimer
+from holdfast.kernel.outbox import NOW, Disconnect, Effect, Level, Note, RecordingOutbox, Send, SetTimer
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.time import MILLISECOND, SECOND
@@ -23,8 +23,8 @@ SETTINGS = DetectorSettings(heartbeat=500 * MILLISECOND, suspect_after_min=2 * S
 WAKE = ("detector", "wake")
 
 
-def noted(what: str, **detail: str) -> Note:
-    return Note("control", {"what": what, "detail": detail})
+def noted(what: str, level: Level, **detail: str) -> Note:
+    return Note("control", {"what": what, "detail": detail}, level)
 
 
 def alive(to: str) -> Send:
@@ -44,7 +44,7 @@ def started(*neighbours: str) -> Watching:
 # ------------------------------------------------------------------------------------------------------- heartbeats
 def test_heartbeats_go_out_on_links_that_are_up_and_wait_for_no_disk() -> None:
     watching = started("b2", "b3")
-    assert watching.give(up("b2")) == [noted("neighbour-trusted", neighbour="b2")]
+    assert watching.give(up("b2")) == [noted("neighbour-trusted", Level.INFO, neighbour="b2")]
     assert watching.fire() == [alive("b2"), SetTimer(WAKE, SETTINGS.heartbeat)]
     watching.give(up("b3", 2))
     assert watching.fire() == [alive("b2"), alive("b3"), SetTimer(WAKE, SETTINGS.heartbeat)]
@@ -71,7 +71,9 @@ def test_a_neighbour_that_is_silent_for_too_long_is_suspected_and_later_its_link
     beats = [effect for effect in effects if effect == alive("b2")]
     others = [effect for effect in effects if effect != alive("b2") and not isinstance(effect, SetTimer)]
     assert others == [
-        noted("neighbour-suspected", neighbour="b2", reason=f"silent for {SETTINGS.suspect_after_min} ns"),
+        noted(
+            "neighbour-suspected", Level.WARNING, neighbour="b2", reason=f"silent for {SETTINGS.suspect_after_min} ns"
+        ),
         Disconnect(7, f"b2 was silent for {SETTINGS.suspect_after_max} ns"),
     ]
     assert len(beats) == SETTINGS.suspect_after_max // SETTINGS.heartbeat - 1  # also while it was suspected
@@ -95,11 +97,11 @@ def test_suspicion_does_not_wait_for_the_next_heartbeat() -> None:
 def test_a_broken_connection_is_a_hint_that_is_taken_at_once(reason: str) -> None:
     watching = started("b2")
     watching.give(up("b2", 7))
-    told = noted("neighbour-suspected", neighbour="b2", reason=reason[:200])
+    told = noted("neighbour-suspected", Level.WARNING, neighbour="b2", reason=reason[:200])
     assert watching.give(LinkDown(7, "b2", reason)) == [told]
     assert watching.detector.trust("b2") is Trust.SUSPECTED
     assert watching.give(ConnectFailed("b2", "addr", "refused")) == []  # known already
-    assert watching.give(up("b2", 8)) == [noted("neighbour-trusted", neighbour="b2")]
+    assert watching.give(up("b2", 8)) == [noted("neighbour-trusted", Level.INFO, neighbour="b2")]
     assert watching.calls == [("trusted", "b2"), ("suspected", "b2"), ("trusted", "b2")]
 
 
@@ -107,7 +109,7 @@ def test_a_neighbour_that_can_not_be_dialled_is_suspected() -> None:
     watching = started("b2", "b3")
     assert watching.detector.trust("b2") is Trust.UNKNOWN
     assert watching.give(ConnectFailed("b2", "addr", "refused")) == [
-        noted("neighbour-not-there", neighbour="b2", reason="refused")
+        noted("neighbour-not-there", Level.INFO, neighbour="b2", reason="refused")
     ]
     # One that is to dial us is given time.
     watching.run(until=SETTINGS.suspect_after_max - 1)
@@ -140,7 +142,7 @@ def test_a_slow_neighbour_is_suspected_wrongly_trusted_again_and_given_more_time
     watching.give(up("b2", 7))
     patience = [watching.detector.patience("b2")]
     watching.run(until=5 * SECOND)
-    assert watching.hear("b2") == [noted("neighbour-trusted", neighbour="b2")]
+    assert watching.hear("b2") == [noted("neighbour-trusted", Level.INFO, neighbour="b2")]
     patience.append(watching.detector.patience("b2"))
     assert patience[0] == SETTINGS.suspect_after_min < patience[1] < SETTINGS.suspect_after_max
     for _ in range(10):  # the same pause again: no wrong suspicion any more

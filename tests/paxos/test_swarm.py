@@ -24,7 +24,7 @@ REGRESSIONS = [2419]
 
 # What happens in a run, at the least, on average over a block: elections, restarts, wiped disks, snapshots, repeated
 # requests and gaps.
-HAPPENS = {"slots": 35, "again": 20, "elections": 2, "recovered values": 3, "lives": 10, "snapshots": 1, "wiped": 0.25}
+HAPPENS = {"slots": 35, "again": 18, "elections": 2, "recovered values": 3, "lives": 10, "snapshots": 1, "wiped": 0.25}
 
 
 def count(seen: Counter[str], group: Group) -> None:
