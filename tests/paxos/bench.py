@@ -10,15 +10,15 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.outbox import Append, RecordingOutbox, Send, Snapshot
 from holdfast.kernel.parts import Assembly
+from holdfast.protocols.paxos.holdings import NoHoldings
 from holdfast.protocols.paxos.membership import founders
 from holdfast.protocols.paxos.messages import Canvass, CanvassAnswer, Greeting, Prepare, Promise, Vote
-from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import Member, PaxosSettings
-from tests.paxos.ledger import Ledger, decode, encode
+from tests.paxos.ledger import Ledger, make_parts
 
 DISK = "disk-0"
 PART_OF_TIMER = {"behind": "catching-up", "greet": "peers", "dial": "peers", "recover": "coordinator"}
-PART_OF_TIMER |= {"beat": "elections", "patience": "elections"}
+PART_OF_TIMER |= {"beat": "elections", "patience": "elections", "repeat": "leader"}
 
 
 class Bench:
@@ -30,9 +30,11 @@ class Bench:
         self.streams: dict[str, list[Record]] = streams if streams is not None else {}
         self.ledger = Ledger()
         group = tuple(Member(name, name, name) for name in names)
-        self.replica = Replica(PaxosSettings("r0", group, **settings), self.ledger, encode, decode, Random(1))
-        self.replica.recover(self.streams)
-        self._node = Assembly(self.replica.parts)
+        self.settings = PaxosSettings("r0", group, **settings)
+        self.holdings = NoHoldings()
+        self.parts = make_parts(self.settings, self.ledger, Random(1), self.streams, holdings=self.holdings)
+        self.replica = self.parts.replica
+        self._node = Assembly(self.parts.parts)
         self.out = RecordingOutbox()
         self.disks = dict.fromkeys(names, DISK)
         self.members = tuple(names)
@@ -63,7 +65,7 @@ class Bench:
 
     def fire(self, name: str, after_ms: int = 0) -> list[Send]:
         self.out.now += after_ms * 1_000_000
-        return self.handle(TimerFired((PART_OF_TIMER.get(name, "replica"), name)))
+        return self.handle(TimerFired((PART_OF_TIMER[name], name)))
 
     def link(self) -> None:
         for link, peer in enumerate(self.peers, 1):
@@ -71,7 +73,7 @@ class Bench:
 
     def greeting(self, formed: bool = True, hears: bool = False, confirmed: bool = False) -> Greeting:
         """What a peer with the same site file says."""
-        settings = self.replica.settings
+        settings = self.settings
         membership = founders(settings.members, self.disks, settings.protocol) if confirmed else None
         return Greeting(DISK, self.disks if formed else {}, hears, confirmed, settings.terms(), membership)
 
@@ -96,10 +98,10 @@ class Bench:
         more = self.peers[1 : len(self.members) // 2]
         self.supporters = more
         ballot = self.canvass()
-        self.say("r1", Promise(ballot, self.replica.decided.executed + 1, votes or [], executed))
+        self.say("r1", Promise(ballot, self.parts.decided.executed + 1, votes or [], executed))
         for peer in more:
-            self.say(peer, Promise(ballot, self.replica.decided.executed + 1, [], 0))
-        assert self.replica.is_leading
+            self.say(peer, Promise(ballot, self.parts.decided.executed + 1, [], 0))
+        assert self.parts.proposer.is_leading
         return ballot
 
 

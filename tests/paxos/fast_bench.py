@@ -47,7 +47,7 @@ class FastBench(Bench):
 
     @property
     def fast_votes(self) -> dict[int, Value]:
-        return {slot: vote.value for slot, vote in self.replica.acceptor.votes.items() if vote.fast}
+        return {slot: vote.value for slot, vote in self.parts.acceptor.votes.items() if vote.fast}
 
     def takes_direct(self) -> bool:
         return self.replica.takes_direct

@@ -69,7 +69,7 @@ def play_changing(seed: int, **options: Any) -> Group:
 
 def _change_protocol(group: Group) -> None:
     if group.leader():
-        is_fast = group.replicas[group.leader()].roster.membership.protocol is Protocol.FAST
+        is_fast = group.made[group.leader()].roster.membership.protocol is Protocol.FAST
         group.change(ChangeProtocol(Protocol.BATCH if is_fast else Protocol.FAST))
     group.simulation.after(group.rng.randint(1, 300) * MILLISECOND, _change_protocol, group)
 
@@ -112,7 +112,7 @@ def play_in_peace(seed: int, **options: Any) -> Group:
 
 def is_open(group: Group) -> bool:
     leader = group.leader()
-    return bool(leader) and group.replicas[leader].takes_direct
+    return bool(leader) and group.made[leader].replica.takes_direct
 
 
 def served_again(group: Group) -> Callable[[], bool]:

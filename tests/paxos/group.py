@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from holdfast.broker.group_parts import GroupParts, PaxosKit
 from holdfast.errors import NotAMember
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Note
@@ -16,13 +17,12 @@ from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MICROSECOND, MILLISECOND
 from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.protocols.paxos.membership import AddLearner, Change
-from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import Member, PaxosSettings, Protocol
 from holdfast.sim.latency import Uniform, build
 from holdfast.sim.machine import Machine
 from holdfast.sim.network import Adversary, End
 from holdfast.sim.simulation import Simulation
-from tests.paxos.ledger import DIRECT, Asked, Command, Door, Ledger, decode, encode
+from tests.paxos.ledger import DIRECT, Asked, Command, Door, Ledger, make_parts
 from tests.paxos.violation import hold
 from tests.paxos.watch import Watch, WatchedDisk
 
@@ -49,7 +49,8 @@ class Group:
     seed: int
     members: int = 3
     protocol: Protocol = Protocol.BATCH
-    make_replica: Callable[..., Replica] = Replica
+    kit: PaxosKit = field(default_factory=PaxosKit)
+    make_ledger: type[Ledger] = Ledger
     adversary: Adversary | None = None
     late_us: int = 3_000
     early_us: int = 50
@@ -73,7 +74,7 @@ class Group:
         self.simulation.when_stopped = self._restart_later
         self.answered = dict.fromkeys(CLIENTS, 0)
         self.ledgers: dict[str, Ledger] = {}
-        self.replicas: dict[str, Replica] = {}
+        self.made: dict[str, GroupParts] = {}
         listed = tuple(Member(name, name, f"{name}:c") for name in names)
         members, spares = listed[: self.members], listed[self.members :]
         self.settings = {
@@ -87,13 +88,11 @@ class Group:
 
     def _factory(self, name: str) -> Callable[[Random, StoredStreams], Any]:
         def make(rng: Random, streams: StoredStreams) -> Assembly:
-            ledger = self.ledgers[name] = Ledger(lambda *what: self.watch.applied(name, *what))
-            replica = self.make_replica(self.settings[name], ledger, encode, decode, rng)
-            self.replicas[name] = replica
-            replica.recover(streams)
-            self.watch.recovered(name, replica, ledger)
-            self.watch.watch_elections(name, replica)
-            return Assembly([*replica.parts, Door(replica, lambda command: self._on_answered(name, command))])
+            ledger = self.ledgers[name] = self.make_ledger(lambda *what: self.watch.applied(name, *what))
+            parts = self.made[name] = make_parts(self.settings[name], ledger, rng, streams, self.kit)
+            self.watch.recovered(name, parts, ledger)
+            self.watch.watch_elections(name, parts)
+            return Assembly([*parts.parts, Door(parts, lambda command: self._on_answered(name, command))])
 
         return make
 
@@ -139,10 +138,10 @@ class Group:
         """A client: asks whoever leads, also again, one number after the other."""
         command = (who, self.answered[who] + 1)
         again = command in self.watch.asked
-        for name, replica in self.replicas.items():
-            if replica.is_leading and self.hosts[name].running and not (again and self.patient):
+        for name, parts in self.made.items():
+            if parts.proposer.is_leading and self.hosts[name].running and not (again and self.patient):
                 self.watch.asked.add(command)
-                if self.directly and replica.takes_direct and self.rng.random() < self.directly:
+                if self.directly and parts.replica.takes_direct and self.rng.random() < self.directly:
                     self._ask_directly(command)
                 else:
                     self.hosts[name].request(0, Asked(command))
@@ -167,16 +166,16 @@ class Group:
 
     def leader(self) -> str:
         best = [
-            (replica.proposer.ballot, name)
-            for name, replica in self.replicas.items()
-            if replica.is_leading and self.hosts[name].running
+            (parts.proposer.ballot, name)
+            for name, parts in self.made.items()
+            if parts.proposer.is_leading and self.hosts[name].running
         ]
         return max(best)[1] if best else ""
 
     def executed(self) -> dict[str, int]:
         """Of the members whose disks count."""
         members = [member.name for member in self.watch.membership.members]
-        return {n: r.decided.executed for n, r in self.replicas.items() if n in members and n not in self.watch.wiped}
+        return {n: r.decided.executed for n, r in self.made.items() if n in members and n not in self.watch.wiped}
 
     def serves_again(self) -> Callable[[], bool]:
         """A condition: every client has had an answer since now, and no replica is behind what was chosen by now."""

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from random import Random
 from typing import Any, ClassVar
 
 import msgspec
 
+from holdfast.broker.group_parts import GroupParts, PaxosKit, make_group, make_view
 from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.sequencing import CommandsApplied
+from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.paxos.holdings import Holdings
 from holdfast.protocols.paxos.membership import Change
-from holdfast.protocols.paxos.replica import Replica
+from holdfast.protocols.paxos.notices import BallotWanted
+from holdfast.protocols.paxos.settings import PaxosSettings
 
 DIRECT = "direct"  # before a command: a client says it to every replica itself
 Command = tuple[str, int]  # who, and its number
@@ -79,6 +84,19 @@ class Asked(msgspec.Struct, frozen=True):
     what: Any
 
 
+def make_parts(
+    settings: PaxosSettings,
+    ledger: Ledger,
+    rng: Random,
+    streams: StoredStreams,
+    kit: PaxosKit | None = None,
+    holdings: Holdings | None = None,
+) -> GroupParts:
+    """A replica around a ledger."""
+    kit = kit or PaxosKit()
+    return make_group(settings, ledger, encode, decode, make_view(settings, rng, kit), streams, kit, holdings)
+
+
 class Door(Part):
     """Lets commands in, and writes down what came of them at the leader."""
 
@@ -86,23 +104,23 @@ class Door(Part):
     asked: ClassVar[tuple[type, ...]] = (Asked,)
     notices: ClassVar[tuple[type[Notice], ...]] = (CommandsApplied,)
 
-    def __init__(self, replica: Replica, answered: Callable[[Command], None]) -> None:
-        self._replica = replica
+    def __init__(self, parts: GroupParts, answered: Callable[[Command], None]) -> None:
+        self._parts = parts
         self._answered = answered
         self.objections: list[str] = []  # to changes that were asked for
 
     def on_asked(self, request: int, asked: Asked, out: Outbox) -> None:
         what = asked.what
         if what == "renew":
-            self._replica.renew(out)
+            out.tell(BallotWanted())
         elif isinstance(what, Change):
-            self.objections.append(self._replica.change(what, out))
+            self.objections.append(self._parts.leader.change(what, out))
         elif what[0] == DIRECT:
-            self._replica.submit_direct(what[1], out)
+            self._parts.replica.submit_direct(what[1], out)
         else:
-            self._replica.submit(what, out)
+            self._parts.replica.submit(what, out)
 
     def on_commands_applied(self, applied: CommandsApplied, out: Outbox) -> None:
-        if self._replica.is_leading:
+        if self._parts.proposer.is_leading:
             for output in applied.outputs:
                 self._answered(output)

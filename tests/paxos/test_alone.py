@@ -21,9 +21,8 @@ from holdfast.protocols.paxos.messages import (
     Prepare,
     Promise,
 )
-from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import Member, PaxosSettings
-from tests.paxos.ledger import Ledger
+from tests.paxos.ledger import Ledger, make_parts
 from tests.sessions.bench import Bench
 
 LINKS = {"r2": 1, "r3": 2}
@@ -35,17 +34,18 @@ class LeaderBench(Bench):
 
     def __init__(self) -> None:
         members = tuple(Member(name, f"{name}:1", f"{name}:2") for name in ("r1", "r2", "r3"))
-        self.replica = Replica(PaxosSettings("r1", members), Ledger(), msgspec.msgpack.encode, _decode, Random(1))
-        super().__init__(Assembly(self.replica.parts))
+        self.settings = PaxosSettings("r1", members)
+        self.parts = make_parts(self.settings, Ledger(), Random(1), {})
+        super().__init__(Assembly(self.parts.parts))
         self.handle(Started(1, "d1"))
         for peer, link in LINKS.items():
             self.handle(LinkUp(link, peer, 1, Role.BROKER, True, f"{peer}:1"))
-        disks, terms = {f"r{n}": f"d{n}" for n in (1, 2, 3)}, self.replica.settings.terms()
+        disks, terms = {f"r{n}": f"d{n}" for n in (1, 2, 3)}, self.settings.terms()
         for peer in LINKS:
             self.say(peer, Greeting(disks[peer], disks, True, terms=terms))
 
     def leads(self) -> bool:
-        return self.replica.is_leading
+        return self.parts.proposer.is_leading
 
     def say(self, peer: str, message: Message) -> list[Effect]:
         return self.handle(Received(LINKS[peer], peer, [message]))
@@ -66,7 +66,7 @@ class LeaderBench(Bench):
             case Canvass():
                 effects = self.say("r2", CanvassAnswer(message.ballot, True))
                 effects += self.handle(Durable(self.out.token))
-                return [*effects, *self._answer(Prepare(self.replica.proposer.ballot, 1))]
+                return [*effects, *self._answer(Prepare(self.parts.proposer.ballot, 1))]
             case Prepare():
                 return self.say("r2", Promise(message.ballot, 1, [], 0))
             case Heartbeat():
@@ -96,8 +96,8 @@ def test_a_follower_that_hangs_is_not_counted_among_those_that_may_take_over() -
     bench = LeaderBench()
     while not bench.leads():
         bench.advance_and_answer(STEP)
-    assert bench.replica.measure()["replica_survives"] == 1
+    assert bench.parts.report.measure()["replica_survives"] == 1
     bench.advance_and_answer(1_000 * MILLISECOND)  # r2 answers, and r3 does not
     assert bench.leads()
-    assert bench.replica.measure()["replica_peers"] == 2
-    assert bench.replica.measure()["replica_survives"] == 0
+    assert bench.parts.report.measure()["replica_peers"] == 2
+    assert bench.parts.report.measure()["replica_survives"] == 0

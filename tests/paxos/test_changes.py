@@ -57,7 +57,7 @@ def test_a_replica_is_added_while_the_group_serves() -> None:
     group.add("r3")
     assert group.run(5_000, lambda: is_done(group, {"r0", "r1", "r2", "r3"}))
     assert group.run(5_000, group.serves_again())
-    assert group.replicas["r3"].roster.is_voter
+    assert group.made["r3"].roster.is_voter
     group.hosts["r0"].stop(power_cut=True)
     assert group.run(5_000, group.serves_again_but("r0"))
 
@@ -76,7 +76,7 @@ def test_a_replica_that_lost_its_disk_is_replaced_by_one_with_a_new_name() -> No
     group = serving()
     group.wipe("r1")
     group.hosts["r1"].start()
-    assert group.run(5_000, lambda: group.replicas["r1"].peers.formation.standing is Standing.WIPED)
+    assert group.run(5_000, lambda: group.made["r1"].formation.standing is Standing.WIPED)
     group.add("r3", "r1")
     assert group.run(10_000, lambda: is_done(group, {"r0", "r2", "r3"}))
     group.hosts["r0"].stop(power_cut=True)  # the new one is as good as the old one was
@@ -103,7 +103,7 @@ def test_a_learner_that_lags_more_and_more_does_not_vote() -> None:
     bench = Bench()
     bench.meet()
     bench.lead()
-    changing, liveness, settings = bench.replica.changing, bench.replica.liveness, bench.replica.settings
+    changing, liveness, settings = bench.parts.changing, bench.parts.liveness, bench.settings
     for step in range(2, 50):
         liveness.held["r9"] = step
         now, executed = step * settings.heartbeat, step * settings.caught_up_slots
@@ -116,10 +116,10 @@ def test_nobody_is_removed_while_too_few_of_the_others_hold_what_came_of_command
     bench = Bench()
     bench.meet()
     ballot = bench.lead()
-    assert bench.replica.change(Leave("r2"), bench.out) == ""
+    assert bench.parts.leader.change(Leave("r2"), bench.out) == ""
     bench.fire("beat")
     bench.say("r1", Learn(ballot, [1]))
-    assert bench.replica.roster.membership.under_way == "r2 is on its way out"
+    assert bench.parts.roster.membership.under_way == "r2 is on its way out"
     for number in range(3):
         bench.fire("beat", 50)
         sent = bench.say("r1", HeartbeatSeen(ballot, 1, number, held=0))
@@ -135,10 +135,10 @@ def test_a_learner_that_never_comes_changes_nothing_and_is_given_up() -> None:
     group.hosts["r3"].stop(power_cut=False)
     group.add("r3")
     group.run(100)
-    leader = group.replicas[group.leader()]
-    assert "r3 at r3 is to be added" in leader.facts()["change"]
+    leader = group.made[group.leader()]
+    assert "r3 at r3 is to be added" in leader.report.facts()["change"]
     assert group.run(5_000, lambda: not leader.changing.under_way)
-    assert "r3 did not answer" in leader.facts()["change_problem"]
+    assert "r3 did not answer" in leader.report.facts()["change_problem"]
     assert group.watch.membership.number == 0
     assert group.run(5_000, group.serves_again())
 
@@ -151,7 +151,7 @@ def test_a_learner_that_dies_can_be_given_up_and_another_one_added() -> None:
     group.hosts["r3"].stop(power_cut=True)
     group.run(1_000)
     assert group.watch.membership.voters == ("r0", "r1", "r2")
-    leader = group.replicas[group.leader()]
+    leader = group.made[group.leader()]
     leader.liveness.executed["r3"] = 2**40  # the furthest of all, and may not lead
     assert leader.elections.transfer("", RecordingOutbox())[0] in {"r0", "r1", "r2"}
     group.change(Cancel())
@@ -164,10 +164,10 @@ def test_a_learner_that_is_given_up_is_told_so(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Changing, "_is_caught_up", lambda *_: False)
     group = serving()
     group.add("r3")
-    assert group.run(5_000, lambda: group.replicas["r3"].facts()["role"] == "learning")
+    assert group.run(5_000, lambda: group.made["r3"].report.facts()["role"] == "learning")
     group.run(500)
     group.change(Cancel())
-    assert group.run(5_000, lambda: group.replicas["r3"].facts()["role"] == "removed")
+    assert group.run(5_000, lambda: group.made["r3"].report.facts()["role"] == "removed")
 
 
 def test_nobody_is_removed_if_too_few_would_be_left_that_answer() -> None:
@@ -189,7 +189,7 @@ def test_a_leader_that_is_to_go_lets_another_one_lead_first() -> None:
     group.change(Leave(leader))
     assert group.run(5_000, lambda: is_done(group, set(group.hosts) - {leader}))
     assert group.leader() != leader
-    assert group.replicas[leader].peers.formation.standing is Standing.REMOVED
+    assert group.made[leader].formation.standing is Standing.REMOVED
     assert group.run(5_000, group.serves_again())
 
 
@@ -200,15 +200,15 @@ def test_one_that_is_removed_votes_on_until_the_others_know() -> None:
     leave, remove = (Entry(5, [], 0, change) for change in (Leave("r0"), Remove("r0")))
     values = [msgspec.Raw(msgspec.msgpack.encode(entry)) for entry in (leave, remove)]
     bench.say("r1", Accept(65, 1, values), Learn(65, [1, 2]))
-    assert bench.replica.decided.executed == 1
-    assert bench.replica.roster.is_voter
+    assert bench.parts.decided.executed == 1
+    assert bench.parts.roster.is_voter
     [promise] = messages(bench.say("r1", Prepare(129, 2)), Promise)
     assert [(vote.slot, vote.value) for vote in promise.votes] == [(2, values[1])]
     told = bench.greeting(confirmed=True)
     assert told.membership is not None
     gone = changed(changed(told.membership, Leave("r0")), Remove("r0"))
     bench.say("r1", msgspec.structs.replace(told, membership=gone))
-    assert bench.replica.peers.formation.standing is Standing.REMOVED
+    assert bench.parts.formation.standing is Standing.REMOVED
     with pytest.raises(NotAMember, match="r0 is no member of the group, which is r1"):
         Bench(members=2, streams=bench.streams)
 
@@ -217,7 +217,7 @@ def test_a_removed_replica_does_not_start_again_when_its_disk_knows_it() -> None
     group = serving(spares=0)
     removed = next(name for name in group.hosts if name != group.leader())
     group.change(Leave(removed))
-    assert group.run(5_000, lambda: group.replicas[removed].peers.formation.standing is Standing.REMOVED)
+    assert group.run(5_000, lambda: group.made[removed].formation.standing is Standing.REMOVED)
     group.run(500)
     group.hosts[removed].stop(power_cut=False)
     with pytest.raises(NotAMember, match=f"{removed} is no member of the group"):
@@ -237,13 +237,13 @@ def test_two_removed_replicas_with_their_old_disks_decide_nothing_and_are_told_w
                 group.cut(gone, other)
     for gone in old:
         group.hosts[gone].start()
-    before = {name: group.replicas[name].decided.executed for name in old}
+    before = {name: group.made[name].decided.executed for name in old}
     group.run(5_000)  # the watch would see a second value in a slot, or a vote of those who do not vote
-    assert not any(group.replicas[name].is_leading and group.replicas[name].decided.executed > before[name] + 3
+    assert not any(group.made[name].proposer.is_leading and group.made[name].decided.executed > before[name] + 3
                    for name in old)  # fmt: skip
     assert set(group.watch.membership.voters).isdisjoint(old)
     group.heal()
-    assert group.run(10_000, lambda: all(group.replicas[name].peers.formation.standing is Standing.REMOVED
+    assert group.run(10_000, lambda: all(group.made[name].formation.standing is Standing.REMOVED
                                          for name in old))  # fmt: skip
     assert group.run(5_000, group.serves_again())
 
@@ -278,7 +278,7 @@ def test_the_protocol_changes_while_the_group_runs_and_stays_over_restarts() -> 
     for host in group.hosts.values():
         host.start()
     assert group.run(5_000, group.serves_again())
-    assert {replica.facts()["protocol"] for replica in group.replicas.values()} == {"multi"}
+    assert {parts.report.facts()["protocol"] for parts in group.made.values()} == {"multi"}
 
 
 # ------------------------------------------------------------------------------------------------- alone in their slots
@@ -302,7 +302,7 @@ def test_nothing_is_proposed_behind_a_change_that_is_picked_before_it_is_execute
     bench.replica.submit(("a", 1), bench.out)
     assert {accept.first for accept in messages(bench.fire("repeat"), Accept)} == {1}
     bench.say("r1", Learn(ballot, [1]))
-    assert bench.replica.roster.membership.under_way == "r2 is on its way out"
+    assert bench.parts.roster.membership.under_way == "r2 is on its way out"
 
 
 def test_a_change_waits_until_everything_before_it_is_executed_and_nothing_follows_it() -> None:
@@ -311,7 +311,7 @@ def test_a_change_waits_until_everything_before_it_is_executed_and_nothing_follo
     ballot = bench.lead()
     bench.replica.submit(("a", 1), bench.out)
     bench.fire("beat")
-    assert bench.replica.change(Leave("r2"), bench.out) == ""
+    assert bench.parts.leader.change(Leave("r2"), bench.out) == ""
     bench.replica.submit(("a", 2), bench.out)
     assert messages(bench.fire("beat"), Accept) == []  # slot 1 is not decided
     [change, _] = messages(bench.say("r1", Learn(ballot, [1])), Accept)
@@ -324,9 +324,9 @@ def test_a_second_change_is_refused_while_one_is_under_way() -> None:
     bench = Bench()
     bench.meet()
     bench.lead()
-    assert bench.replica.change(Leave("r2"), bench.out) == ""
-    assert bench.replica.change(Leave("r1"), bench.out) == "another change is under way: r2 is to leave"
-    assert "does not lead" in Bench().replica.change(Leave("r1"), bench.out)
+    assert bench.parts.leader.change(Leave("r2"), bench.out) == ""
+    assert bench.parts.leader.change(Leave("r1"), bench.out) == "another change is under way: r2 is to leave"
+    assert "does not lead" in Bench().parts.leader.change(Leave("r1"), bench.out)
 
 
 def test_a_replica_that_hears_of_other_voters_asks_for_what_it_lacks_and_wants_no_ballot_of_theirs() -> None:
@@ -337,7 +337,7 @@ def test_a_replica_that_hears_of_other_voters_asks_for_what_it_lacks_and_wants_n
     assert {ask.first for ask in messages(bench.say("r1", later), AskDecided)} == {1}
     sent = bench.fire("patience", 5_000) + bench.say("r2", CanvassAnswer(canvass.ballot, True))
     assert messages(sent, Canvass) == messages(sent, Prepare) == []
-    assert bench.replica.acceptor.promised == 0
+    assert bench.parts.acceptor.promised == 0
 
 
 def greeting_of_another_group(number: int) -> Greeting:
@@ -354,20 +354,20 @@ def test_the_word_of_another_group_removes_nobody() -> None:
     bench.meet()
     bench.handle(LinkUp(9, "s1", 1, Role.BROKER, False))
     bench.handle(Received(9, "s1", [greeting_of_another_group(number=7)]))
-    assert bench.replica.peers.formation.standing is Standing.FORMED
-    assert not bench.replica.peers.hears("s1")
+    assert bench.parts.formation.standing is Standing.FORMED
+    assert not bench.parts.peers.hears("s1")
 
 
 def test_a_replica_with_data_in_its_folder_is_not_added_and_it_is_said_why() -> None:
     bench = Bench()
     bench.meet()
     bench.lead()
-    assert bench.replica.change(AddLearner("s1", "s1", "s1", ""), bench.out) == ""
+    assert bench.parts.leader.change(AddLearner("s1", "s1", "s1", ""), bench.out) == ""
     bench.handle(LinkUp(9, "s1", 1, Role.BROKER, False))
     bench.handle(Received(9, "s1", [greeting_of_another_group(number=0)]))
-    assert "s1 has the data of a group already: start it with an empty folder" in bench.replica.changing.problem
-    assert bench.replica.changing.under_way == ""
-    assert bench.replica.roster.names == ("r0", "r1", "r2")
+    assert "s1 has the data of a group already: start it with an empty folder" in bench.parts.changing.problem
+    assert bench.parts.changing.under_way == ""
+    assert bench.parts.roster.names == ("r0", "r1", "r2")
 
 
 def test_a_replica_with_other_rules_is_refused_at_once_and_may_come_with_the_right_ones_later() -> None:
@@ -378,25 +378,25 @@ def test_a_replica_with_other_rules_is_refused_at_once_and_may_come_with_the_rig
     bench.handle(LinkUp(9, "s1", 1, Role.BROKER, False))
     terms = {"members": "r0, r1, r2", "protocol": "batch"}
     for _ in range(2):
-        assert bench.replica.change(newcomer, bench.out) == ""
+        assert bench.parts.leader.change(newcomer, bench.out) == ""
         bench.fire("repeat")
-        assert bench.replica.changing.problem == ""  # what it said before does not count
+        assert bench.parts.changing.problem == ""  # what it said before does not count
         bench.handle(Received(9, "s1", [Greeting("disk-s", {}, False, False, {**terms, "sessions": "6"})]))
-        assert bench.replica.changing.problem.endswith("s1 has another site file: sessions is 6, here not said")
-    assert bench.replica.change(newcomer, bench.out) == ""
+        assert bench.parts.changing.problem.endswith("s1 has another site file: sessions is 6, here not said")
+    assert bench.parts.leader.change(newcomer, bench.out) == ""
     bench.handle(Received(9, "s1", [Greeting("disk-s", {}, False, False, terms)]))
-    assert bench.replica.changing.problem == ""
-    assert "s1" in bench.replica.peers.formation.candidates
+    assert bench.parts.changing.problem == ""
+    assert "s1" in bench.parts.formation.candidates
 
 
 def test_it_is_said_why_a_replica_that_is_to_be_added_can_not_be_reached() -> None:
     bench = Bench(invited_within=1_000_000)
     bench.meet()
     bench.lead()
-    bench.replica.change(AddLearner("r9", "r9", "r9", ""), bench.out)
-    assert bench.replica.facts()["change"] == "r9 at r9 is to be added"
+    bench.parts.leader.change(AddLearner("r9", "r9", "r9", ""), bench.out)
+    assert bench.parts.report.facts()["change"] == "r9 at r9 is to be added"
     bench.handle(ConnectFailed("r9", "r9", "nobody listens"))
-    assert bench.replica.facts()["change"] == "r9 at r9 is to be added, and does not answer so far: nobody listens"
-    assert "another change is under way: r9 at r9" in bench.replica.change(Leave("r1"), bench.out)
+    assert bench.parts.report.facts()["change"] == "r9 at r9 is to be added, and does not answer so far: nobody listens"
+    assert "another change is under way: r9 at r9" in bench.parts.leader.change(Leave("r1"), bench.out)
     bench.fire("beat", after_ms=2)
-    assert bench.replica.changing.problem == "r9 at r9 is to be added: r9 did not answer: nobody listens"
+    assert bench.parts.changing.problem == "r9 at r9 is to be added: r9 did not answer: nobody listens"

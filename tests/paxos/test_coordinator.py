@@ -64,17 +64,17 @@ def test_a_leader_opens_its_fast_rounds_behind_all_that_it_has_to_propose() -> N
     sent = bench.say("r1", Promise(ballot, 1, [Vote(2, 64, A)], 0))
     assert proposed(sent) == [(1, bytes(NOTHING)), (2, bytes(A))]
     assert proposed(bench.say("r1", Learn(ballot, [1, 2]))) == [(3, bytes(NOTHING))], "the first free one, alone"
-    assert bench.replica.facts()["rounds"] == "classic"
+    assert bench.parts.report.facts()["rounds"] == "classic"
     sent = pass_gate(bench, ballot, 3)
     assert {beat.fast_from for beat in messages(sent, Heartbeat)} == {4}
-    assert bench.replica.facts()["rounds"] == "fast"
+    assert bench.parts.report.facts()["rounds"] == "fast"
 
 
 def test_fast_rounds_are_not_opened_while_too_few_are_heard() -> None:
     bench = FastBench(4)
-    bench.replica.peers.heard.pop("r3")
-    bench.replica.peers.heard.pop("r2")
-    bench.replica.peers.heard["r2"] = None
+    bench.parts.peers.heard.pop("r3")
+    bench.parts.peers.heard.pop("r2")
+    bench.parts.peers.heard["r2"] = None
     pass_gate(bench, bench.lead(), 1)
     assert bench.takes_direct(), "three of four are enough"
     assert not leading_without("r2").takes_direct(), "and of three all are needed"
@@ -82,7 +82,7 @@ def test_fast_rounds_are_not_opened_while_too_few_are_heard() -> None:
 
 def leading_without(peer: str) -> FastBench:
     bench = FastBench()
-    del bench.replica.peers.heard[peer]
+    del bench.parts.peers.heard[peer]
     ballot = bench.lead()
     bench.replica.submit(("a", 1), bench.out)
     bench.fire("beat")
@@ -109,7 +109,7 @@ def test_a_leader_that_too_few_answer_takes_a_new_ballot_and_stays_classic_until
     bench.say("r2", HeartbeatSeen(prepare.ballot, 0, 31))
     assert bench.takes_direct()
     assert {beat.fast_from for beat in messages(bench.fire("beat"), Heartbeat)} == {3}, "in the same ballot"
-    assert bench.replica.proposer.ballot == prepare.ballot
+    assert bench.parts.proposer.ballot == prepare.ballot
 
 
 def test_fast_rounds_are_not_opened_behind_a_change_of_members_that_is_not_executed() -> None:
@@ -117,30 +117,30 @@ def test_fast_rounds_are_not_opened_behind_a_change_of_members_that_is_not_execu
     the four that are left two of three who are asked know of it. Here too few answer for fast rounds, so that the
     change is not the first of its ballot, which is alone anyway; and then they do."""
     bench = FastBench(5)
-    away = [bench.replica.peers.heard.pop(peer) for peer in ("r3", "r4")]
+    away = [bench.parts.peers.heard.pop(peer) for peer in ("r3", "r4")]
     ballot = bench.lead()
     bench.replica.submit(("a", 1), bench.out)
     bench.fire("beat")
     pass_gate(bench, ballot, 1)
     assert not bench.takes_direct()
-    assert bench.replica.change(Leave("r4"), bench.out) == ""
+    assert bench.parts.leader.change(Leave("r4"), bench.out) == ""
     changing = [accept for accept in messages(bench.fire("beat"), Accept) if _read_entry(accept.values[0]).change]
     assert {accept.first for accept in changing} == {2}
-    bench.replica.peers.heard |= dict(zip(("r3", "r4"), away, strict=True))
+    bench.parts.peers.heard |= dict(zip(("r3", "r4"), away, strict=True))
     for number in range(40):
         for peer in bench.peers:
             bench.say(peer, HeartbeatSeen(ballot, 1, number, 1))
         bench.fire("beat", 50)
         assert not bench.takes_direct(), "the change is proposed, and nobody has voted for it"
     pass_gate(bench, ballot, 2)
-    assert bench.replica.roster.membership.under_way
+    assert bench.parts.roster.membership.under_way
 
 
 def test_a_group_that_changes_its_protocol_goes_to_fast_rounds_and_back() -> None:
     """By its log: what was decided in fast rounds stays, and the change is decided in a classic one, alone."""
     bench, ballot = leading()
     bench.ask(("a", 1))
-    assert bench.replica.change(ChangeProtocol(Protocol.BATCH), bench.out) == ""
+    assert bench.parts.leader.change(ChangeProtocol(Protocol.BATCH), bench.out) == ""
     bench.fire("beat")
     [prepare, _] = messages(bench.fire("beat"), Prepare)
     promise = Promise(prepare.ballot, 2, [Vote(2, ballot, A, True)], 1)
@@ -149,12 +149,12 @@ def test_a_group_that_changes_its_protocol_goes_to_fast_rounds_and_back() -> Non
     assert (slot, _read_entry(value).change) == (3, ChangeProtocol(Protocol.BATCH))
     bench.say("r1", Learn(prepare.ballot, [3]))
     assert not bench.takes_direct()
-    assert "rounds" not in bench.replica.facts()
-    assert bench.replica.change(ChangeProtocol(Protocol.FAST), bench.out) == ""
+    assert "rounds" not in bench.parts.report.facts()
+    assert bench.parts.leader.change(ChangeProtocol(Protocol.FAST), bench.out) == ""
     bench.fire("beat")
     bench.say("r1", Learn(prepare.ballot, [4]))
     assert bench.takes_direct()
-    assert bench.replica.proposer.ballot == prepare.ballot
+    assert bench.parts.proposer.ballot == prepare.ballot
 
 
 # ------------------------------------------------------------------------------------------------------------ recovery
@@ -180,7 +180,7 @@ def test_every_split_of_two_values_is_recovered_by_the_rule(members: int) -> Non
         may_be_chosen = may_have_a_fast_quorum(told, members)
         if most >= fast_quorum and not at_first:
             happened["decided"] += 1
-            assert bench.replica.decided.knows(2)
+            assert bench.parts.decided.knows(2)
         elif len(told) < quorum:
             happened["asked"] += 1
             assert at_first == []
@@ -199,7 +199,7 @@ def test_a_split_is_recovered_at_once_and_the_loser_gets_another_slot() -> None:
     sent = bench.say("r1", Voted(ballot, 2, B), Learn(ballot, [2]))
     assert bench.ledger.last == {"a": 1}
     assert [(slot, entry.commands) for slot, entry in suggested(sent)] == [(3, _read_entry(B).commands)]
-    assert (bench.replica.coordinator.decided_fast, bench.replica.coordinator.recovered) == (1, 1)
+    assert (bench.parts.coordinator.decided_fast, bench.parts.coordinator.recovered) == (1, 1)
 
 
 def test_what_the_leader_voted_for_and_lost_is_proposed_again() -> None:
@@ -241,7 +241,7 @@ def test_a_leader_does_not_ask_again_with_every_answer() -> None:
 def test_what_the_leader_voted_for_is_known_though_it_was_executed_elsewhere() -> None:
     bench, ballot = leading()
     bench.ask(("a", 1))
-    bench.replica.fast.tally._values.clear()
+    bench.parts.count._values.clear()
     assert proposed(bench.say("r1", learn(ballot, 2, B))) == [(2, bytes(A))]
 
 
@@ -254,8 +254,8 @@ def test_what_nobody_who_is_left_knows_is_given_up_in_a_new_ballot() -> None:
         for peer in bench.peers:
             bench.say(peer, HeartbeatSeen(ballot, 1, number))
         bench.fire("recover", 40)
-    assert bench.replica.proposer.ballot > ballot
-    assert bench.replica.coordinator.given_up == 1
+    assert bench.parts.proposer.ballot > ballot
+    assert bench.parts.coordinator.given_up == 1
 
 
 def test_a_slot_below_one_that_is_used_is_filled_with_nothing() -> None:
@@ -298,7 +298,7 @@ def test_the_leader_says_what_time_it_is_while_only_clients_propose() -> None:
     """What they say has no time of its own: it was taken for as old as the leader's last entry, and events were given
     up by their age long before they had it."""
     bench, ballot = leading()
-    every = bench.replica.settings.time_every
+    every = bench.settings.time_every
     bench.out.wall = every
     [(slot, entry)] = suggested(bench.fire("beat"))
     assert (slot, entry) == (2, Entry(every, []))
@@ -306,7 +306,7 @@ def test_the_leader_says_what_time_it_is_while_only_clients_propose() -> None:
     for peer in bench.peers:
         value = bench.fast_votes[2]
         bench.say(peer, learn(ballot, 2, value))
-    assert (bench.replica.decided.executed, bench.replica.wall) == (2, every)
+    assert (bench.parts.decided.executed, bench.parts.learner.wall) == (2, every)
     bench.out.wall = 2 * every - 1
     assert suggested(bench.fire("beat", 1)) == [], "it is known well enough"
 
@@ -314,10 +314,10 @@ def test_the_leader_says_what_time_it_is_while_only_clients_propose() -> None:
 def test_the_time_of_what_clients_propose_stays_near_the_clock() -> None:
     group = Group(1, 3, Protocol.FAST, directly=1.0, ask_ms=100)
     group.start()
-    assert group.run(5_000, lambda: bool(group.leader()) and group.replicas[group.leader()].takes_direct)
+    assert group.run(5_000, lambda: bool(group.leader()) and group.made[group.leader()].replica.takes_direct)
     group.run(1_500)
     for _ in range(10):
         group.run(400)
-        replica = group.replicas[group.leader()]
+        parts = group.made[group.leader()]
         clock = group.simulation.wall + group.simulation.now
-        assert clock - replica.wall < 2 * replica.settings.time_every
+        assert clock - parts.learner.wall < 2 * group.settings["r0"].time_every

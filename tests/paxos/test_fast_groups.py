@@ -34,7 +34,7 @@ def hops_until_executed(group: Group) -> int:
     command = ("a", 1)
     group.watch.asked.add(command)
     begun = group.simulation.now
-    if group.replicas[leader].takes_direct:
+    if group.made[leader].replica.takes_direct:
         for host in group.hosts.values():
             host.request(0, Asked((DIRECT, command)))
     else:
@@ -60,10 +60,14 @@ def test_three_replicas_fall_back_when_one_is_down_and_come_back_with_it() -> No
     spare = next(name for name in group.hosts if name != group.leader())
     group.hosts[spare].stop(power_cut=True)
     assert group.run(1_000, lambda: not is_open(group))
-    fast, slots, elections = group.watch.fast.chosen, group.watch.prefix, group.replicas[group.leader()].elections_won
+    fast, slots, elections = (
+        group.watch.fast.chosen,
+        group.watch.prefix,
+        group.made[group.leader()].proposer.elections_won,
+    )
     assert group.run(5_000, lambda: group.watch.prefix > slots + 30)
     assert group.watch.fast.chosen == fast
-    assert group.replicas[group.leader()].elections_won == elections, "its clients stay"
+    assert group.made[group.leader()].proposer.elections_won == elections, "its clients stay"
     group.hosts[spare].start()
     assert group.run(5_000, lambda: is_open(group) and group.watch.fast.chosen > fast + 10)
 
@@ -72,21 +76,21 @@ def test_four_replicas_go_on_in_fast_rounds_when_one_is_down() -> None:
     group = Group(4, 4, Protocol.FAST, directly=0.5)
     group.start()
     assert group.run(5_000, lambda: is_open(group) and group.watch.fast.chosen > 10)
-    ballot = group.replicas[group.leader()].proposer.ballot
+    ballot = group.made[group.leader()].proposer.ballot
     spare = next(name for name in group.hosts if name != group.leader())
     group.hosts[spare].stop(power_cut=True)
     fast = group.watch.fast.chosen
     assert group.run(5_000, lambda: group.watch.fast.chosen > fast + 30)
-    assert group.replicas[group.leader()].proposer.ballot == ballot
+    assert group.made[group.leader()].proposer.ballot == ballot
 
 
 def test_a_group_whose_clients_collide_goes_classic() -> None:
     group = Group(5, 5, Protocol.FAST, directly=1.0, ask_ms=2, late_direct_us=20_000)
     group.start()
-    assert group.run(20_000, lambda: any(replica.coordinator.given_up for replica in group.replicas.values()))
-    leader = group.replicas[group.leader()]
-    assert leader.measure()["replica_fast_given_up_total"] == 1
-    assert leader.measure()["replica_fast_recovered_total"] > COLLISIONS_MAX
+    assert group.run(20_000, lambda: any(parts.coordinator.given_up for parts in group.made.values()))
+    leader = group.made[group.leader()]
+    assert leader.coordinator.measure()["replica_fast_given_up_total"] == 1
+    assert leader.coordinator.measure()["replica_fast_recovered_total"] > COLLISIONS_MAX
     assert group.run(5_000, group.serves_again())
 
 

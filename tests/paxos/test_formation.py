@@ -8,12 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.kernel.inputs import Started
+from holdfast.broker.group_parts import PaxosKit
 from holdfast.kernel.outbox import Outbox
-from holdfast.protocols.paxos.formation import Standing
+from holdfast.protocols.paxos.formation import Formation, Standing
 from holdfast.protocols.paxos.membership import founders
 from holdfast.protocols.paxos.messages import Canvass, Formed, Prepare, Promise
-from holdfast.protocols.paxos.replica import Replica
 from tests.paxos.bench import DISK, Bench, messages
 from tests.paxos.group import Group
 from tests.paxos.swarm import befall
@@ -23,11 +22,11 @@ ONE_STEP = 100  # a seed that shows why one step is not enough
 
 
 def standing(bench: Bench) -> Standing:
-    return bench.replica.peers.formation.standing
+    return bench.parts.formation.standing
 
 
 def standings(group: Group) -> set[Standing]:
-    return {replica.peers.formation.standing for replica in group.replicas.values()}
+    return {parts.formation.standing for parts in group.made.values()}
 
 
 def test_a_replica_whose_disk_was_wiped_does_not_vote_and_is_not_listened_to() -> None:
@@ -37,7 +36,7 @@ def test_a_replica_whose_disk_was_wiped_does_not_vote_and_is_not_listened_to() -
     wiped, *others = group.hosts
     group.wipe(wiped)
     group.hosts[wiped].start()
-    assert group.run(5_000, lambda: group.replicas[wiped].peers.formation.standing is Standing.WIPED)
+    assert group.run(5_000, lambda: group.made[wiped].formation.standing is Standing.WIPED)
     group.hosts[others[0]].stop(power_cut=False)  # one that may vote is left, and one that may not: no majority
     group.run(2_000)
     chosen = len(group.watch.chosen)
@@ -81,7 +80,7 @@ def test_nobody_votes_before_all_have_written_down_the_same_disks() -> None:
     assert bench.say("r1", Prepare(65, 1)) == []
     bench.say("r2", bench.greeting(hears=True))
     assert standing(bench) is Standing.FORMED
-    settings = bench.replica.settings
+    settings = bench.settings
     formed = Formed(
         bench.disks, False, bench.members, settings.terms(), founders(settings.members, bench.disks, settings.protocol)
     )
@@ -128,22 +127,16 @@ def test_a_disk_that_is_wiped_while_the_group_is_formed_makes_no_second_group() 
     assert 5 < sum(formed) < 60  # the seeds have both
 
 
-class FormsInOneStep(Replica):
+class FormsInOneStep(Formation):
     """r0 and r2 write down each other's disks, and decide. r2 is wiped, and is new to r1, which has heard from r0 and
     r2 when both were new and can't know better: they decide too."""
 
-    def on_started(self, started: Started, out: Outbox) -> None:
-        write_down = self.peers.formation._write_down
-
-        def form(disks: dict[str, str], out: Outbox) -> None:
-            write_down(disks, out)
-            self.peers.formation._count(True, out)
-
-        self.peers.formation._write_down = form  # type: ignore[method-assign]
-        super().on_started(started, out)
+    def _write_down(self, disks: dict[str, str], out: Outbox) -> None:
+        super()._write_down(disks, out)
+        self._count(True, out)
 
 
 def test_a_group_that_is_formed_in_one_step_is_caught() -> None:
     with pytest.raises(Violation, match="other disks"):
-        wipe_while_it_is_formed(ONE_STEP, make_replica=FormsInOneStep)
+        wipe_while_it_is_formed(ONE_STEP, kit=PaxosKit(formation=FormsInOneStep))
     wipe_while_it_is_formed(ONE_STEP)

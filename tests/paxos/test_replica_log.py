@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from holdfast.broker.group_parts import GroupParts
 from holdfast.errors import LogCorrupt
 from holdfast.kernel.messages import Record
 from holdfast.protocols.catalogue import RECORDS
@@ -17,7 +18,6 @@ from holdfast.protocols.paxos.messages import (
     Promised,
     ReplicaState,
 )
-from holdfast.protocols.paxos.replica import Replica
 from holdfast.storage import Log, open_log
 from tests.paxos.bench import DISK, Bench
 from tests.paxos.test_catching_up import STATE, value
@@ -51,23 +51,23 @@ def written() -> list[MemoryDisk]:
     return disks
 
 
-def replica_of(disk: MemoryDisk) -> Replica:
+def replica_of(disk: MemoryDisk) -> GroupParts:
     log = open_log(FOLDER, small(), disk)
     streams = {
         name: [RECORDS.decode(kind, body) for records in log.scan(name) for *_, kind, body in records]
         for name in log.streams()
     }
-    return Bench(streams=streams).replica
+    return Bench(streams=streams).parts
 
 
-def known(replica: Replica) -> tuple[object, ...]:
-    votes = {slot: (vote.ballot, bytes(vote.value)) for slot, vote in replica.acceptor.votes.items()}
+def known(parts: GroupParts) -> tuple[object, ...]:
+    votes = {slot: (vote.ballot, bytes(vote.value)) for slot, vote in parts.acceptor.votes.items()}
     return (
-        replica.acceptor.promised,
+        parts.acceptor.promised,
         votes,
-        replica.decided.executed,
-        replica.commands,
-        replica.peers.formation.standing,
+        parts.decided.executed,
+        parts.learner.commands,
+        parts.formation.standing,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.broker.group_parts import GroupParts
 from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.outbox import Append, Snapshot, Truncate
 from holdfast.protocols.paxos.ballots import epoch_of, place_of
@@ -41,7 +42,6 @@ from holdfast.protocols.paxos.messages import (
     Voted,
     digest_of_value,
 )
-from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import Member, Protocol
 from holdfast.sim.disk import Disk
 from tests.paxos.fast_watch import FastWatch
@@ -255,13 +255,13 @@ class Watch:
         hold(self.history[number - 1] == (wall, command, fresh), "not what all execute there", name, number, command)
         hold(chain == self.chains[number], "a replica has another history", name, number)
 
-    def recovered(self, name: str, replica: Replica, ledger: Ledger) -> None:
+    def recovered(self, name: str, parts: GroupParts, ledger: Ledger) -> None:
         """A node has read its disk."""
         disk = self.disks[name]
-        hold(replica.acceptor.promised >= disk.promised, "a promise is forgotten at a restart", name)
-        votes = {slot: (_round(vote), bytes(vote.value)) for slot, vote in replica.acceptor.votes.items()}
+        hold(parts.acceptor.promised >= disk.promised, "a promise is forgotten at a restart", name)
+        votes = {slot: (_round(vote), bytes(vote.value)) for slot, vote in parts.acceptor.votes.items()}
         hold(votes == disk.votes, "votes are forgotten at a restart", name)
-        hold(replica.decided.executed == disk.state, "a restart does not begin at the snapshot", name)
+        hold(parts.decided.executed == disk.state, "a restart does not begin at the snapshot", name)
         hold(ledger.number == self.counts[disk.state], "a restart does not have the snapshot's state", name)
 
     def answered(self, name: str, command: Command) -> None:
@@ -356,9 +356,9 @@ class Watch:
         hold(part.slot <= self.prefix, "a snapshot has what is not chosen", name, part.slot)
 
     # ----------------------------------------------------------------------------------------------------- elections
-    def watch_elections(self, name: str, replica: Replica) -> None:
+    def watch_elections(self, name: str, parts: GroupParts) -> None:
         """Sees the promises that a proposer is given, and what it makes of them."""
-        proposer = replica.proposer
+        proposer = parts.proposer
         promise, submit = proposer.promise, proposer.submit
         given: dict[int, dict[str, Promise]] = {}
 

@@ -42,9 +42,7 @@ FRESH: list[Fresh] = [
         mistake="promise-told-before-it-is-on-the-disk",
         breaks="two values are decided in a slot when an acceptor crashes between its promise and its disk, and then "
         "votes for the leader before",
-        edits=(
-            Edit(f"{_PAXOS}.replica:Replica.on_prepare", "out.send(peer, part)", "out.send(peer, part, after=NOW)"),
-        ),
+        edits=(Edit(f"{_PAXOS}.voter:Voter.on_prepare", "out.send(peer, part)", "out.send(peer, part, after=NOW)"),),
     ),
     Fresh(
         area="paxos",
@@ -52,9 +50,9 @@ FRESH: list[Fresh] = [
         breaks="an acknowledged event is lost when a voter crashes before its vote is on the disk",
         edits=(
             Edit(
-                f"{_PAXOS}.replica:Replica.finish",
-                "self.peers.tell_all(Learn(ballot, slots), out)",
-                "self.peers.tell_all(Learn(ballot, slots), out, now=True)",
+                f"{_PAXOS}.voter:Voter.finish",
+                "self._peers.tell_all(Learn(ballot, slots), out)",
+                "self._peers.tell_all(Learn(ballot, slots), out, now=True)",
             ),
         ),
     ),
@@ -65,10 +63,9 @@ FRESH: list[Fresh] = [
         "its disk has it",
         edits=(
             Edit(
-                f"{_PAXOS}.replica:Replica._vote",
+                f"{_PAXOS}.voter:Voter._vote",
                 "    self._learned.setdefault(ballot, [])",
-                "    for slot in range(first, first + len(values)):\n"
-                "        self.decided.vote(ballot, slot, self.settings.name)\n"
+                "    self._decided.vote(ballot, range(first, first + len(values)), self._settings.name)\n"
                 "    self._learned.setdefault(ballot, [])",
             ),
         ),
@@ -106,9 +103,9 @@ FRESH: list[Fresh] = [
         "own promise on the disk, crashes, and takes the same ballot again",
         edits=(
             Edit(
-                f"{_PAXOS}.replica:Replica.prepare",
-                "self.peers.tell_all(Prepare(ballot, first), out)",
-                "self.peers.tell_all(Prepare(ballot, first), out, now=True)",
+                f"{_PAXOS}.leader:Leader._prepare",
+                "self._peers.tell_all(Prepare(ballot, first), out)",
+                "self._peers.tell_all(Prepare(ballot, first), out, now=True)",
             ),
         ),
     ),
@@ -183,9 +180,9 @@ FRESH: list[Fresh] = [
         "earlier leader confirmed it",
         edits=(
             Edit(
-                f"{_PAXOS}.replica:Replica._count_promise",
-                "self._serves_after = self.proposer.next_slot - 1",
-                "self._serves_after = self.proposer.caught_up_at",
+                f"{_PAXOS}.proposer:Proposer.promise",
+                "self._serves_after = self.next_slot - 1",
+                "self._serves_after = self.caught_up_at",
             ),
         ),
     ),
@@ -196,9 +193,9 @@ FRESH: list[Fresh] = [
         "while its heartbeats keep everyone else quiet",
         edits=(
             Edit(
-                f"{_PAXOS}.replica:Replica._repeat",
-                "    if self.proposer.phase is Phase.RENEWING:\n"
-                "        self.peers.tell_all(Prepare(self.proposer.ballot, self.proposer.first), out)\n",
+                f"{_PAXOS}.leader:Leader._repeat",
+                "    if proposer.phase is Phase.RENEWING:\n"
+                "        self._peers.tell_all(Prepare(proposer.ballot, proposer.first), out)\n",
                 "",
             ),
         ),
@@ -207,7 +204,7 @@ FRESH: list[Fresh] = [
         area="paxos",
         mistake="origins-are-no-part-of-the-snapshot",
         breaks="replicas come apart: one that was restored executes an entry of a deposed leader that the others skip",
-        edits=(Edit(f"{_PAXOS}.replica:Replica._snapshot", "sorted(self._origins.items()),", "[],"),),
+        edits=(Edit(f"{_PAXOS}.learner:Learner._state", "sorted(origins),", "[],"),),
     ),
     Fresh(
         area="paxos",
@@ -216,9 +213,9 @@ FRESH: list[Fresh] = [
         "votes for the slots in which the other could follow",
         edits=(
             Edit(
-                f"{_PAXOS}.replica:Replica.vouched",
-                "return self.decided.executed if is_of_help else self.acceptor.trimmed",
-                "return self.decided.executed",
+                f"{_PAXOS}.learner:Learner.vouched",
+                "return self._decided.executed if is_of_help else self._acceptor.trimmed",
+                "return self._decided.executed",
             ),
         ),
     ),
@@ -229,9 +226,9 @@ FRESH: list[Fresh] = [
         "nothing to bring the others there",
         edits=(
             Edit(
-                f"{_PAXOS}.replica:Replica._trim",
-                "self._forget_votes(earlier, out)",
-                "self.acceptor.trim(self.decided.executed + 1, out)",
+                f"{_PAXOS}.learner:Learner._trim",
+                "self.forget_votes(earlier, out)",
+                "self._acceptor.trim(self._decided.executed + 1, out)",
             ),
         ),
     ),
@@ -297,8 +294,8 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_PAXOS}.fast:FastRounds.free_slots",
-                "range(max(self._first, executed + 1), executed + self._host.settings.pipeline + 1)",
-                "range(executed + 1, executed + self._host.settings.pipeline + 1)",
+                "range(max(self._first, executed + 1), executed + self._settings.pipeline + 1)",
+                "range(executed + 1, executed + self._settings.pipeline + 1)",
             ),
         ),
     ),
@@ -311,7 +308,7 @@ FRESH: list[Fresh] = [
                 f"{_PAXOS}.fast:FastRounds.vote",
                 "        self._tell(ballot, slot, digest)",
                 "        self._tell(ballot, slot, digest)\n"
-                "        self._count(ballot, slot, self._host.settings.name, digest, out)",
+                "        self._count(ballot, slot, self._settings.name, digest, out)",
             ),
         ),
     ),
@@ -334,7 +331,7 @@ FRESH: list[Fresh] = [
         "replica does not know, so that an event with a lifetime has expired for the others and not for it",
         edits=(
             Edit(
-                f"{_PAXOS}.replica:Replica._restore",
+                f"{_PAXOS}.learner:Learner._restore",
                 "self.commands, self.wall, self._origins = state.commands, state.wall, dict(state.origins)",
                 "self.commands, self._origins = state.commands, dict(state.origins)",
             ),
@@ -359,7 +356,7 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_PAXOS}.coordinator:Coordinator.on_timer",
-                "for slot in range(max(self.fast_from, executed + 1), last + 1):",
+                "for slot in range(max(self._proposer.fast_from, executed + 1), last + 1):",
                 "for slot in [slot for slot in sorted(self._seen) if slot <= last]:",
             ),
         ),
@@ -370,7 +367,7 @@ FRESH: list[Fresh] = [
         breaks="two values in a slot: votes of an earlier ballot's fast round are taken for answers in the present one",
         edits=(
             Edit(
-                f"{_PAXOS}.tally:Tally.votes",
+                f"{_PAXOS}.vote_count:VoteCount.votes",
                 "return self._votes.get(slot, {}).get(ballot, {})",
                 "rounds = self._votes.get(slot, {})\n"
                 "    return {voter: digest for other in sorted(rounds) for voter, digest in rounds[other].items()}",
@@ -409,9 +406,9 @@ FRESH: list[Fresh] = [
         breaks="acknowledged events are lost, or nobody may lead, when the one replica that held them is gone",
         edits=(
             Edit(
-                f"{_PAXOS}.replica:Replica._trim_due",
-                "safe = held[self.roster.quorum - 1] if len(held) >= self.roster.quorum else 0",
-                "safe = held[0] if len(held) >= self.roster.quorum else 0",
+                f"{_PAXOS}.leader:Leader._trim_due",
+                "safe = held[self._roster.quorum - 1] if len(held) >= self._roster.quorum else 0",
+                "safe = held[0] if len(held) >= self._roster.quorum else 0",
             ),
         ),
     ),
@@ -419,7 +416,7 @@ FRESH: list[Fresh] = [
         area="membership",
         mistake="snapshot-written-before-the-events-that-it-speaks-of",
         breaks="after a power cut of all replicas snapshots speak of events that no log has: nobody may lead for ever",
-        edits=(Edit(f"{_PAXOS}.replica:Replica._snapshot", "    self.holdings.settle(out)\n", ""),),
+        edits=(Edit(f"{_PAXOS}.learner:Learner._snapshot", "    self._holdings.settle(out)\n", ""),),
     ),
     Fresh(
         area="membership",
@@ -427,9 +424,9 @@ FRESH: list[Fresh] = [
         breaks="a replica that votes in the new epoch wakes up among the old voters after a restart",
         edits=(
             Edit(
-                f"{_PAXOS}.replica:Replica._change",
-                "self.roster.set(now)\n        self._snapshot(out)",
-                "self._snapshot(out)\n        self.roster.set(now)",
+                f"{_PAXOS}.learner:Learner._change",
+                "self._roster.set(now)\n        self._snapshot(out)",
+                "self._snapshot(out)\n        self._roster.set(now)",
             ),
         ),
     ),
@@ -440,7 +437,7 @@ FRESH: list[Fresh] = [
         "group that decides little",
         edits=(
             Edit(
-                f"{_PAXOS}.replica:Replica._change",
+                f"{_PAXOS}.learner:Learner._change",
                 "        self._snapshot(out)",
                 "        if now.epoch != before.epoch:\n            self._snapshot(out)",
             ),
@@ -453,9 +450,9 @@ FRESH: list[Fresh] = [
         "acknowledged events with the one that gave it",
         edits=(
             Edit(
-                f"{_PAXOS}.replica:Replica.install",
-                "self.snapshots.keep(state, out)",
-                "self.snapshots._take(state)",
+                f"{_PAXOS}.learner:Learner.install",
+                "self._snapshots.keep(state, out)",
+                "self._snapshots._take(state)",
             ),
         ),
     ),
@@ -516,9 +513,9 @@ FRESH: list[Fresh] = [
         "five counts three votes of the new epoch as a decision",
         edits=(
             Edit(
-                f"{_PAXOS}.replica:Replica.counts",
-                "self.peers.hears(peer) and epoch_of(ballot) == self.roster.epoch and peer in self.roster.voters",
-                "self.peers.hears(peer) and peer in self.roster.voters",
+                f"{_PAXOS}.peers:Peers.counts",
+                "self.hears(peer) and ballot // EPOCH == self.roster.epoch and peer in self.roster.voters",
+                "self.hears(peer) and peer in self.roster.voters",
             ),
         ),
     ),
@@ -529,12 +526,12 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_PAXOS}.catching_up:CatchingUp.on_ask_decided",
-                "elif latest is not None and latest.slot >= ask.first and self._learner.holdings.is_whole():",
+                "elif latest is not None and latest.slot >= ask.first and self._holdings.is_whole():",
                 "elif latest is not None and latest.slot >= ask.first:",
             ),
             Edit(
                 f"{_PAXOS}.catching_up:CatchingUp.on_ask_snapshot",
-                "if self._peers.hears(peer) and state is not None and self._learner.holdings.is_whole():",
+                "if self._peers.hears(peer) and state is not None and self._holdings.is_whole():",
                 "if self._peers.hears(peer) and state is not None:",
             ),
         ),
@@ -547,13 +544,13 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_PAXOS}.elections:Elections._lose_patience",
-                "able = self._replica.holdings.is_whole() and self._replica.roster.is_voter",
-                "able = self._replica.roster.is_voter",
+                "able = self._holdings.is_whole() and self._roster.is_voter",
+                "able = self._roster.is_voter",
             ),
             Edit(
                 f"{_PAXOS}.elections:Elections._count_support",
-                "if self._replica.holdings.is_whole():",
-                "if self._replica.roster.is_voter:",
+                "if self._holdings.is_whole():",
+                "if self._roster.is_voter:",
             ),
         ),
     ),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.broker.assembly import BrokerSettings, make_replica
+from holdfast.broker.group_parts import PaxosKit
 from holdfast.broker.kit import BrokerKit
 from holdfast.client import connect
 from holdfast.kernel.inputs import ConnectFailed, Input, Requested
@@ -51,9 +52,8 @@ class ReplicasHere:
             group = PaxosSettings(member.name, self.members)
 
             def make(rng: Random, streams: StoredStreams, group: PaxosSettings = group) -> Node:
-                return make_replica(
-                    BrokerSettings(group.name, durable=True), group, rng, streams, kit=BrokerKit(replica=Seeing)
-                )
+                kit = BrokerKit(paxos=PaxosKit(replica=Seeing))
+                return make_replica(BrokerSettings(group.name, durable=True), group, rng, streams, kit=kit)
 
             storage = SegmentStorage(str(self._folder / member.name), RECORDS)
             runner = self.runners[member.name] = NodeRunner(member.name, Role.BROKER, make, CATALOGUE, storage=storage)

@@ -2,15 +2,19 @@
 
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 from typing import Any, ClassVar
 
 import msgspec
 
-from holdfast.broker.assembly import make_replica
+from holdfast.broker.assembly import BrokerSettings, make_replica
+from holdfast.broker.group_parts import PaxosKit
 from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Assembly
 from holdfast.kernel.sequencing import CommandsApplied, Deposed, Elected
+from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.core import core as core_module
 from holdfast.protocols.core.commands import OpenSession, Publish
 from holdfast.protocols.core.core import BrokerCore
@@ -18,7 +22,11 @@ from holdfast.protocols.core.outputs import Opened, Output
 from holdfast.protocols.core.register import SessionRegister
 from holdfast.protocols.desks.session_desk import SessionDesk
 from holdfast.protocols.paxos.catching_up import CatchingUp
+from holdfast.protocols.paxos.decided import DecidedLog
+from holdfast.protocols.paxos.learner import Learner
+from holdfast.protocols.paxos.proposer import Proposer
 from holdfast.protocols.paxos.replica import Replica
+from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.protocols.sessions.messages import Accepted
 from holdfast.sim.draw import draw_scenario, group_shape
 from holdfast.sim.run import Factories, run_scenario
@@ -42,40 +50,48 @@ class GroupMutant:
 
 
 # --------------------------------------------------------------------------------------------------------- replicas
-class ServesBeforeItCaughtUp(Replica):
+class ServesBeforeItCaughtUp(Proposer):
     """Lets clients in as soon as it leads, while it executes what others executed long ago."""
 
-    def _serve_if_caught_up(self, out: Outbox) -> None:
+    def let_in(self, executed: int) -> bool:
         self._serves_after = 0
-        super()._serve_if_caught_up(out)
+        return super().let_in(executed)
 
 
-class AppliesItsOwnProposals(Replica):
-    """Applies a command when it proposes it, and not again when it is decided."""
+class AppliedEarly(BrokerCore):
+    """Does not apply a command again, when it is decided, that was applied when it was proposed."""
 
-    def submit(self, command: Any, out: Outbox) -> None:
-        if self.is_leading:
+    early = 0  # commands that were applied, and are not decided yet
+
+    def apply_early(self, wall: int, command: Any) -> list[Output]:
+        self.early += 1
+        return super().apply(self.number + 1, wall, command)
+
+    def apply(self, number: int, wall: int, command: Any) -> list[Output]:
+        if self.early:
+            self.early -= 1
+            return []
+        return super().apply(self.number + 1, wall, command)
+
+
+def applies_its_own_proposals(
+    settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams
+) -> Assembly:
+    """A broker that applies a command when it proposes it."""
+    cores: list[AppliedEarly] = []
+
+    class Core(AppliedEarly):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            cores.append(self)
+
+    class Proposing(Replica):
+        def submit(self, command: Any, out: Outbox) -> None:
             super().submit(command, out)
-            self._early = getattr(self, "_early", 0) + 1
-            outputs = self._application.apply(self._application.number + 1, out.wall, command)  # type: ignore[attr-defined]
-            out.tell(CommandsApplied(outputs))
+            if self._proposer.is_leading:
+                out.tell(CommandsApplied(cores[0].apply_early(out.wall, command)))
 
-    def execute(self, out: Outbox) -> None:
-        commands, apply = self.commands, self._application.apply
-        early: int = getattr(self, "_early", 0)
-
-        def skip(number: int, wall: int, command: Any) -> list[Any]:
-            nonlocal early
-            if early:
-                early -= 1
-                return []
-            return apply(self._application.number + 1, wall, command)  # type: ignore[attr-defined]
-
-        self._application.apply = skip  # type: ignore[method-assign]
-        super().execute(out)
-        self._application.apply = apply  # type: ignore[method-assign]
-        self._early = early
-        self.commands = max(commands, self.commands)
+    return make_replica(settings, group, rng, streams, kit=BrokerKit(core=Core, paxos=PaxosKit(replica=Proposing)))
 
 
 class TellsClientsOfAnyone(Replica):
@@ -89,12 +105,8 @@ class TellsClientsOfAnyone(Replica):
     def is_serving(self) -> bool:
         return True
 
-    @is_serving.setter
-    def is_serving(self, value: bool) -> None:
-        pass
 
-
-class UsesItsOwnClock(Replica):
+class UsesItsOwnClock(Learner):
     """Applies commands at its own time, and not at the one that was decided with them."""
 
     def execute(self, out: Outbox) -> None:
@@ -104,20 +116,20 @@ class UsesItsOwnClock(Replica):
         self._application.apply = apply  # type: ignore[method-assign]
 
 
-class _NeverAsks(CatchingUp):
+class NeverAsks(CatchingUp):
+    """Does not ask for what it missed …"""
+
     def ask(self, out: Outbox) -> None:
         pass
 
 
-class SkipsWhatItCannotTake(Replica):
-    """Does not ask for what it missed: it takes the next decided slot for the next to execute."""
+class SkipsWhatItMissed(DecidedLog):
+    """… and takes the next decided slot for the next to execute."""
 
-    catching_up_type = _NeverAsks
-
-    def execute(self, out: Outbox) -> None:
-        if self.decided.is_behind:
-            self.decided.executed = min(slot for slot in self.decided._values if slot > self.decided.executed) - 1
-        super().execute(out)
+    def _look_ahead(self) -> None:
+        if self.is_behind:
+            self.executed = min(slot for slot in self._values if slot > self.executed) - 1
+        super()._look_ahead()
 
 
 # ------------------------------------------------------------------------------------------------------------ hosts
@@ -249,18 +261,20 @@ class GrantsAnewToEveryone(BrokerCore):
 
 
 def _group(
-    replica: type[Replica] = Replica,
+    paxos: PaxosKit | None = None,
     sessions: type[SessionDesk] = SessionDesk,
     core: type[BrokerCore] = BrokerCore,
 ) -> Factories:
-    return Factories(replica=partial(make_replica, kit=BrokerKit(core=core, sessions=sessions, replica=replica)))
+    return Factories(
+        replica=partial(make_replica, kit=BrokerKit(core=core, sessions=sessions, paxos=paxos or PaxosKit()))
+    )
 
 
 MUTANTS = [
-    GroupMutant("applies what it proposes", _group(AppliesItsOwnProposals)),
-    GroupMutant("serves without leading", _group(TellsClientsOfAnyone)),
-    GroupMutant("applies at its own time", _group(UsesItsOwnClock)),
-    GroupMutant("skips slots that it missed", _group(SkipsWhatItCannotTake)),
+    GroupMutant("applies what it proposes", Factories(replica=applies_its_own_proposals)),
+    GroupMutant("serves without leading", _group(PaxosKit(replica=TellsClientsOfAnyone))),
+    GroupMutant("applies at its own time", _group(PaxosKit(learner=UsesItsOwnClock))),
+    GroupMutant("skips slots that it missed", _group(PaxosKit(catching_up=NeverAsks, decided=SkipsWhatItMissed))),
     GroupMutant("acknowledges what is only proposed", _group(sessions=AcknowledgesWhatItProposes)),
     GroupMutant("answers clients after it was deposed", _group(sessions=KeepsItsClients)),
     GroupMutant("sends nothing again after a failover", _group(sessions=NeverRepeats)),
@@ -270,6 +284,6 @@ MUTANTS = [
     GroupMutant("snapshots lack sessions", _group(core=ForgetsSessions)),
     GroupMutant("takes a repeated publish for a new one", _group(core=TakesRepetitionsForNew)),
     GroupMutant("knows no session again", _group(core=GrantsAnewToEveryone)),
-    GroupMutant("lets clients in before it has caught up", _group(ServesBeforeItCaughtUp)),
+    GroupMutant("lets clients in before it has caught up", _group(PaxosKit(proposer=ServesBeforeItCaughtUp))),
     GroupMutant("opens sessions where it does not lead", _group(sessions=OpensSessionsWithoutLeading)),
 ]

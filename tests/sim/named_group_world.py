@@ -32,7 +32,7 @@ from holdfast.protocols.core.outputs import Kept, Logged, Output, Reply
 from holdfast.protocols.desks import refill
 from holdfast.protocols.desks.log_desk import RetentionSettings
 from holdfast.protocols.desks.session_desk import SessionDesk
-from holdfast.protocols.paxos.replica import Replica
+from holdfast.protocols.paxos.learner import Learner
 from holdfast.protocols.paxos.settings import CLASSIC, Member, PaxosSettings
 from holdfast.sim.disk import Disk
 from holdfast.sim.machine import Machine
@@ -48,7 +48,6 @@ MARK_BYTES = 200  # the log is given up in steps of about this size, so that sho
 class GroupParts(Parts):
     """What replicas are made of; a mutant replaces one of them."""
 
-    replica: type[Replica] = Replica
     refill: type[refill.Refill] = refill.Refill
 
 
@@ -153,11 +152,10 @@ class GroupWorld(World):
                 log=parts.log,
                 events=parts.events,
                 refill=parts.refill,
-                replica=parts.replica,
             )
             made = make_replica(settings, group, rng, streams, kit=kit)
             node = self.nodes[group.name] = Assembly([*made.parts, Counting(self, made)])
-            holdings = _part(node, Replica).holdings
+            holdings = _part(node, Learner)._holdings
             fetch_first = holdings.fetch_first
 
             def fetch(state: bytes, out: Outbox) -> bool:

@@ -7,11 +7,13 @@ import msgspec
 import pytest
 
 from holdfast.broker.assembly import BrokerSettings, make_replica
+from holdfast.broker.group_parts import PaxosKit
 from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.core.commands import Publish
+from holdfast.protocols.paxos.fast import FastRounds
 from holdfast.protocols.paxos.replica import Replica
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.sim import scenario as said
@@ -34,12 +36,8 @@ class DropsDirect(Replica):
     def takes_direct(self) -> bool:
         return True
 
-    @property
-    def direct_addresses(self) -> tuple[str, ...]:
-        return tuple(m.client_address for m in self.settings.members if m.name != self.settings.name)
-
     def submit_direct(self, command: Any, out: Outbox) -> None:
-        self.seen.append((self.settings.name, command))
+        self.seen.append((self._roster.name, command))
 
 
 class LeaderTakesDirect(DropsDirect):
@@ -55,12 +53,13 @@ class ChangesItsMind(LeaderTakesDirect):
 
     @property
     def takes_direct(self) -> bool:
-        return self.decided.executed // 8 % 2 == 0
+        fast: FastRounds = self._fast  # type: ignore[assignment]
+        return fast._decided.executed // 8 % 2 == 0
 
 
 def group_of(replica: type[Replica]) -> Factories:
     def make(settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams) -> Assembly:
-        return make_replica(settings, group, rng, streams, kit=BrokerKit(replica=replica))
+        return make_replica(settings, group, rng, streams, kit=BrokerKit(paxos=PaxosKit(replica=replica)))
 
     return Factories(replica=make)
 

@@ -7,11 +7,12 @@ from random import Random
 import pytest
 
 from holdfast.broker.assembly import BrokerSettings, make_replica
+from holdfast.broker.group_parts import PaxosKit
 from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.desks import refill
-from holdfast.protocols.paxos.replica import Replica
+from holdfast.protocols.paxos.learner import Learner
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.sim.latency import Constant
 from holdfast.sim.run import Factories, run_scenario
@@ -22,14 +23,14 @@ NAMES = ("b1", "b2", "b3")
 GONE_MS, HEALED_MS = 5_450, 25_450
 
 
-class VouchesForWhatItCannotGive(Replica):
+class VouchesForWhatItCannotGive(Learner):
     """For all that it has executed, though it lacks the events and gives its state to nobody."""
 
     def vouched(self) -> int:
-        return self.decided.executed
+        return self._decided.executed
 
 
-def answered_meanwhile(replica: type[Replica]) -> list[int]:
+def answered_meanwhile(learner: type[Learner]) -> list[int]:
     """When publications were answered while b1 was down, in milliseconds.
 
     b1 leads; b3 was away while 5 MB were published. When it is back, b1 and b2 have just voted for some slots, of which
@@ -38,7 +39,7 @@ def answered_meanwhile(replica: type[Replica]) -> list[int]:
     """
 
     def make(settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams) -> Assembly:
-        return make_replica(settings, group, rng, streams, kit=BrokerKit(replica=replica))
+        return make_replica(settings, group, rng, streams, kit=BrokerKit(paxos=PaxosKit(learner=learner)))
 
     def publish(at_ms: int, number: int, size: int = 0) -> Publish:
         return Publish(
@@ -87,7 +88,7 @@ def test_two_replicas_elect_a_leader_though_one_lacks_events(first: bool, monkey
     """D4-D1, D4-B10"""
     if not first:
         monkeypatch.setattr(refill, "FETCHED_FIRST_BYTES", -1)
-    answered = answered_meanwhile(Replica)
+    answered = answered_meanwhile(Learner)
     assert 15_000 < answered[-1] < 15_100, "what is published while b1 is down is accepted at once"
 
 

@@ -8,10 +8,11 @@ from random import Random
 import pytest
 
 from holdfast.broker.assembly import BrokerSettings, make_replica
+from holdfast.broker.group_parts import PaxosKit
 from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
-from holdfast.protocols.paxos.replica import Replica
+from holdfast.protocols.paxos.learner import Learner
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario_file import scenario_from_json
@@ -20,7 +21,7 @@ from holdfast.trace.schema import Row, Unsubscribed
 SAVED = Path(__file__).parent / "regressions" / "group-an-old-leaders-entry-behind-its-successors.json"
 
 
-class ExecutesWhateverIsDecided(Replica):
+class ExecutesWhateverIsDecided(Learner):
     """Also what an old leader proposed, and a later one has found."""
 
     def _is_stale(self, origin: int) -> bool:
@@ -38,14 +39,14 @@ class Ended:
             self.reasons.append(row.reason)
 
 
-@pytest.mark.parametrize("replica", [Replica, ExecutesWhateverIsDecided])
-def test_a_stale_open_session_does_not_close_a_living_clients(replica: type[Replica]) -> None:
+@pytest.mark.parametrize("learner", [Learner, ExecutesWhateverIsDecided])
+def test_a_stale_open_session_does_not_close_a_living_clients(learner: type[Learner]) -> None:
     """Client x opened a session at the old leader, which was cut off, and then another one at its successor."""
 
     def make(settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams) -> Assembly:
-        return make_replica(settings, group, rng, streams, kit=BrokerKit(replica=replica))
+        return make_replica(settings, group, rng, streams, kit=BrokerKit(paxos=PaxosKit(learner=learner)))
 
     ended = Ended()
     run_scenario(scenario_from_json(SAVED.read_bytes(), SAVED.name), Factories(replica=make), [ended])
     closed = [reason for reason in ended.reasons if "another client has opened a session" in reason]
-    assert bool(closed) == (replica is ExecutesWhateverIsDecided)
+    assert bool(closed) == (learner is ExecutesWhateverIsDecided)

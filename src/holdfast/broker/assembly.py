@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.broker.group_operations import GroupOperations
+from holdfast.broker.group_parts import make_group, make_view
 from holdfast.broker.kit import BrokerKit
 from holdfast.broker.network_parts import make_network
 from holdfast.errors import WrongLog
@@ -30,7 +31,6 @@ from holdfast.protocols.desks.sequencer import SNAPSHOT_EVERY, SnapshotTaker
 from holdfast.protocols.operating.desk import Facts, OperatorDesk
 from holdfast.protocols.paxos import snapshots
 from holdfast.protocols.paxos.formation import STREAM as FORMATION_STREAM
-from holdfast.protocols.paxos.group_view import GroupView
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.protocols.routing.settings import RoutingSettings
 
@@ -120,18 +120,19 @@ def make_replica(
     if application is not None:
         rules |= {"application": settings.application, **msgspec.structs.asdict(settings.hosting)}
     group = msgspec.structs.replace(group, rules=tuple(rules.items()))
-    view = GroupView(group, rng, kit.replica.peers_type)
+    view = make_view(group, rng, kit.paxos)
     events = kit.events(is_shared=True)
     refill = kit.refill(events, view, core)
     holdings = LogHoldings(core, events, refill)
-    replica = kit.replica(group, core, msgspec.msgpack.encode, _COMMANDS.decode, rng, view, holdings)
-    replica.recover(streams)
+    made = make_group(group, core, msgspec.msgpack.encode, _COMMANDS.decode, view, streams, kit.paxos, holdings)
+    replica = made.replica
     sessions = kit.sessions(settings.name, core, replica, settings.desk)
     log = kit.log(core, replica, sessions, events, settings.retention, settings.delivery)
     direct = DirectDesk(core, replica, sessions, settings.desk)
     # The replica comes first: it proposes what the turn asked for.
     names = NamesDesk(settings.name, core, replica, sessions)
-    parts = [*replica.parts, log, refill, sessions, direct, ApplicationDesk(core, replica, sessions), names]
-    facts: list[Facts] = [PlainFacts({"scheme": "paxos", "durable": "yes"}), replica, names]
-    desk = OperatorDesk(settings.name, parts, CoreCensus(core), names, facts, GroupOperations(replica))
+    parts = [*made.parts, log, refill, sessions, direct, ApplicationDesk(core, replica, sessions), names]
+    facts: list[Facts] = [PlainFacts({"scheme": "paxos", "durable": "yes"}), made.report, names]
+    operations = GroupOperations(view.roster, made.leader, made.elections)
+    desk = OperatorDesk(settings.name, parts, CoreCensus(core), names, facts, operations)
     return Assembly([*parts, desk])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.broker.group_parts import PaxosKit
 from holdfast.broker.network_parts import NetworkKit
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.desks.event_log import EventLog
@@ -11,7 +12,6 @@ from holdfast.protocols.desks.log_desk import LogDesk
 from holdfast.protocols.desks.refill import Refill
 from holdfast.protocols.desks.sequencer import DirectSequencer
 from holdfast.protocols.desks.session_desk import SessionDesk
-from holdfast.protocols.paxos.replica import Replica
 
 
 class BrokerKit(msgspec.Struct, frozen=True):
@@ -21,5 +21,5 @@ class BrokerKit(msgspec.Struct, frozen=True):
     log: type[LogDesk] = LogDesk
     events: type[EventLog] = EventLog
     refill: type[Refill] = Refill
-    replica: type[Replica] = Replica
+    paxos: PaxosKit = PaxosKit()
     network: NetworkKit = NetworkKit()

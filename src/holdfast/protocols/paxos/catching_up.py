@@ -13,25 +13,20 @@ from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.sequencing import HoldingsFetched
 from holdfast.protocols.paxos.decided import DecidedLog
+from holdfast.protocols.paxos.formation import Formation
 from holdfast.protocols.paxos.holdings import Holdings
 from holdfast.protocols.paxos.liveness import Liveness
 from holdfast.protocols.paxos.messages import AskDecided, AskSnapshot, Decided, ReplicaState, SnapshotPart
+from holdfast.protocols.paxos.notices import PeerLost
 from holdfast.protocols.paxos.peers import REPLICAS, Peers
+from holdfast.protocols.paxos.proposer import Proposer
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.protocols.paxos.snapshots import Snapshots
 from holdfast.protocols.paxos.transfer import IncomingSnapshot, pack
 
 
-class Learner(Protocol):
-    """Who executes what is decided: a replica."""
-
-    decided: DecidedLog
-    liveness: Liveness
-    snapshots: Snapshots
-    holdings: Holdings
-
-    @property
-    def is_leading(self) -> bool: ...
+class Installing(Protocol):
+    """Who executes what is decided."""
 
     def execute(self, out: Outbox) -> None:
         """Executes what can be."""
@@ -43,20 +38,37 @@ class Learner(Protocol):
 
 
 class CatchingUp(Part):
-    """Both sides of it."""
+    """Both sides of it: one asks those who are further, the others answer."""
 
     name: ClassVar[str] = "catching-up"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
         (AskDecided, Decided, AskSnapshot, SnapshotPart), REPLICAS
     )
-    notices: ClassVar[tuple[type[Notice], ...]] = (HoldingsFetched,)
+    notices: ClassVar[tuple[type[Notice], ...]] = (HoldingsFetched, PeerLost)
 
-    def __init__(self, settings: PaxosSettings, peers: Peers, learner: Learner) -> None:
+    def __init__(
+        self,
+        settings: PaxosSettings,
+        peers: Peers,
+        formation: Formation,
+        liveness: Liveness,
+        proposer: Proposer,
+        decided: DecidedLog,
+        snapshots: Snapshots,
+        holdings: Holdings,
+        learner: Installing,
+        incoming: IncomingSnapshot,
+    ) -> None:
         self._settings = settings
         self._peers = peers
+        self._formation = formation
+        self._liveness = liveness
+        self._proposer = proposer
+        self._decided = decided
+        self._snapshots = snapshots
+        self._holdings = holdings
         self._learner = learner
-        self._decided, self._liveness = learner.decided, learner.liveness
-        self._incoming = IncomingSnapshot()
+        self._incoming = incoming
         self._incoming_from = ""
         self._complete: ReplicaState | None = None  # came in, and waits for what it speaks of
         self._outgoing: dict[str, ReplicaState] = {}  # snapshots that are being sent: each to its end
@@ -65,11 +77,10 @@ class CatchingUp(Part):
     @property
     def reached(self) -> tuple[int, int, int, int]:
         """How far this replica has come; the same twice is no progress."""
-        return self._decided.executed, self._incoming.slot, self._incoming.offset, self._learner.holdings.extent()[1]
+        return self._decided.executed, self._incoming.slot, self._incoming.offset, self._holdings.extent()[1]
 
-    def forget(self, peer: str) -> None:
-        """The link to a peer is gone."""
-        self._outgoing.pop(peer, None)
+    def on_peer_lost(self, lost: PeerLost, out: Outbox) -> None:
+        self._outgoing.pop(lost.peer, None)
 
     def later(self, out: Outbox) -> None:
         """Others are further; what is under way may still come."""
@@ -82,7 +93,7 @@ class CatchingUp(Part):
         leader = self._liveness.leader
         others = [leader] if leader else self._peers.heard  # without a leader anyone may be further
         further = max((self._liveness.executed.get(peer, 0) for peer in others), default=0)
-        if not self._learner.is_leading and further > self._decided.executed:
+        if not self._proposer.is_leading and further > self._decided.executed:
             self.ask(out)
 
     def ask(self, out: Outbox) -> None:
@@ -96,13 +107,13 @@ class CatchingUp(Part):
         # A snapshot that we have got ahead of meanwhile is not wanted any more, nor one that its sender has not begun.
         begun = self._incoming_from if self._incoming.offset and self._incoming.slot > executed else ""
         for peer in [target] if target else ahead or list(heard):
-            if self._peers.formation.is_joining and peer != begun:
+            if self._formation.is_joining and peer != begun:
                 out.send(peer, AskSnapshot(0, 0), after=NOW)  # what was decided before it was added is in no other form
             elif peer == begun:
                 out.send(peer, AskSnapshot(self._incoming.slot, self._incoming.offset), after=NOW)
             else:
                 out.send(peer, AskDecided(executed + 1), after=NOW)
-        if not self._learner.is_leading:
+        if not self._proposer.is_leading:
             self.later(out)
 
     # --------------------------------------------------------------------------------------------------------- values
@@ -111,30 +122,30 @@ class CatchingUp(Part):
             return
         values = self._decided.read(ask.first, self._settings.part_bytes)
         known = self._decided.executed - ask.first + 1
-        latest = self._learner.snapshots.latest
+        latest = self._snapshots.latest
         if values:
             out.send(peer, Decided(ask.first, values[:known], self._decided.executed), after=NOW)
             self._outgoing.pop(peer, None)
-        elif latest is not None and latest.slot >= ask.first and self._learner.holdings.is_whole():
+        elif latest is not None and latest.slot >= ask.first and self._holdings.is_whole():
             self._send_part(peer, latest, 0, out)
 
     def on_decided(self, peer: str, decided: Decided, out: Outbox) -> None:
-        if not self._peers.hears(peer) or self._peers.formation.is_joining:
+        if not self._peers.hears(peer) or self._formation.is_joining:
             return
         for slot, value in enumerate(decided.values, decided.first):
             self._decided.decide(slot, value)
         before = self._decided.executed
         # Where nobody leads, this is all that tells how much there is to ask for.
-        self._liveness.executed[peer] = max(self._liveness.executed.get(peer, 0), decided.executed)
+        self._liveness.is_ahead(peer, decided.executed)
         self._learner.execute(out)
         if self._decided.executed > before and self._liveness.executed.get(peer, 0) > self._decided.executed:
             out.send(peer, AskDecided(self._decided.executed + 1), after=NOW)
 
     # ------------------------------------------------------------------------------------------------------ snapshots
     def on_ask_snapshot(self, peer: str, ask: AskSnapshot, out: Outbox) -> None:
-        latest = self._learner.snapshots.latest
+        latest = self._snapshots.latest
         state = self._outgoing.get(peer, latest)
-        if self._peers.hears(peer) and state is not None and self._learner.holdings.is_whole():
+        if self._peers.hears(peer) and state is not None and self._holdings.is_whole():
             if ask.slot == state.slot:
                 self._send_part(peer, state, ask.offset, out)
             elif latest is not None:
@@ -159,7 +170,7 @@ class CatchingUp(Part):
                     out.send(peer, AskSnapshot(part.slot, self._incoming.offset), after=NOW)
             return
         self._complete = state
-        if not self._learner.holdings.fetch_first(state.state, out):
+        if not self._holdings.fetch_first(state.state, out):
             self._take_over(True, out)
 
     def on_holdings_fetched(self, fetched: HoldingsFetched, out: Outbox) -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.kernel.outbox import Outbox
 from holdfast.protocols.paxos.ballots import quorum
+from holdfast.protocols.paxos.formation import Formation
 from holdfast.protocols.paxos.liveness import Liveness
 from holdfast.protocols.paxos.membership import (
     AddLearner,
@@ -32,10 +33,15 @@ NEVER: Final = -(1 << 62)
 
 
 class Changing:
-    """`problem` is why the last thing that an operator asked for was given up; empty while it goes well."""
+    """The change that an operator asked for, and those that follow from the membership. `problem`: why the last one
+    that was asked for was given up; empty while it goes well."""
 
-    def __init__(self, settings: PaxosSettings, roster: Roster, liveness: Liveness, peers: Peers) -> None:
+    def __init__(
+        self, settings: PaxosSettings, roster: Roster, liveness: Liveness, peers: Peers, formation: Formation
+    ) -> None:
         self.problem = ""
+        self.is_asked = False  # an operator wants something that is not proposed yet
+        self._formation = formation
         self._settings = settings
         self._roster = roster
         self._liveness = liveness
@@ -46,8 +52,8 @@ class Changing:
         self._looked_at = NEVER  # … and when that was
 
     def ask(self, change: Change, out: Outbox) -> str:
-        """An operator wants a change: what is against it, or nothing, and it is under way. The disk of a replica that
-        is to be added is not known yet: it is dialled, and says which it has."""
+        """What is against a change that an operator wants; empty: nothing, and it is under way. The disk of a replica
+        that is to be added is not known yet: the replica is dialled, and says which it has."""
         if isinstance(change, Cancel) and self._wanted is not None:
             self.give_up("given up by an operator")
             return ""
@@ -57,7 +63,7 @@ class Changing:
         problem = objection(self._roster.membership, told)
         if problem:
             return problem
-        self.problem, self._wanted = "", change
+        self.problem, self._wanted, self.is_asked = "", change, True
         self._wanted_until = out.now + self._settings.invited_within
         if isinstance(change, AddLearner):
             self._peers.invite(change.name, change.peer_address, out)
@@ -78,12 +84,11 @@ class Changing:
         """What an operator asked for, once it can be proposed."""
         problem = ""
         if isinstance(change, AddLearner):
-            formation = self._peers.formation
-            disk = formation.candidates.get(change.name, "")
+            disk = self._formation.candidates.get(change.name, "")
             change = msgspec.structs.replace(change, disk=disk)
-            if change.name in formation.occupied:
+            if change.name in self._formation.occupied:
                 problem = f"{change.name} has the data of a group already: start it with an empty folder"
-            elif (why := formation.disagreements.get(change.name)) is not None:
+            elif (why := self._formation.disagreements.get(change.name)) is not None:
                 problem = f"{change.name} has another site file: {why}"
             elif not disk:
                 if out.now < self._wanted_until:
@@ -123,14 +128,14 @@ class Changing:
 
     def proposed(self) -> None:
         """What was due is on its way."""
-        self._wanted = None
+        self._wanted, self.is_asked = None, False
         self._peers.uninvite()
 
     def give_up(self, problem: str) -> None:
         """This replica leads no more, or something is against it."""
         if self._wanted is not None:
             self.problem = f"{self._describe(self._wanted)}: {problem}"
-        self._wanted = None
+        self._wanted, self.is_asked = None, False
         self._peers.uninvite()
 
     @property

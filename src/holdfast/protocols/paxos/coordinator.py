@@ -7,9 +7,8 @@ one its own proposals are for one slot each, so that no command of its own is vo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import ClassVar
-from typing import Protocol as Interface
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Protocol
 
 import msgspec
 
@@ -19,54 +18,93 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
+from holdfast.protocols.paxos.acceptor import Acceptor
+from holdfast.protocols.paxos.decided import DecidedLog
 from holdfast.protocols.paxos.fallback import Fallback
-from holdfast.protocols.paxos.fast import FastRounds
-from holdfast.protocols.paxos.fast import Host as FastHost
+from holdfast.protocols.paxos.liveness import Liveness
 from holdfast.protocols.paxos.messages import Entry, Suggest, Value, Voted, check_value, digest_of_value
-from holdfast.protocols.paxos.notices import FastVoteCast, FastVotesCounted
-from holdfast.protocols.paxos.peers import REPLICAS
+from holdfast.protocols.paxos.notices import (
+    BallotWanted,
+    FastRoundsOpened,
+    FastSlotExecuted,
+    FastVoteCast,
+    FastVotesCounted,
+)
+from holdfast.protocols.paxos.peers import REPLICAS, Peers
 from holdfast.protocols.paxos.picking import pick_in_round
 from holdfast.protocols.paxos.proposer import NOTHING, Phase, Proposer
-from holdfast.protocols.paxos.settings import Protocol
+from holdfast.protocols.paxos.roster import Roster
+from holdfast.protocols.paxos.settings import PaxosSettings
+from holdfast.protocols.paxos.vote_count import VoteCount
 
 _entry = msgspec.msgpack.Decoder(Entry).decode
 
 
-class Host(FastHost, Interface):
-    """The replica, as far as it matters here."""
+class Voting(Protocol):
+    """Who asks for votes in classic rounds."""
 
-    proposer: Proposer
+    def propose(self, ballot: int, first: int, values: list[Value], out: Outbox) -> None: ...
+
+
+class Executing(Protocol):
+    """Who executes what is decided."""
+
     wall: int  # the time that the last command had
 
-    def accept(self, first: int, values: list[Value], out: Outbox) -> None:
-        """Phase 2 of classic rounds."""
-        ...
+    def execute(self, out: Outbox) -> None: ...
 
-    def beat(self, out: Outbox) -> None:
-        """Says that it leads, and from where on fast rounds are open."""
-        ...
 
-    def renew(self, out: Outbox) -> None:
-        """Takes a higher ballot without leaving."""
-        ...
+class FastVoting(Protocol):
+    """Who votes in fast rounds, and counts votes there."""
+
+    def permit(self, ballot: int, first: int, out: Outbox) -> None: ...
+
+    def free_slots(self) -> Iterator[int]: ...
+
+    def vote(self, ballot: int, slot: int, value: Value, out: Outbox) -> None: ...
+
+    def count(self, voter: str, ballot: int, slot: int, value: Value, out: Outbox) -> None: ...
+
+    def value_in(self, slot: int, digest: bytes) -> Value | None: ...
 
 
 class Coordinator(Part):
-    """`fast_from`: the first slot with an open fast round, if this replica leads; or 0."""
+    """Fast rounds of the ballot by which this replica leads."""
 
     name: ClassVar[str] = "coordinator"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Voted: REPLICAS}
-    notices: ClassVar[tuple[type[Notice], ...]] = (FastVoteCast, FastVotesCounted)
+    notices: ClassVar[tuple[type[Notice], ...]] = (FastVoteCast, FastVotesCounted, FastSlotExecuted)
 
-    def __init__(self, host: Host, fast: FastRounds) -> None:
-        self.fast_from = 0
-        self.is_held = False  # a change of the group is due: not in open fast rounds
+    def __init__(
+        self,
+        settings: PaxosSettings,
+        roster: Roster,
+        peers: Peers,
+        liveness: Liveness,
+        acceptor: Acceptor,
+        proposer: Proposer,
+        decided: DecidedLog,
+        count: VoteCount,
+        fallback: Fallback,
+        learner: Executing,
+        fast: FastVoting,
+        voter: Voting,
+    ) -> None:
         self.decided_fast = 0  # slots that were decided in open fast rounds …
         self.recovered = 0  # … and of which so many needed a classic one
         self.given_up = 0  # times that fast rounds were
-        self.fallback = Fallback(host.settings)
-        self._host = host
+        self._settings = settings
+        self._roster = roster
+        self._peers = peers
+        self._liveness = liveness
+        self._acceptor = acceptor
+        self._proposer = proposer
+        self._decided = decided
+        self._count = count
+        self._fallback = fallback
+        self._learner = learner
         self._fast = fast
+        self._voter = voter
         self._seen: dict[int, int] = {}  # slot that is not decided → when we first saw it used
         self._asked: dict[int, int] = {}  # slot → when we last suggested something because it was not decided
         self._recovering: set[int] = set()  # slots that went on to a classic round
@@ -75,17 +113,12 @@ class Coordinator(Part):
         self._timer_set = False
 
     # --------------------------------------------------------------------------------------------- opening and closing
-    @property
-    def is_open(self) -> bool:
-        return self.fast_from > 0
-
     def begin(self) -> None:
         """This replica leads."""
-        self.fallback.begin()
+        self._fallback.begin()
 
     def close(self) -> None:
         """The ballot is no longer ours, or not the latest. What was voted for may lose its slot still."""
-        self.fast_from = 0
         self._seen, self._asked, self._recovering = {}, {}, set()
 
     def stop(self) -> None:
@@ -95,145 +128,136 @@ class Coordinator(Part):
 
     def _answering(self, now: int) -> set[str]:
         """The others that could vote."""
-        host = self._host
-        return host.liveness.present(now) & set(host.roster.voters) - {host.settings.name}
+        return self._liveness.present(now) & set(self._roster.voters) - {self._settings.name}
 
-    def _open_or_close(self, out: Outbox) -> None:
-        host, proposer = self._host, self._host.proposer
-        wanted = host.roster.membership.protocol is Protocol.FAST and not self.is_held
-        if self.is_open:
+    def open_or_close(self, is_held: bool, out: Outbox) -> None:
+        """What a leader's turn leads to. `is_held`: a change of the group is due, which is not for open fast rounds."""
+        wanted = self._roster.is_fast and not is_held
+        if self._proposer.fast_from:
             # A link that is away for a moment is no reason.
             voters = 1 + len(self._answering(out.now))
-            reason = self.fallback.reason_to_close(voters, host.roster.fast_quorum)
+            reason = self._fallback.reason_to_close(voters, self._roster.fast_quorum)
             if not wanted:
-                host.renew(out)
+                out.tell(BallotWanted())
             elif reason or self._is_stuck(out.now):
                 self._give_up(reason or "a slot is not decided", out)
-        elif wanted and proposer.phase is Phase.LEADING:
+        elif wanted and self._proposer.phase is Phase.LEADING:
             self._open_if_it_may_pay_off(out)
 
     def _open_if_it_may_pay_off(self, out: Outbox) -> None:
-        host, proposer, executed = self._host, self._host.proposer, self._host.decided.executed
-        voters = 1 + len(self._answering(out.now) & host.peers.heard.keys())
-        if not self.fallback.may_open(voters, host.roster.fast_quorum, out.now):
+        proposer, executed = self._proposer, self._decided.executed
+        voters = 1 + len(self._answering(out.now) & self._peers.heard.keys())
+        if not self._fallback.may_open(voters, self._roster.fast_quorum, out.now):
             return
         if executed < proposer.gate:
             # The first slot of a ballot is decided alone, and in a classic round; if nothing waits, by the time.
             if executed == proposer.gate - 1 and proposer.next_slot == proposer.gate and not proposer.waiting:
                 value = proposer.take(out.wall, 0, 0)
                 proposer.put(proposer.gate, value)
-                host.accept(proposer.gate, [value], out)
+                self._voter.propose(proposer.ballot, proposer.gate, [value], out)
         elif executed >= proposer.changing_at:
-            self.fast_from = proposer.next_slot
-            self.fallback.opened(out.now)
-            self._fast.permit(proposer.ballot, self.fast_from, out)
-            out.report("fast-rounds", replica=host.settings.name, open=True, slot=self.fast_from)
-            host.beat(out)
+            proposer.open_fast_rounds()
+            self._fallback.opened(out.now)
+            self._fast.permit(proposer.ballot, proposer.fast_from, out)
+            out.report("fast-rounds", replica=self._settings.name, open=True, slot=proposer.fast_from)
+            out.tell(FastRoundsOpened())
 
     def _give_up(self, reason: str, out: Outbox) -> None:
         self.given_up += 1
-        self.fallback.closed(out.now)
-        out.report("fast-rounds", replica=self._host.settings.name, open=False, reason=reason)
-        self._host.renew(out)
+        self._fallback.closed(out.now)
+        out.report("fast-rounds", replica=self._settings.name, open=False, reason=reason)
+        out.tell(BallotWanted())
 
     def _is_stuck(self, now: int) -> bool:
         """Whether a slot has not been decided for long: what must be proposed there may be known to nobody who is left.
         A new ballot asks for promises instead of votes."""
-        patience = self._host.settings.patience
+        patience = self._settings.patience
         return any(now - seen > patience and self._is_undecided(slot) for slot, seen in self._seen.items())
 
     # ------------------------------------------------------------------------------------------------------ proposing
-    def finish(self, out: Outbox) -> None:
-        """What a turn leads to."""
-        if self._host.is_leading:
-            self._open_or_close(out)
-            if not self.is_open:
-                self._resubmit(self._fast.take_waiting())
-
     def propose(self, wall: int, trim_before: int, out: Outbox) -> bool:
         """Puts what waits into slots that nobody is known to use. Whether `trim_before` was among it.
 
         If nothing waits for long, an entry with nothing but the time: what clients say to every replica has the time of
         the entry before, and would seem to be older and older.
         """
-        host = self._host
         trimmed = False
-        while host.proposer.waiting or trim_before or self._is_time_due(out):
+        while self._proposer.waiting or trim_before or self._is_time_due(out):
             slot = next((slot for slot in self._fast.free_slots() if not self._votes(slot)), 0)
             if not slot:
                 break
-            value = host.proposer.take(wall, host.settings.batch_commands, host.settings.batch_bytes, trim_before)
+            value = self._proposer.take(wall, self._settings.batch_commands, self._settings.batch_bytes, trim_before)
             trimmed, trim_before = trimmed or bool(trim_before), 0
             self._timed_at = out.now
             self._suggest(slot, value, out)
         return trimmed
 
     def _is_time_due(self, out: Outbox) -> bool:
-        every = self._host.settings.time_every
-        return out.wall - self._host.wall >= every and out.now - self._timed_at >= every
+        every = self._settings.time_every
+        return out.wall - self._learner.wall >= every and out.now - self._timed_at >= every
 
     def _suggest(self, slot: int, value: Value, out: Outbox) -> None:
-        ballot = self._host.proposer.ballot
+        ballot = self._proposer.ballot
         # Before our own disk has it: the message claims nothing that could be forgotten.
-        self._host.peers.tell_all(Suggest(ballot, slot, value), out, now=True)
+        self._peers.tell_all(Suggest(ballot, slot, value), out, now=True)
         self._fast.vote(ballot, slot, value, out)
 
-    def _resubmit(self, values: list[Value]) -> None:
+    def resubmit(self, values: list[Value]) -> None:
+        """Commands of values that have no slot wait again."""
         for value in values:
             for command in _entry(value).commands:
-                self._host.proposer.submit(command.copy())
+                self._proposer.submit(command.copy())
 
     # ------------------------------------------------------------------------------------------------------- recovery
     def _votes(self, slot: int) -> dict[str, bytes]:
-        return self._fast.tally.votes(self._host.proposer.ballot, slot)
+        return self._count.votes(self._proposer.ballot, slot)
 
     def on_voted(self, peer: str, voted: Voted, out: Outbox) -> None:
-        host = self._host
-        if not host.counts(peer, voted.ballot) or not self.is_open or voted.ballot != host.proposer.ballot:
+        is_open = self._proposer.fast_from and voted.ballot == self._proposer.ballot
+        if not self._peers.counts(peer, voted.ballot) or not is_open:
             return
         check_value(voted.value)
-        if host.decided.is_near(voted.slot):
+        if self._decided.is_near(voted.slot):
             self._place(voted.slot, voted.value)
             self._fast.count(peer, voted.ballot, voted.slot, voted.value, out)
-            host.execute(out)
+            self._learner.execute(out)
 
     def on_fast_votes_counted(self, counted: FastVotesCounted, out: Outbox) -> None:
         ballot, slots = counted.ballot, counted.slots
-        if not self.is_open or ballot != self._host.proposer.ballot:
+        if not self._proposer.fast_from or ballot != self._proposer.ballot:
             return
         for slot in filter(self._is_undecided, slots):
             self._seen.setdefault(slot, out.now)
             # Where others are so far ahead, it is decided already, and we are told.
-            if slot <= self._last_to_act() and (slot in self._asked or self._fast.tally.is_split(ballot, slot)):
+            if slot <= self._last_to_act() and (slot in self._asked or self._count.is_split(ballot, slot)):
                 self._act(slot, out)
         self._set_timer(out)
 
     def _is_undecided(self, slot: int) -> bool:
         """Whether nothing is decided in an open fast round, and nothing proposed in the classic one above."""
-        host = self._host
-        is_ours = slot >= self.fast_from and slot > host.decided.executed
-        return is_ours and slot not in host.proposer.undecided and not host.decided.knows(slot)
+        is_ours = slot >= self._proposer.fast_from and slot > self._decided.executed
+        return is_ours and slot not in self._proposer.undecided and not self._decided.knows(slot)
 
     def _last_to_act(self) -> int:
-        return self._host.decided.executed + 2 * self._host.settings.pipeline
+        return self._decided.executed + 2 * self._settings.pipeline
 
     def _set_timer(self, out: Outbox) -> None:
         if not self._timer_set and any(map(self._is_undecided, self._seen)):
             self._timer_set = True
-            out.set_timer((self.name, "recover"), self._host.settings.recover_after)
+            out.set_timer((self.name, "recover"), self._settings.recover_after)
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         self._timer_set = False
-        if not self.is_open:
+        if not self._proposer.fast_from:
             return
-        settings, executed = self._host.settings, self._host.decided.executed
+        executed = self._decided.executed
         self._seen = {slot: seen for slot, seen in self._seen.items() if slot > executed}
         # Slots below one that is used, and that nobody uses, have to be filled.
         last = min(max(self._seen, default=0), self._last_to_act())
-        for slot in range(max(self.fast_from, executed + 1), last + 1):
+        for slot in range(max(self._proposer.fast_from, executed + 1), last + 1):
             if self._is_undecided(slot):
                 seen = self._seen.setdefault(slot, out.now)
-                if out.now >= seen + settings.recover_after:
+                if out.now >= seen + self._settings.recover_after:
                     self._act(slot, out)
         self._set_timer(out)
 
@@ -242,26 +266,30 @@ class Coordinator(Part):
         value = self._recovered_value(slot)
         if value is not None:
             self._recovering.add(slot)
-            self._host.proposer.put(slot, value)
-            self._host.accept(slot, [value], out)
-        elif slot not in self._asked or out.now >= self._asked[slot] + self._host.settings.repeat_after:
+            self._proposer.put(slot, value)
+            self._voter.propose(self._proposer.ballot, slot, [value], out)
+        elif slot not in self._asked or out.now >= self._asked[slot] + self._settings.repeat_after:
             # Not with every vote that is told: the answers are votes that are told.
             self._asked[slot] = out.now
-            vote = self._host.acceptor.votes.get(slot)
-            own = vote is not None and vote.ballot == self._host.proposer.ballot
+            vote = self._acceptor.votes.get(slot)
+            own = vote is not None and vote.ballot == self._proposer.ballot
             self._suggest(slot, vote.value if vote is not None and own else NOTHING, out)
 
     def _recovered_value(self, slot: int) -> Value | None:
         """What to propose, if enough have voted and it is known."""
         votes = self._votes(slot)
-        if len(votes) < self._host.roster.quorum:
+        if len(votes) < self._roster.quorum:
             return None
-        digest = pick_in_round(votes, len(self._host.roster.voters))
+        digest = self._forced(votes)
         return self._preferred(slot, votes) if digest is None else self._fast.value_in(slot, digest)
+
+    def _forced(self, votes: dict[str, bytes]) -> bytes | None:
+        """The digest of what may be chosen in the fast round, if something may."""
+        return pick_in_round(votes, len(self._roster.voters))
 
     def _preferred(self, slot: int, votes: dict[str, bytes]) -> Value | None:
         """Any value will do: what most voted for, then what we voted for; but known it must be."""
-        own = votes.get(self._host.settings.name)
+        own = votes.get(self._settings.name)
         ranks = sorted(Counter(votes.values()).items(), key=lambda item: (-item[1], item[0] != own, item[0]))
         return next((value for digest, _ in ranks if (value := self._fast.value_in(slot, digest)) is not None), None)
 
@@ -271,20 +299,28 @@ class Coordinator(Part):
 
     def _place(self, slot: int, value: Value) -> None:
         """Someone has voted for a value in a slot; if the slot is decided otherwise, the value needs another one."""
-        if self._host.is_leading:
+        if self._proposer.is_leading:
             self._placed.setdefault(slot, {})[digest_of_value(value)] = value.copy()
 
-    def executed(self, slot: int, digest: bytes) -> None:
+    def on_fast_slot_executed(self, executed: FastSlotExecuted, out: Outbox) -> None:
         """What was voted for in the slot, and is not what was decided there, waits again."""
+        slot, digest = executed.slot, executed.digest
         placed = self._placed.pop(slot, {})
         elsewhere = {other for values in self._placed.values() for other in values}
         for other, value in placed.items():
-            if other != digest and other not in elsewhere and not self._fast.tally.was_executed(other):
-                self._resubmit([value])
-        if self.is_open and slot >= self.fast_from:
+            if other != digest and other not in elsewhere and not self._count.was_executed(other):
+                self.resubmit([value])
+        if 0 < self._proposer.fast_from <= slot:
             self.decided_fast += 1
             self.recovered += slot in self._recovering
-            self.fallback.decided(slot in self._recovering)
+            self._fallback.decided(slot in self._recovering)
         self._seen.pop(slot, None)
         self._asked.pop(slot, None)
         self._recovering.discard(slot)
+
+    def measure(self) -> dict[str, int]:
+        return {
+            "replica_fast_slots_total": self.decided_fast,
+            "replica_fast_recovered_total": self.recovered,
+            "replica_fast_given_up_total": self.given_up,
+        }

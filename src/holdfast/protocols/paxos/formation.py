@@ -50,7 +50,7 @@ TRANSITIONS: dict[Standing, frozenset[Standing]] = {
 
 
 class Formation:
-    """`disks` are those of the founders; empty until they are written down."""
+    """How far the group is formed. `disks` are those of the founders; empty until they are written down."""
 
     def __init__(self, settings: PaxosSettings, roster: Roster) -> None:
         self.standing = Standing.UNKNOWN
@@ -235,6 +235,14 @@ class Formation:
         if ahead is not None and ahead.number > self._roster.membership.number:
             return True
         return bool(known) and known == self._roster.disk_of(peer)
+
+    def joined(self) -> None:
+        """We have a snapshot."""
+        self.is_joining = False
+
+    def forgive(self, peer: str) -> None:
+        """A stranger that is to be added may have been started with another site file since."""
+        self.disagreements.pop(peer, None)
 
     def forget(self, peer: str) -> None:
         """The link to a peer is gone."""

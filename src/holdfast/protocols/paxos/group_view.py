@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from holdfast.protocols.paxos.formation import Formation
 from holdfast.protocols.paxos.liveness import Liveness
 from holdfast.protocols.paxos.peers import Peers
 from holdfast.protocols.paxos.roster import Roster
-from holdfast.protocols.paxos.settings import PaxosSettings
-
-if TYPE_CHECKING:
-    from random import Random
 
 
 class GroupView:
-    def __init__(self, settings: PaxosSettings, rng: Random, peers_type: type[Peers] = Peers) -> None:
-        self.roster = Roster(settings)
-        self.liveness = Liveness(settings, self.roster, rng)
-        self.peers = peers_type(settings, self.roster)
+    """What does not depend on what the group decides about."""
+
+    def __init__(self, roster: Roster, formation: Formation, liveness: Liveness, peers: Peers) -> None:
+        self.roster = roster
+        self.formation = formation
+        self.liveness = liveness
+        self.peers = peers
 
     def others(self) -> list[str]:
         """The replicas that are heard, the leader first."""

@@ -39,7 +39,7 @@ class Rhythm:
 
 
 class Liveness:
-    """`leader` is the name of the replica that was last heard to lead; empty if none is."""
+    """What is known of the others from heartbeats. `leader` is the replica that was last heard to lead; empty: none."""
 
     def __init__(self, settings: PaxosSettings, roster: Roster, rng: Random) -> None:
         self.leader = ""
@@ -73,6 +73,18 @@ class Liveness:
     def see(self, ballot: int) -> None:
         self.highest = max(self.highest, ballot)
 
+    def has_executed(self, peer: str, executed: int) -> None:
+        """A replica says how far it is."""
+        self.executed[peer] = executed
+
+    def is_ahead(self, peer: str, executed: int) -> None:
+        """A replica is at least so far."""
+        self.executed[peer] = max(self.executed.get(peer, 0), executed)
+
+    def furthest(self, peers: Iterable[str]) -> str:
+        """Which of them has executed most; empty if there are none."""
+        return max(peers, key=lambda peer: self.executed.get(peer, 0), default="")
+
     # ----------------------------------------------------------------------------------------------------- following
     def heard(self, leader: str, ballot: int, executed: int, now: int) -> None:
         """A heartbeat of the leader of a ballot."""
@@ -91,7 +103,7 @@ class Liveness:
         """A hint, and no more: the leader is probably gone. The others have had the same hint: each waits its turn."""
         if peer == self.leader:
             self.leader = ""
-            turn = self._settings.stagger * (1 + self._roster.place_of(self._roster.name)) + int(
+            turn = self._settings.stagger * (1 + self._roster.places.get(self._roster.name, -1)) + int(
                 self._rng.random() * self._settings.stagger
             )
             self._deadline = min(self._deadline, now + turn)

@@ -10,12 +10,14 @@ from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Started, Tim
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
-from holdfast.kernel.outbox import NOW, Level, Outbox
+from holdfast.kernel.notices import Notice
+from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.parts import Part
+from holdfast.protocols.paxos.ballots import EPOCH
 from holdfast.protocols.paxos.formation import Formation, Standing
 from holdfast.protocols.paxos.membership import flaw
 from holdfast.protocols.paxos.messages import Greeting
-from holdfast.protocols.paxos.notices import PeerLost, RemovedFromGroup
+from holdfast.protocols.paxos.notices import MembershipChanged, PeerLost, RemovedFromGroup
 from holdfast.protocols.paxos.roster import Roster
 from holdfast.protocols.paxos.settings import PaxosSettings
 
@@ -26,14 +28,15 @@ PATIENT: Final = 5  # times as long a replica waits that is to be dialled by the
 
 
 class Peers(Part):
-    """Of two replicas the one with the lower place dials the other."""
+    """Links and greetings. Of two replicas the one with the lower place dials the other."""
 
     name: ClassVar[str] = "peers"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Greeting: REPLICAS}
+    notices: ClassVar[tuple[type[Notice], ...]] = (MembershipChanged,)
 
-    def __init__(self, settings: PaxosSettings, roster: Roster) -> None:
+    def __init__(self, settings: PaxosSettings, roster: Roster, formation: Formation) -> None:
         self.roster = roster
-        self.formation = Formation(settings, roster)
+        self.formation = formation
         self.heard: dict[str, None] = {}  # those that we listen to
         self._settings = settings
         self._connected: dict[str, bool] = {}  # peers with a link → whether they listen to us
@@ -50,6 +53,10 @@ class Peers(Part):
     def hears(self, peer: str) -> bool:
         """Whether a peer's word counts: it has the disk that it was formed with, and so have we."""
         return peer in self.heard
+
+    def counts(self, peer: str, ballot: int) -> bool:
+        """Whether a peer's vote in a ballot counts: those of another epoch are counted by other rules."""
+        return self.hears(peer) and ballot // EPOCH == self.roster.epoch and peer in self.roster.voters
 
     def tell_all(self, message: Message, out: Outbox, now: bool = False) -> None:
         for peer in self.heard:
@@ -73,8 +80,8 @@ class Peers(Part):
         self._dial_members(out)
 
     def _dials(self, peer: str) -> bool:
-        own = self.roster.place_of(self.roster.name)
-        return 0 <= own < self.roster.place_of(peer)
+        places = self.roster.places
+        return self.roster.name in places and places[self.roster.name] < places.get(peer, -1)
 
     def _dial_members(self, out: Outbox) -> None:
         if self.formation.standing is Standing.REMOVED:
@@ -144,15 +151,14 @@ class Peers(Part):
     def invite(self, peer: str, address: str, out: Outbox) -> None:
         """Dials a replica that is to be added."""
         self._invited, self.not_reached = {peer: address}, ""
-        self.formation.disagreements.pop(peer, None)  # it may have been started with another file since
+        self.formation.forgive(peer)
         if peer not in self._connected:
             out.connect(peer, address)
 
     def uninvite(self) -> None:
         self._invited = {}
 
-    def membership_changed(self, out: Outbox) -> None:
-        """The membership is another one."""
+    def on_membership_changed(self, changed: MembershipChanged, out: Outbox) -> None:
         for peer in list(self._connected):
             if self.formation.accepts(peer) != (peer in self.heard):
                 if peer in self.heard:

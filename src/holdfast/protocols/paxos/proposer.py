@@ -45,7 +45,11 @@ class Proposer:
 
     def __init__(self, roster: Roster, pipeline: int) -> None:
         self.phase = Phase.FOLLOWING
+        self.is_leading = False  # commands are taken here; while a ballot is renewed they wait
+        self.is_serving = False  # clients are let in
+        self.elections_won = 0
         self.ballot = 0
+        self.fast_from = 0  # the first slot of the ballot with an open fast round; 0: there is none
         self.undecided: dict[int, Value] = {}  # what it proposed
         self.next_slot = 1
         self.caught_up_at = 0  # the slot up to which others have executed when they promised
@@ -55,23 +59,20 @@ class Proposer:
         self._roster = roster
         self._pipeline = pipeline
         self._promises: dict[str, Promise] = {}
-        self._pending: deque[msgspec.Raw] = deque()
+        self.waiting: deque[msgspec.Raw] = deque()  # commands
+        self._serves_after = 0  # slots, that others may have executed before this replica led
 
     def enter(self, phase: Phase) -> None:
         require(phase in TRANSITIONS[self.phase], "a proposer changes its phase by the table", at=self.phase, to=phase)
         self.phase = phase
-
-    @property
-    def is_leading(self) -> bool:
-        """Whether commands are taken here; while a ballot is renewed they wait."""
-        return self.phase in (Phase.LEADING, Phase.RENEWING)
+        self.is_leading = phase in (Phase.LEADING, Phase.RENEWING)
 
     def prepare(self, ballot: int, first: int) -> None:
         """Whoever leads already keeps what waits. What it has proposed, its own acceptor has voted for: its own promise
         brings it back."""
         require(ballot > self.ballot, "a ballot is never used twice", ballot=ballot, last=self.ballot)
         self.enter(Phase.RENEWING if self.is_leading else Phase.PREPARING)
-        self.ballot, self.first = ballot, first
+        self.ballot, self.first, self.fast_from = ballot, first, 0
         self._promises = {}
         self.undecided = {}
 
@@ -80,7 +81,8 @@ class Proposer:
         if self.phase is not Phase.FOLLOWING:
             self.enter(Phase.FOLLOWING)
         self._promises, self.undecided = {}, {}
-        self._pending.clear()
+        self.waiting.clear()
+        self.is_serving, self.fast_from = False, 0
 
     def promise(self, peer: str, promise: Promise) -> bool:
         """Whether the ballot is ours now."""
@@ -93,28 +95,43 @@ class Proposer:
         # What someone has executed is decided, and its votes may be forgotten: nothing is proposed there.
         self.caught_up_at = max(self.first - 1, *(promise.executed for promise in self._promises.values()))
         votes: list[list[Vote]] = [promise.votes for promise in self._promises.values()]
-        picked = pick(votes, self.caught_up_at + 1, len(self._roster.voters))
+        picked = self._pick(votes, self.caught_up_at + 1)
         self.undecided = {slot: NOTHING if value is None else value.copy() for slot, value in picked.items()}
         self.next_slot = self.gate = self.caught_up_at + 1 + len(picked)
         self.changing_at = max((slot for slot, value in self.undecided.items() if _changes(value)), default=0)
         self._promises = {}
+        self.elections_won += not self.is_leading
+        if not self.is_serving:
+            self._serves_after = self.next_slot - 1
         self.enter(Phase.LEADING)
         return True
 
+    def _pick(self, promises: list[list[Vote]], first: int) -> dict[int, Value | None]:
+        return pick(promises, first, len(self._roster.voters))
+
+    def let_in(self, executed: int) -> bool:
+        """Whether clients are let in now, and were not before: when all is executed that an earlier leader may have
+        told them of; else one that comes back would find its session as it was, and be told that the newest of it is
+        forgotten."""
+        if not self.is_leading or self.is_serving or executed < self._serves_after:
+            return False
+        self.is_serving = True
+        return True
+
+    def open_fast_rounds(self) -> None:
+        """Behind all that is proposed, for as long as the ballot lasts."""
+        self.fast_from = self.next_slot
+
     # ----------------------------------------------------------------------------------------------------- proposing
     def submit(self, command: msgspec.Raw) -> None:
-        self._pending.append(command)
-
-    @property
-    def waiting(self) -> int:
-        return len(self._pending)
+        self.waiting.append(command)
 
     def propose(
         self, executed: int, wall: int, commands_max: int, bytes_max: int, trim_before: int = 0
     ) -> list[tuple[int, Value]]:
         """New values, as far as the window of `pipeline` slots behind what is executed has room."""
         made: list[tuple[int, Value]] = []
-        while (self._pending or trim_before) and self.next_slot <= self.room(executed):
+        while (self.waiting or trim_before) and self.next_slot <= self.room(executed):
             value = self.take(wall, commands_max, bytes_max, trim_before)
             trim_before = 0
             made.append((self.next_slot, value))
@@ -161,17 +178,19 @@ class Proposer:
         """A value of what waits."""
         commands: list[msgspec.Raw] = []
         size = 0
-        while self._pending and len(commands) < (
+        while self.waiting and len(commands) < (
             1 if self._roster.membership.protocol is Protocol.MULTI else commands_max
         ):
-            size += len(self._pending[0])
+            size += len(self.waiting[0])
             if commands and size > bytes_max:
                 break
-            commands.append(self._pending.popleft())
+            commands.append(self.waiting.popleft())
         return msgspec.Raw(_encode(Entry(wall, commands, trim_before, None, self.ballot if commands else 0)))
 
-    def decided(self, slot: int) -> None:
-        self.undecided.pop(slot, None)
+    def executed(self, through: int) -> None:
+        """Slots up to this one are decided: nothing is proposed there any more."""
+        for slot in [slot for slot in self.undecided if slot <= through]:
+            del self.undecided[slot]
 
     def check_invariants(self) -> None:
         if self.phase is Phase.LEADING:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from holdfast.protocols.paxos.ballots import fast_quorum, quorum
 from holdfast.protocols.paxos.membership import GroupMember, Membership, founders
-from holdfast.protocols.paxos.settings import PaxosSettings
+from holdfast.protocols.paxos.settings import PaxosSettings, Protocol
 
 
 class Roster:
-    """`name` is our own. Addresses in the site file are newer than what the group wrote down, where it has them."""
+    """The membership that counts now, taken apart; `name` is our own. Addresses in the site file, where it has them,
+    are newer than those that the group wrote down."""
 
     def __init__(self, settings: PaxosSettings) -> None:
         self.name = settings.name
@@ -21,17 +22,15 @@ class Roster:
         self.epoch = membership.epoch
         self.voters = membership.voters
         self.names = membership.names
+        self.places = {member.name: member.place for member in membership.members}  # whose ballots are whose
+        self.is_changing = any(member.leaving or not member.votes for member in membership.members)
         self.quorum = quorum(len(self.voters))
         self.fast_quorum = fast_quorum(len(self.voters))
+        self.is_fast = membership.protocol is Protocol.FAST
         self.is_voter = self.name in self.voters
 
     def find(self, name: str) -> GroupMember | None:
         return self.membership.find(name)
-
-    def place_of(self, name: str) -> int:
-        """Whose ballots are its own; -1: nobody's."""
-        member = self.find(name)
-        return -1 if member is None else member.place
 
     def disk_of(self, name: str) -> str:
         member = self.find(name)

@@ -16,12 +16,13 @@ STREAM: Final = "state"
 
 
 class Snapshots:
-    """`latest` is the last one, on the disk or on its way there; `at` is the slot of the last that was taken, or is
-    being decided on."""
+    """The last one, `latest`, on the disk or on its way there; `at` is the slot of the last that was taken, or is being
+    decided on; `is_due`: there should be one after what is executed now."""
 
     def __init__(self, settings: PaxosSettings) -> None:
         self.latest: ReplicaState | None = None
         self.at = 0
+        self.is_due = False
         self._settings = settings
         self._bytes_since = 0  # of what was executed since then
 
@@ -48,14 +49,21 @@ class Snapshots:
 
     def _take(self, state: ReplicaState) -> None:
         self.latest, self.at, self._bytes_since = state, state.slot, 0
+        self._look(state.slot)
 
-    def executed(self, size: int) -> None:
-        """A value of this size was executed."""
+    def proposed(self, slot: int) -> None:
+        """One after this slot is being decided on."""
+        self.at = slot
+        self._look(slot)
+
+    def executed(self, slot: int, size: int) -> None:
+        """The value of the slot has this size, and was executed."""
         self._bytes_since += size
+        self._look(slot)
 
-    def is_due(self, slot: int) -> bool:
-        """Whether there should be one after this slot. A large state is written again only when as much was decided."""
+    def _look(self, slot: int) -> None:
+        """A large state is written again only when as much was decided."""
         settings = self._settings
         written = 0 if self.latest is None else len(self.latest.state)
         due = slot - self.at >= settings.trim_every or self._bytes_since >= settings.trim_bytes
-        return due and self._bytes_since >= settings.trim_ratio * written
+        self.is_due = due and self._bytes_since >= settings.trim_ratio * written

@@ -1,4 +1,4 @@
-"""Counts the votes of fast rounds: what is decided there, and what a leader may make of it (D4-B4).
+"""The count of votes in fast rounds: what is decided there, and what a leader may make of it (D4-B4).
 
 Votes come as digests; the values come from elsewhere: from the client, from the leader, or out of one's own vote.
 """
@@ -16,11 +16,14 @@ VALUE_BYTES_MAX: Final = 16 * 1024 * 1024
 RECENT_MAX: Final = 4_096
 
 
-class Tally:
-    """`found` are slots that are decided here and were not fetched; `unknown` those whose value is not known."""
+class VoteCount:
+    """Votes by slot and ballot, and the values that they may be for. `unknown` are slots that are decided, and whose
+    value is not known; `is_used`: there are fast rounds here."""
 
     def __init__(self, roster: Roster) -> None:
-        self.found: dict[int, Value] = {}
+        self.is_used = False
+        self._is_open = False  # fast rounds were opened, whether someone has voted there or not
+        self._found: dict[int, Value] = {}  # slots that are decided here, and were not fetched
         self.unknown: dict[int, bytes] = {}  # slot → digest
         self._roster = roster
         self._votes: dict[int, dict[int, dict[str, bytes]]] = {}  # slot → ballot → voter → digest
@@ -39,7 +42,7 @@ class Tally:
             while self._bytes > VALUE_BYTES_MAX or len(self._values) > VALUES_MAX:
                 self._bytes -= len(self._values.pop(next(iter(self._values))))
             for slot in [slot for slot, wanted in self.unknown.items() if wanted == digest]:
-                self.found[slot] = value
+                self._found[slot] = value
                 del self.unknown[slot]
         return digest
 
@@ -61,6 +64,7 @@ class Tally:
     # --------------------------------------------------------------------------------------------------------- votes
     def vote(self, ballot: int, slot: int, voter: str, digest: bytes) -> None:
         """Someone has voted, safely. In one fast round nobody votes twice."""
+        self.is_used = True
         votes = self._votes.setdefault(slot, {}).setdefault(ballot, {})
         if voter in votes:
             return
@@ -70,7 +74,12 @@ class Tally:
             if value is None:
                 self.unknown[slot] = digest
             else:
-                self.found[slot] = value
+                self._found[slot] = value
+
+    def take_found(self) -> dict[int, Value]:
+        """Slots that were decided since it was last asked, with their values."""
+        found, self._found = self._found, {}
+        return found
 
     def votes(self, ballot: int, slot: int) -> dict[str, bytes]:
         return self._votes.get(slot, {}).get(ballot, {})
@@ -81,9 +90,9 @@ class Tally:
         most = max(Counter(votes.values()).values(), default=0)
         return most + len(self._roster.voters) - len(votes) < self._roster.fast_quorum
 
-    @property
-    def is_used(self) -> bool:
-        return bool(self._votes)
+    def use(self) -> None:
+        """Fast rounds are open."""
+        self.is_used = self._is_open = True
 
     # ------------------------------------------------------------------------------------------------------ forgetting
     def executed(self, slot: int, value: Value) -> bytes:
@@ -93,17 +102,20 @@ class Tally:
         if len(self._recent) > RECENT_MAX:
             del self._recent[next(iter(self._recent))]
         self._votes.pop(slot, None)
-        self.found.pop(slot, None)
+        self._found.pop(slot, None)
         self.unknown.pop(slot, None)
+        self.is_used = self._is_open or bool(self._votes)
         return digest
 
     def forget_votes(self) -> None:
         """The voters are others now: what the ones before voted for and did not decide counts no more."""
         self._votes.clear()
         self.unknown.clear()
+        self.is_used = self._is_open
 
     def skip_to(self, slot: int) -> None:
         """All up to the slot is executed, by a snapshot."""
-        for table in (self._votes, self.found, self.unknown):
+        for table in (self._votes, self._found, self.unknown):
             for old in [old for old in table if old <= slot]:
                 del table[old]
+        self.is_used = self._is_open or bool(self._votes)

@@ -1,0 +1,175 @@
+"""Which parts make a broker one of a group: a replica around an application, and what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.kernel.application import Application
+from holdfast.kernel.parts import Part
+from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.paxos import acceptor as acceptor_module
+from holdfast.protocols.paxos import formation as formation_module
+from holdfast.protocols.paxos import snapshots as snapshots_module
+from holdfast.protocols.paxos.acceptor import Acceptor
+from holdfast.protocols.paxos.authority import Authority
+from holdfast.protocols.paxos.catching_up import CatchingUp
+from holdfast.protocols.paxos.changing import Changing
+from holdfast.protocols.paxos.coordinator import Coordinator
+from holdfast.protocols.paxos.decided import DecidedLog
+from holdfast.protocols.paxos.elections import Elections
+from holdfast.protocols.paxos.fallback import Fallback
+from holdfast.protocols.paxos.fast import FastRounds
+from holdfast.protocols.paxos.formation import Formation
+from holdfast.protocols.paxos.group_view import GroupView
+from holdfast.protocols.paxos.holdings import Holdings, NoHoldings
+from holdfast.protocols.paxos.leader import Leader
+from holdfast.protocols.paxos.learner import Learner
+from holdfast.protocols.paxos.liveness import Liveness
+from holdfast.protocols.paxos.peers import Peers
+from holdfast.protocols.paxos.promises import PromiseParts
+from holdfast.protocols.paxos.proposer import Proposer
+from holdfast.protocols.paxos.replica import Replica
+from holdfast.protocols.paxos.report import Report
+from holdfast.protocols.paxos.roster import Roster
+from holdfast.protocols.paxos.settings import PaxosSettings
+from holdfast.protocols.paxos.snapshots import Snapshots
+from holdfast.protocols.paxos.transfer import IncomingSnapshot
+from holdfast.protocols.paxos.vote_count import VoteCount
+from holdfast.protocols.paxos.voter import Voter
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+class PaxosKit(msgspec.Struct, frozen=True):
+    """The types that a replica is made of; tests put mutants in their place."""
+
+    roster: type[Roster] = Roster
+    formation: type[Formation] = Formation
+    peers: type[Peers] = Peers
+    acceptor: type[Acceptor] = Acceptor
+    proposer: type[Proposer] = Proposer
+    decided: type[DecidedLog] = DecidedLog
+    count: type[VoteCount] = VoteCount
+    learner: type[Learner] = Learner
+    incoming: type[IncomingSnapshot] = IncomingSnapshot
+    catching_up: type[CatchingUp] = CatchingUp
+    authority: type[Authority] = Authority
+    fast: type[FastRounds] = FastRounds
+    changing: type[Changing] = Changing
+    elections: type[Elections] = Elections
+    voter: type[Voter] = Voter
+    fallback: type[Fallback] = Fallback
+    coordinator: type[Coordinator] = Coordinator
+    promises: type[PromiseParts] = PromiseParts
+    leader: type[Leader] = Leader
+    replica: type[Replica] = Replica
+
+
+class GroupParts(msgspec.Struct, frozen=True):
+    """What a replica is made of. `parts` are those that a node lists, in this order."""
+
+    replica: Replica
+    roster: Roster
+    formation: Formation
+    peers: Peers
+    liveness: Liveness
+    acceptor: Acceptor
+    proposer: Proposer
+    decided: DecidedLog
+    count: VoteCount
+    snapshots: Snapshots
+    learner: Learner
+    catching_up: CatchingUp
+    authority: Authority
+    fast: FastRounds
+    changing: Changing
+    report: Report
+    elections: Elections
+    voter: Voter
+    coordinator: Coordinator
+    leader: Leader
+
+    @property
+    def parts(self) -> list[Part]:
+        # The leader proposes before the voter tells its votes; fast rounds tell all votes at the end. When the voters
+        # change, the leader takes another ballot before the voter answers those of others.
+        return [
+            self.peers,
+            self.coordinator,
+            self.leader,
+            self.elections,
+            self.learner,
+            self.catching_up,
+            self.voter,
+            self.fast,
+            self.report,
+        ]
+
+
+def make_view(settings: PaxosSettings, rng: Random, kit: PaxosKit) -> GroupView:
+    roster = kit.roster(settings)
+    formation = kit.formation(settings, roster)
+    return GroupView(roster, formation, Liveness(settings, roster, rng), kit.peers(settings, roster, formation))
+
+
+def make_group(
+    settings: PaxosSettings,
+    application: Application[Any, Any],
+    encode: Callable[[Any], bytes],
+    decode: Callable[[msgspec.Raw], Any],
+    view: GroupView,
+    streams: StoredStreams,
+    kit: PaxosKit,
+    holdings: Holdings | None = None,
+) -> GroupParts:
+    """A replica, from what its disk kept. `encode` and `decode` are the application's: a command as bytes."""
+    holdings = holdings or NoHoldings()
+    roster, formation, peers, liveness = view.roster, view.formation, view.peers, view.liveness
+    # What is remembered.
+    acceptor, snapshots = kit.acceptor(), Snapshots(settings)
+    proposer = kit.proposer(roster, settings.pipeline)
+    decided, count = kit.decided(roster), kit.count(roster)
+    # What executes.
+    learner = kit.learner(
+        settings, application, decode, roster, formation, peers, acceptor, decided, count, snapshots, holdings
+    )
+    catching_up = kit.catching_up(
+        settings, peers, formation, liveness, proposer, decided, snapshots, holdings, learner, kit.incoming()
+    )
+    # What votes.
+    authority = kit.authority(roster, peers, liveness, acceptor, proposer, decided, catching_up)
+    fast = kit.fast(
+        settings, roster, peers, liveness, acceptor, proposer, decided, count, authority, learner, catching_up
+    )
+    changing = kit.changing(settings, roster, liveness, peers, formation)
+    report = Report(settings, roster, peers, formation, liveness, acceptor, proposer, decided, changing, fast)
+    elections = kit.elections(
+        settings, roster, peers, liveness, acceptor, proposer, decided, holdings, authority, changing, report, learner,
+        fast, catching_up,
+    )  # fmt: skip
+    voter = kit.voter(settings, roster, peers, liveness, acceptor, decided, authority, learner, fast, elections)
+    # What leads.
+    coordinator = kit.coordinator(
+        settings, roster, peers, liveness, acceptor, proposer, decided, count, kit.fallback(settings), learner, fast,
+        voter,
+    )  # fmt: skip
+    leader = kit.leader(
+        settings, roster, peers, liveness, proposer, decided, snapshots, authority, changing, report, learner,
+        catching_up, fast, elections, voter, coordinator, kit.promises(),
+    )  # fmt: skip
+    replica = kit.replica(encode, roster, liveness, proposer, fast)
+    # What the disk kept.
+    formation.recover(streams.get(formation_module.STREAM, ()))
+    acceptor.recover(streams.get(acceptor_module.STREAM, ()))
+    snapshots.recover(streams.get(snapshots_module.STREAM, ()))
+    learner.recover()
+    formation.check()
+    liveness.see(acceptor.promised)
+    return GroupParts(
+        replica, roster, formation, peers, liveness, acceptor, proposer, decided, count, snapshots, learner,
+        catching_up, authority, fast, changing, report, elections, voter, coordinator, leader,
+    )  # fmt: skip
