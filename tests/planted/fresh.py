@@ -64,9 +64,9 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_PAXOS}.voter:Voter._vote",
-                "    self._learned.setdefault(ballot, [])",
+                "    self._tell_later(ballot, ",
                 "    self._decided.vote(ballot, range(first, first + len(values)), self._settings.name)\n"
-                "    self._learned.setdefault(ballot, [])",
+                "    self._tell_later(ballot, ",
             ),
         ),
     ),
@@ -227,7 +227,7 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_PAXOS}.learner:Learner._trim",
-                "self.forget_votes(earlier, out)",
+                "self._forget_votes(earlier, out)",
                 "self._acceptor.trim(self._decided.executed + 1, out)",
             ),
         ),

@@ -87,6 +87,7 @@ class FastRounds(Part):
         catching_up: Asking,
     ) -> None:
         self.votes = 0  # cast in fast rounds
+        self.due = False
         self.waiting: dict[bytes, Value] = {}
         self._settings = settings
         self._roster = roster
@@ -134,6 +135,7 @@ class FastRounds(Part):
             return False
         self._vote_count.know(value)
         self.waiting[digest] = value
+        self.due = True
         self._waiting_bytes += len(value)
         return True
 
@@ -194,6 +196,7 @@ class FastRounds(Part):
 
     def _tell(self, ballot: int, slot: int, digest: bytes) -> None:
         self._told.setdefault(ballot, {})[slot] = digest
+        self.due = True
 
     def safe(self, ballot: int, slots: list[int], out: Outbox) -> None:
         """Our own votes are on the disk, and count like anyone's."""
@@ -284,6 +287,6 @@ class FastRounds(Part):
                 self._place(out)
             elif not self._proposer.is_leading:
                 self.take_waiting()  # the leader proposes it
-        told, self._told = self._told, {}
+        told, self._told, self.due = self._told, {}, bool(self.waiting)
         for ballot, votes in told.items():
             self._peers.tell_all(FastLearn(ballot, list(votes), list(votes.values())), out)

@@ -156,6 +156,7 @@ class Leader(Part):
         self._voter = voter
         self._coordinator = coordinator
         self._promises = promises
+        self.due = False  # while it does not lead there is nothing to propose
         self._is_held = False  # a change of the group is due
         self._reached, self._reached_at = (0, 0, 0, 0, 0), 0  # how far we were in learning what others had executed
 
@@ -197,6 +198,7 @@ class Leader(Part):
         if not proposer.promise(peer, promise):
             return
         if not led:
+            self.due = True
             self._liveness.lead(self._settings.name, out.now)
             self._coordinator.begin()
             out.report("leader", replica=self._settings.name, ballot=proposer.ballot)
@@ -220,8 +222,6 @@ class Leader(Part):
     # ----------------------------------------------------------------------------------------------------- proposing
     def finish(self, out: Outbox) -> None:
         """Proposes what waits."""
-        if not self._proposer.is_leading:
-            return
         if self._roster.is_fast or self._proposer.fast_from:
             self._coordinator.open_or_close(self._is_held, out)
         if self._fast.waiting and not self._proposer.fast_from:
@@ -330,7 +330,7 @@ class Leader(Part):
             self._step_down(out)
 
     def _step_down(self, out: Outbox) -> None:
-        led = self._proposer.is_leading
+        led, self.due = self._proposer.is_leading, False
         self._proposer.step_down()
         self._coordinator.stop()
         self._voter.forget_own_promise()

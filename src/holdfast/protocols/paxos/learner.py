@@ -66,7 +66,7 @@ class Learner(Part):
     ) -> None:
         self.commands = 0  # executed
         self.wall = 0  # the time that the last of them had
-        self.trimmed = 0  # up to this slot the group has decided to forget its votes
+        self._trimmed = 0  # up to this slot the group has decided to forget its votes
         self._origins: dict[int, int] = {}  # place → the highest ballot of it in which something executed was proposed
         self._settings = settings
         self._application = application
@@ -136,11 +136,12 @@ class Learner(Part):
         """Begins where the last snapshot was taken."""
         if self._snapshots.latest is not None:
             self._restore(self._snapshots.latest)
+        self.due = self._trimmed > self._acceptor.trimmed
 
     def _restore(self, state: ReplicaState) -> None:
         self._application.set_state(state.state)
         self.commands, self.wall, self._origins = state.commands, state.wall, dict(state.origins)
-        self.trimmed = state.trimmed
+        self._trimmed = state.trimmed
         self._decided.skip_to(state.slot)
         self._count.skip_to(state.slot)
         self._formation.joined()
@@ -158,25 +159,30 @@ class Learner(Part):
         self._restore(state)
         self._snapshots.keep(state, out)
         out.tell(StateReplaced())  # first: from here on it is known whether something is lacking
-        self.forget_votes(0, out)
+        self._forget_votes(0, out)
         if self._roster.membership.number != before.number:
             self._follow_change(before, out)
         self.execute(out)
 
     def _trim(self, before: int, out: Outbox) -> None:
         """By a decided command, so at the same slot everywhere; each keeps its own snapshot of the same state."""
-        earlier, self.trimmed = self.trimmed, max(self.trimmed, before - 1)
+        earlier, self._trimmed = self._trimmed, max(self._trimmed, before - 1)
         self._snapshot(out)
-        self.forget_votes(earlier, out)
+        self._forget_votes(earlier, out)
         self._decided.trim(before - self._settings.trim_keep)
 
-    def forget_votes(self, earlier: int, out: Outbox) -> None:
+    def _forget_votes(self, earlier: int, out: Outbox) -> None:
         """As far as the group has decided to. One that lacks something goes no further than the decision before:
         whoever holds what the last one was about has its snapshot at the one before, and may have been restarted there.
         To lead, it needs others that answer for no more (`vouched`)."""
-        through = self.trimmed if self._holdings.is_whole() else earlier
+        through = self._trimmed if self._holdings.is_whole() else earlier
         if through > max(0, self._acceptor.trimmed):
             self._acceptor.trim(through + 1, out)
+        self.due = self._trimmed > self._acceptor.trimmed
+
+    def finish(self, out: Outbox) -> None:
+        """Forgets votes that were kept for something that was lacking, if it is not any more."""
+        self._forget_votes(0, out)
 
     def _snapshot(self, out: Outbox) -> None:
         self._holdings.settle(out)
@@ -184,7 +190,7 @@ class Learner(Part):
 
     def _state(self) -> ReplicaState:
         state, membership, origins = self._application.get_state(), self._roster.membership, self._origins.items()
-        executed, trimmed = self._decided.executed, self.trimmed
+        executed, trimmed = self._decided.executed, self._trimmed
         return make_state(executed, self.commands, state, membership, self.wall, sorted(origins), trimmed)
 
     # --------------------------------------------------------------------------------------------------- membership

@@ -32,13 +32,9 @@ from holdfast.protocols.paxos.settings import PaxosSettings
 class Executing(Protocol):
     """Who executes what is decided."""
 
-    trimmed: int
-
     def execute(self, out: Outbox) -> None: ...
 
     def vouched(self) -> int: ...
-
-    def forget_votes(self, earlier: int, out: Outbox) -> None: ...
 
 
 class FastVotes(Protocol):
@@ -86,6 +82,7 @@ class Voter(Part):
         self._fast = fast
         self._elections = elections
         self._own_promise: Promise | None = None  # of the ballot that we prepare, until it is on the disk
+        self.due = False
         self._learned: dict[int, list[int]] = {}  # of this turn: ballot → slots that we voted for
         self._prepare_ahead: tuple[str, Prepare] | None = None  # of an epoch that we have not reached
 
@@ -147,7 +144,7 @@ class Voter(Part):
         """Links may lose messages: says again what is proposed, and that we voted for it."""
         if self._acceptor.has_vote(slot, ballot):
             self._peers.tell_all(Accept(ballot, slot, [value]), out, now=True)
-            self._learned.setdefault(ballot, []).append(slot)
+            self._tell_later(ballot, range(slot, slot + 1))
         else:
             self.propose(ballot, slot, [value], out)  # it was behind a change that has been decided since
 
@@ -158,8 +155,13 @@ class Voter(Part):
         if not self._acceptor.accept(ballot, first, values, out):
             return False
         self._decided.propose(ballot, first, values)
-        self._learned.setdefault(ballot, []).extend(range(first, first + len(values)))
+        self._tell_later(ballot, range(first, first + len(values)))
         return True
+
+    def _tell_later(self, ballot: int, slots: range) -> None:
+        """All are to hear of our votes, at the end of the turn."""
+        self._learned.setdefault(ballot, []).extend(slots)
+        self.due = True
 
     def on_durable(self, durable: Durable, out: Outbox) -> None:
         for ballot, slots, fast in self._acceptor.on_durable(durable.token):
@@ -174,10 +176,8 @@ class Voter(Part):
             self._learner.execute(out)
 
     def finish(self, out: Outbox) -> None:
-        """Says what we voted for; forgets votes that were kept while something was lacking."""
-        if self._learner.trimmed > self._acceptor.trimmed:
-            self._learner.forget_votes(0, out)
-        learned, self._learned = self._learned, {}
+        """Says what we voted for."""
+        learned, self._learned, self.due = self._learned, {}, False
         for ballot, slots in learned.items():
             self._peers.tell_all(Learn(ballot, slots), out)
 
