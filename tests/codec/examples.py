@@ -52,7 +52,7 @@ MEMBERSHIP = Membership(
     Protocol.MULTI,
 )
 NAME = NameReport("risk", "a", True, 1, 2, 3, 4, 5, 6, "price > 1")
-VALUE = msgspec.Raw(b"\x93\x07\x91\xc3\x02")  # Entry(7, [true], 2), as it was written before it had a change
+VALUE = msgspec.Raw(b"\x93\x07\x91\xc3\x02")  # Proposal(7, [true], 2), as it was written before it had a change
 MESSAGE_EXAMPLES: list[Message] = [
     messages.OpenSession(2**62, 3, (1, 2), (10, 20), (9, 19)),
     messages.Subscribe(4, "price > 100", Overflow.DROP_OLDEST, 77),

@@ -98,10 +98,10 @@ class Bench:
         more = self.peers[1 : len(self.members) // 2]
         self.supporters = more
         ballot = self.canvass()
-        self.say("r1", Promise(ballot, self.parts.decided.executed + 1, votes or [], executed))
+        self.say("r1", Promise(ballot, self.parts.memory.decided.executed + 1, votes or [], executed))
         for peer in more:
-            self.say(peer, Promise(ballot, self.parts.decided.executed + 1, [], 0))
-        assert self.parts.proposer.is_leading
+            self.say(peer, Promise(ballot, self.parts.memory.decided.executed + 1, [], 0))
+        assert self.parts.memory.proposer.is_leading
         return ballot
 
 

@@ -7,7 +7,7 @@ import msgspec
 from holdfast.kernel.inputs import Drained
 from holdfast.kernel.messages import Record
 from holdfast.kernel.outbox import Send
-from holdfast.protocols.paxos.messages import Entry, FastLearn, Heartbeat, Prepare, Value, digest_of_value
+from holdfast.protocols.paxos.messages import FastLearn, Heartbeat, Prepare, Proposal, Value, digest_of_value
 from holdfast.protocols.paxos.settings import Protocol
 from tests.paxos.bench import Bench
 from tests.paxos.ledger import Command, encode
@@ -17,7 +17,7 @@ BALLOT = 65  # r1's
 
 def direct(command: Command) -> Value:
     """What every replica makes of it."""
-    return msgspec.Raw(msgspec.msgpack.encode(Entry(0, [msgspec.Raw(encode(command))])))
+    return msgspec.Raw(msgspec.msgpack.encode(Proposal(0, [msgspec.Raw(encode(command))])))
 
 
 def learn(ballot: int, slot: int, value: Value) -> FastLearn:
@@ -25,7 +25,7 @@ def learn(ballot: int, slot: int, value: Value) -> FastLearn:
 
 
 A, B = direct(("a", 1)), direct(("b", 1))
-OF_THE_LEADER = msgspec.Raw(msgspec.msgpack.encode(Entry(7, [msgspec.Raw(encode(("c", 1)))])))
+OF_THE_LEADER = msgspec.Raw(msgspec.msgpack.encode(Proposal(7, [msgspec.Raw(encode(("c", 1)))])))
 
 
 class FastBench(Bench):
@@ -47,7 +47,7 @@ class FastBench(Bench):
 
     @property
     def fast_votes(self) -> dict[int, Value]:
-        return {slot: vote.value for slot, vote in self.parts.acceptor.votes.items() if vote.fast}
+        return {slot: vote.value for slot, vote in self.parts.memory.acceptor.votes.items() if vote.fast}
 
     def takes_direct(self) -> bool:
         return self.replica.takes_direct

@@ -69,7 +69,7 @@ def play_changing(seed: int, **options: Any) -> Group:
 
 def _change_protocol(group: Group) -> None:
     if group.leader():
-        is_fast = group.made[group.leader()].roster.membership.protocol is Protocol.FAST
+        is_fast = group.made[group.leader()].view.roster.membership.protocol is Protocol.FAST
         group.change(ChangeProtocol(Protocol.BATCH if is_fast else Protocol.FAST))
     group.simulation.after(group.rng.randint(1, 300) * MILLISECOND, _change_protocol, group)
 

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable
 
-from holdfast.protocols.paxos.messages import Entry
+from holdfast.protocols.paxos.messages import Proposal
 from tests.paxos.violation import hold
 
 
@@ -36,7 +36,7 @@ class FastWatch:
     def is_open(self, slot: int, ballot: int) -> bool:
         return ballot in self.opened and slot >= self.opened[ballot]
 
-    def vote(self, name: str, slot: int, ballot: int, value: bytes, entry: Entry) -> bool:
+    def vote(self, name: str, slot: int, ballot: int, value: bytes, entry: Proposal) -> bool:
         """A vote is safe. Whether the value is chosen by that."""
         votes = self._votes.setdefault((slot, ballot), {})
         hold(name not in votes, "someone votes twice in a fast round", name, slot, ballot)

@@ -139,7 +139,7 @@ class Group:
         command = (who, self.answered[who] + 1)
         again = command in self.watch.asked
         for name, parts in self.made.items():
-            if parts.proposer.is_leading and self.hosts[name].running and not (again and self.patient):
+            if parts.memory.proposer.is_leading and self.hosts[name].running and not (again and self.patient):
                 self.watch.asked.add(command)
                 if self.directly and parts.replica.takes_direct and self.rng.random() < self.directly:
                     self._ask_directly(command)
@@ -166,16 +166,18 @@ class Group:
 
     def leader(self) -> str:
         best = [
-            (parts.proposer.ballot, name)
+            (parts.memory.proposer.ballot, name)
             for name, parts in self.made.items()
-            if parts.proposer.is_leading and self.hosts[name].running
+            if parts.memory.proposer.is_leading and self.hosts[name].running
         ]
         return max(best)[1] if best else ""
 
     def executed(self) -> dict[str, int]:
         """Of the members whose disks count."""
         members = [member.name for member in self.watch.membership.members]
-        return {n: r.decided.executed for n, r in self.made.items() if n in members and n not in self.watch.wiped}
+        return {
+            n: r.memory.decided.executed for n, r in self.made.items() if n in members and n not in self.watch.wiped
+        }
 
     def serves_again(self) -> Callable[[], bool]:
         """A condition: every client has had an answer since now, and no replica is behind what was chosen by now."""

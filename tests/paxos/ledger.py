@@ -94,7 +94,7 @@ def make_parts(
 ) -> GroupParts:
     """A replica around a ledger."""
     kit = kit or PaxosKit()
-    return make_group(settings, ledger, encode, decode, make_view(settings, rng, kit), streams, kit, holdings)
+    return make_group(ledger, encode, decode, make_view(settings, rng, kit), streams, kit, holdings)
 
 
 class Door(Part):
@@ -121,6 +121,6 @@ class Door(Part):
             self._parts.replica.submit(what, out)
 
     def on_commands_applied(self, applied: CommandsApplied, out: Outbox) -> None:
-        if self._parts.proposer.is_leading:
+        if self._parts.memory.proposer.is_leading:
             for output in applied.outputs:
                 self._answered(output)

@@ -45,7 +45,7 @@ class LeaderBench(Bench):
             self.say(peer, Greeting(disks[peer], disks, True, terms=terms))
 
     def leads(self) -> bool:
-        return self.parts.proposer.is_leading
+        return self.parts.memory.proposer.is_leading
 
     def say(self, peer: str, message: Message) -> list[Effect]:
         return self.handle(Received(LINKS[peer], peer, [message]))
@@ -66,7 +66,7 @@ class LeaderBench(Bench):
             case Canvass():
                 effects = self.say("r2", CanvassAnswer(message.ballot, True))
                 effects += self.handle(Durable(self.out.token))
-                return [*effects, *self._answer(Prepare(self.parts.proposer.ballot, 1))]
+                return [*effects, *self._answer(Prepare(self.parts.memory.proposer.ballot, 1))]
             case Prepare():
                 return self.say("r2", Promise(message.ballot, 1, [], 0))
             case Heartbeat():

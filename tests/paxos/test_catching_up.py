@@ -18,10 +18,10 @@ from holdfast.protocols.paxos.messages import (
     AskDecided,
     AskSnapshot,
     Decided,
-    Entry,
     Heartbeat,
     Learn,
     Promised,
+    Proposal,
     ReplicaState,
     SnapshotPart,
     Vote,
@@ -35,7 +35,7 @@ from tests.paxos.ledger import Ledger, encode
 
 def value(*numbers: int, trim_before: int = 0) -> msgspec.Raw:
     commands = [msgspec.Raw(encode(("a", number))) for number in numbers]
-    return msgspec.Raw(msgspec.msgpack.encode(Entry(1, commands, trim_before)))
+    return msgspec.Raw(msgspec.msgpack.encode(Proposal(1, commands, trim_before)))
 
 
 def ledger_after(*numbers: int) -> Ledger:
@@ -82,10 +82,10 @@ def test_a_snapshot_whose_installing_is_cut_off_leaves_the_old_state_or_the_new_
     assert written == ["state"]  # votes are kept until the group decides to forget them
     again = Bench(streams={**voted, **({"state": bench.streams["state"]} if kept else {})})
     number, executed = (4, 9) if kept else (0, 0)
-    assert (again.ledger.number, again.parts.decided.executed) == (number, executed)
+    assert (again.ledger.number, again.parts.memory.decided.executed) == (number, executed)
     assert again.ledger.get_state() == (STATE.state if kept else Ledger().get_state())
-    assert again.parts.acceptor.promised == 65
-    assert set(again.parts.acceptor.votes) == {1, 2}
+    assert again.parts.memory.acceptor.promised == 65
+    assert set(again.parts.memory.acceptor.votes) == {1, 2}
     assert old["group"] == again.streams["group"]
 
 
@@ -102,22 +102,22 @@ def voted(*slots: int, trim_at: int, trim_before: int) -> Bench:
 def test_who_takes_a_snapshot_forgets_the_votes_that_the_group_has_decided_to_forget() -> None:
     """It skips the decision, which may be the last one for long: its votes would hold its disk until the next."""
     giver = voted(*range(1, 10), trim_at=8, trim_before=7)
-    state = giver.parts.snapshots.latest
+    state = giver.parts.memory.snapshots.latest
     assert state is not None
     taker = voted(*range(2, 10), trim_at=8, trim_before=7)  # the first slot never came
-    assert taker.parts.decided.executed == 0
+    assert taker.parts.memory.decided.executed == 0
     taker.say("r1", *parts(state, 40))
-    assert set(taker.parts.acceptor.votes) == set(giver.parts.acceptor.votes) == {7, 8, 9}
+    assert set(taker.parts.memory.acceptor.votes) == set(giver.parts.memory.acceptor.votes) == {7, 8, 9}
     again = Bench(streams=taker.streams)
-    assert set(again.parts.acceptor.votes) == {7, 8, 9}
+    assert set(again.parts.memory.acceptor.votes) == {7, 8, 9}
 
 
 def test_votes_are_forgotten_behind_the_snapshot_that_stands_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk keeps any prefix of what was written: the other way round a power cut could leave neither."""
     bench = follower()
     order: list[str] = []
-    monkeypatch.setattr(bench.parts.snapshots, "keep", lambda state, out: order.append("snapshot"))
-    monkeypatch.setattr(bench.parts.acceptor, "trim", lambda before, out: order.append(f"votes before {before}"))
+    monkeypatch.setattr(bench.parts.memory.snapshots, "keep", lambda state, out: order.append("snapshot"))
+    monkeypatch.setattr(bench.parts.memory.acceptor, "trim", lambda before, out: order.append(f"votes before {before}"))
     bench.parts.learner.install(make_state(9, 4, STATE.state, trimmed=6), bench.out)
     assert order == ["snapshot", "votes before 7"]
 
@@ -128,28 +128,28 @@ def test_what_is_not_known_to_be_forgotten_stays_unknown_with_a_state_that_forge
     bench = Bench(streams={**met.streams, "acceptor": [AcceptorState(65, [], -1)]})
     bench.parts.learner.install(STATE, bench.out)
     assert STATE.trimmed == 0
-    assert bench.parts.acceptor.trimmed == -1
+    assert bench.parts.memory.acceptor.trimmed == -1
 
 
 @pytest.mark.parametrize("trimmed", [-1, STATE.slot + 1])
 def test_a_state_that_lets_go_of_votes_beyond_its_own_slot_is_refused(trimmed: int) -> None:
     bench = follower()
     bench.say("r1", *parts(make_state(STATE.slot, 4, STATE.state, trimmed=trimmed), 40))
-    assert (bench.ledger.number, bench.parts.decided.executed) == (0, 0)
+    assert (bench.ledger.number, bench.parts.memory.decided.executed) == (0, 0)
 
 
 def test_what_the_group_has_forgotten_is_known_to_who_took_a_snapshot_or_was_restarted_since() -> None:
-    state = voted(*range(1, 10), trim_at=8, trim_before=7).parts.snapshots.latest
+    state = voted(*range(1, 10), trim_at=8, trim_before=7).parts.memory.snapshots.latest
     assert state is not None
     first, second = follower(), follower()
     first.say("r1", *parts(state, 40))
     first.parts.learner._snapshot(first.out)
     for giver in (first, Bench(streams=first.streams)):
-        state = giver.parts.snapshots.latest
+        state = giver.parts.memory.snapshots.latest
         assert state is not None
         assert state.trimmed == 6
     second.say("r1", *parts(state, 40))
-    assert second.parts.acceptor.trimmed == 6
+    assert second.parts.memory.acceptor.trimmed == 6
 
 
 @pytest.mark.parametrize("missing", range(5))
@@ -167,7 +167,7 @@ def test_a_snapshot_with_a_part_missing_changed_or_out_of_order_changes_nothing(
         bench = follower()
         before = {name: list(records) for name, records in bench.streams.items()}
         bench.say("r1", *wrong)
-        assert (bench.ledger.number, bench.parts.decided.executed) == (0, 0)
+        assert (bench.ledger.number, bench.parts.memory.decided.executed) == (0, 0)
         assert bench.streams == before
         bench.say("r1", *cut)
         bench.say("r1", *cut)  # whatever had come of the wrong ones, the right ones are taken in the end
@@ -182,7 +182,7 @@ def test_parts_of_two_snapshots_are_not_put_together() -> None:
         bench.say("r2", another)
     bench.say("r2", *parts(other, 40))
     assert bench.ledger.get_state() == other.state
-    assert bench.parts.decided.executed == 10
+    assert bench.parts.memory.decided.executed == 10
 
 
 def test_a_state_on_the_disk_that_is_not_what_it_was_stops_the_replica() -> None:
@@ -243,7 +243,7 @@ def test_a_snapshot_that_is_being_sent_is_sent_to_its_end_though_there_is_a_newe
     bench.meet()
     for slot in (1, 2):
         bench.say("r1", Accept(65, slot, [value(slot, trim_before=slot)]), Learn(65, [slot]))
-    assert bench.parts.decided.executed == 2
+    assert bench.parts.memory.decided.executed == 2
     [part] = messages(bench.say("r2", AskDecided(1)), SnapshotPart)
     assert (part.slot, part.offset) == (2, 0)
     bench.say("r1", Accept(65, 3, [value(3, trim_before=3)]), Learn(65, [3]))
@@ -275,12 +275,12 @@ def test_a_leader_that_can_learn_nothing_of_what_others_executed_asks_for_their_
     ballot = bench.lead(executed=10)
     for _ in range(20):
         bench.fire("repeat", 100)
-    assert not bench.parts.proposer.is_leading
+    assert not bench.parts.memory.proposer.is_leading
     votes = [Vote(slot, 1, value(slot)) for slot in range(1, 11)]
     again = bench.lead(executed=0, votes=votes)
     assert again > ballot
     bench.say("r1", Learn(again, list(range(1, 11))))
-    assert bench.parts.decided.executed == 10
+    assert bench.parts.memory.decided.executed == 10
 
 
 def test_a_leader_that_is_learning_goes_on_leading() -> None:
@@ -290,8 +290,8 @@ def test_a_leader_that_is_learning_goes_on_leading() -> None:
     for slot in range(1, 41):
         bench.fire("repeat", 100)
         bench.say("r1", Decided(slot, [value(slot)]))
-    assert bench.parts.proposer.is_leading
-    assert bench.parts.decided.executed == 40
+    assert bench.parts.memory.proposer.is_leading
+    assert bench.parts.memory.decided.executed == 40
 
 
 def test_a_leader_that_is_behind_answers_nothing_before_it_has_executed_what_was_decided_before_it() -> None:
@@ -306,7 +306,7 @@ def test_a_leader_that_is_behind_answers_nothing_before_it_has_executed_what_was
     assert {(message.ballot, message.first) for message in messages(sent, Accept)} == {(ballot, 4)}
     bench.say("r1", Learn(ballot, [4]))
     assert applied(bench) == [("a", 1), ("a", 2), ("a", 3), ("a", 3)]
-    assert bench.parts.decided.executed == 4
+    assert bench.parts.memory.decided.executed == 4
 
 
 def test_a_leader_proposes_nothing_in_slots_that_others_have_executed() -> None:
@@ -323,16 +323,16 @@ def test_what_was_voted_for_behind_a_change_of_the_members_waits_until_the_chang
     before, of whom one was gone by then."""
     bench = Bench()
     bench.meet()
-    change = msgspec.Raw(msgspec.msgpack.encode(Entry(1, [], 0, Leave("r2"))))
+    change = msgspec.Raw(msgspec.msgpack.encode(Proposal(1, [], 0, Leave("r2"))))
     votes = [Vote(1, 1, value(1)), Vote(2, 2, change), Vote(3, 1, value(3)), Vote(4, 1, value(4))]
     ballot = bench.lead(executed=0, votes=votes)
-    assert {vote.slot for vote in bench.parts.acceptor.votes.values()} == {1, 2}
+    assert {vote.slot for vote in bench.parts.memory.acceptor.votes.values()} == {1, 2}
     assert {accept.first for accept in messages(bench.fire("repeat", 100), Accept)} == {1, 2}
     bench.say("r1", Learn(ballot, [1, 2]))
-    assert bench.parts.decided.executed == 2
+    assert bench.parts.memory.decided.executed == 2
     assert {accept.first for accept in messages(bench.fire("repeat", 100), Accept)} == {3, 4}
     bench.say("r1", Learn(ballot, [3, 4]))
-    assert bench.parts.decided.executed == 4
+    assert bench.parts.memory.decided.executed == 4
 
 
 def test_a_leader_that_is_brought_up_by_a_snapshot_leads_no_more() -> None:
@@ -342,7 +342,7 @@ def test_a_leader_that_is_brought_up_by_a_snapshot_leads_no_more() -> None:
     bench.lead(executed=7, votes=[Vote(slot, 1, value(slot)) for slot in (8, 9, 10)])
     assert {accept.first for accept in messages(bench.fire("repeat", 100), Accept)} == {8, 9, 10}
     bench.say("r1", *parts(STATE, 40))
-    assert not bench.parts.proposer.is_leading
+    assert not bench.parts.memory.proposer.is_leading
     assert messages(bench.fire("repeat", 100), Accept) == []
 
 
@@ -360,14 +360,14 @@ def test_an_accept_that_is_repeated_after_the_slot_was_trimmed_changes_nothing_t
     for slot in range(1, 6):
         trim = 5 if slot == 5 else 0
         bench.say("r1", Accept(65, slot, [value(slot, trim_before=trim)]), Learn(65, [slot]))
-    assert set(bench.parts.acceptor.votes) == {5}
+    assert set(bench.parts.memory.acceptor.votes) == {5}
     state = bench.ledger.get_state()
     [learn] = {tuple(message.slots) for message in messages(bench.say("r1", Accept(65, 2, [value(2)])), Learn)}
     assert learn == (2,)  # it has the vote again, on its disk; the slot is executed
-    assert (bench.parts.decided.executed, bench.ledger.get_state()) == (5, state)
+    assert (bench.parts.memory.decided.executed, bench.ledger.get_state()) == (5, state)
     again = Bench(streams=bench.streams, trim_keep=1)
-    assert again.parts.decided.executed == 5
-    assert again.parts.acceptor.promised == 65
+    assert again.parts.memory.decided.executed == 5
+    assert again.parts.memory.acceptor.promised == 65
 
 
 def test_a_trimmed_acceptor_keeps_its_promise() -> None:
@@ -376,7 +376,7 @@ def test_a_trimmed_acceptor_keeps_its_promise() -> None:
     bench.say("r1", Accept(65, 1, [value(1), value(2, trim_before=2)]), Learn(65, [1, 2]))
     assert [type(record) for record in bench.streams["acceptor"]] == [AcceptorState]
     again = Bench(streams={"acceptor": [*bench.streams["acceptor"], Promised(129)]})
-    assert again.parts.acceptor.promised == 129
+    assert again.parts.memory.acceptor.promised == 129
 
 
 def test_a_snapshot_knows_whose_entries_were_executed() -> None:
@@ -388,7 +388,7 @@ def test_a_snapshot_knows_whose_entries_were_executed() -> None:
     [accept, *_] = messages(bench.fire("beat"), Accept)
     bench.say("r1", Learn(ballot, [accept.first]))
     bench.parts.learner._snapshot(bench.out)
-    state = bench.parts.snapshots.latest
+    state = bench.parts.memory.snapshots.latest
     assert state is not None
     assert state.origins == [(place_of(ballot), ballot)]
     restored = Bench()
@@ -404,9 +404,9 @@ def test_votes_are_forgotten_only_for_what_a_majority_holds(monkeypatch: pytest.
     bench.meet()
     bench.lead()
     monkeypatch.setattr(bench.parts.learner, "held", lambda: 90)
-    bench.parts.liveness.held |= {"r1": 70, "r2": 40, "r3": 10}
+    bench.parts.view.liveness.held |= {"r1": 70, "r2": 40, "r3": 10}
     assert bench.parts.leader._trim_due() == 41
-    bench.parts.liveness.held |= {"r2": 0}
+    bench.parts.view.liveness.held |= {"r2": 0}
     assert bench.parts.leader._trim_due() == 11
 
 
@@ -417,8 +417,8 @@ def test_a_replica_that_lacks_events_gives_no_state_that_speaks_of_them(
     """Who took it over would have the same hole, and nobody could lead in the end."""
     bench = Bench()
     bench.meet()
-    bench.parts.snapshots.keep(make_state(7, 0, bench.ledger.get_state()), bench.out)
-    bench.parts.decided.skip_to(7)
+    bench.parts.memory.snapshots.keep(make_state(7, 0, bench.ledger.get_state()), bench.out)
+    bench.parts.memory.decided.skip_to(7)
     monkeypatch.setattr(bench.holdings, "is_whole", lambda: is_whole)
     for ask in (AskDecided(3), AskSnapshot(7, 0)):
         assert bool(messages(bench.say("r1", ask), SnapshotPart)) == is_whole
@@ -430,7 +430,7 @@ def test_what_a_snapshot_speaks_of_is_written_before_it(monkeypatch: pytest.Monk
     bench.meet()
     order: list[str] = []
     monkeypatch.setattr(bench.holdings, "settle", lambda out: order.append("events"))
-    monkeypatch.setattr(bench.parts.snapshots, "keep", lambda state, out: order.append("snapshot"))
+    monkeypatch.setattr(bench.parts.memory.snapshots, "keep", lambda state, out: order.append("snapshot"))
     bench.parts.learner._snapshot(bench.out)
     assert order == ["events", "snapshot"]
 
@@ -439,8 +439,8 @@ def test_a_disk_of_which_something_was_given_up_is_another_one(monkeypatch: pyte
     """It may lack votes: one that voted again where it had voted before would decide a slot twice."""
     bench = Bench()
     named: list[str] = []
-    monkeypatch.setattr(bench.parts.formation, "start", named.append)
+    monkeypatch.setattr(bench.parts.view.formation, "start", named.append)
     for repairs in (0, 1, 2):
-        bench.parts.peers.on_started(Started(2, "disk", repairs=repairs), bench.out)
+        bench.parts.view.peers.on_started(Started(2, "disk", repairs=repairs), bench.out)
     assert len(set(named)) == 3
     assert named[0] == "disk"

@@ -27,12 +27,12 @@ from holdfast.protocols.paxos.messages import (
     AskDecided,
     Canvass,
     CanvassAnswer,
-    Entry,
     Greeting,
     HeartbeatSeen,
     Learn,
     Prepare,
     Promise,
+    Proposal,
     Vote,
 )
 from holdfast.protocols.paxos.settings import Member, Protocol
@@ -57,7 +57,7 @@ def test_a_replica_is_added_while_the_group_serves() -> None:
     group.add("r3")
     assert group.run(5_000, lambda: is_done(group, {"r0", "r1", "r2", "r3"}))
     assert group.run(5_000, group.serves_again())
-    assert group.made["r3"].roster.is_voter
+    assert group.made["r3"].view.roster.is_voter
     group.hosts["r0"].stop(power_cut=True)
     assert group.run(5_000, group.serves_again_but("r0"))
 
@@ -76,7 +76,7 @@ def test_a_replica_that_lost_its_disk_is_replaced_by_one_with_a_new_name() -> No
     group = serving()
     group.wipe("r1")
     group.hosts["r1"].start()
-    assert group.run(5_000, lambda: group.made["r1"].formation.standing is Standing.WIPED)
+    assert group.run(5_000, lambda: group.made["r1"].view.formation.standing is Standing.WIPED)
     group.add("r3", "r1")
     assert group.run(10_000, lambda: is_done(group, {"r0", "r2", "r3"}))
     group.hosts["r0"].stop(power_cut=True)  # the new one is as good as the old one was
@@ -103,7 +103,7 @@ def test_a_learner_that_lags_more_and_more_does_not_vote() -> None:
     bench = Bench()
     bench.meet()
     bench.lead()
-    changing, liveness, settings = bench.parts.changing, bench.parts.liveness, bench.settings
+    changing, liveness, settings = bench.parts.changing, bench.parts.view.liveness, bench.settings
     for step in range(2, 50):
         liveness.held["r9"] = step
         now, executed = step * settings.heartbeat, step * settings.caught_up_slots
@@ -119,13 +119,13 @@ def test_nobody_is_removed_while_too_few_of_the_others_hold_what_came_of_command
     assert bench.parts.leader.change(Leave("r2"), bench.out) == ""
     bench.fire("beat")
     bench.say("r1", Learn(ballot, [1]))
-    assert bench.parts.roster.membership.under_way == "r2 is on its way out"
+    assert bench.parts.view.roster.membership.under_way == "r2 is on its way out"
     for number in range(3):
         bench.fire("beat", 50)
         sent = bench.say("r1", HeartbeatSeen(ballot, 1, number, held=0))
         assert messages(sent, Accept) == []
     sent = bench.say("r1", HeartbeatSeen(ballot, 1, 4, held=1))
-    assert {msgspec.msgpack.decode(accept.values[0], type=Entry).change for accept in messages(sent, Accept)} == {
+    assert {msgspec.msgpack.decode(accept.values[0], type=Proposal).change for accept in messages(sent, Accept)} == {
         Remove("r2")
     }
 
@@ -152,7 +152,7 @@ def test_a_learner_that_dies_can_be_given_up_and_another_one_added() -> None:
     group.run(1_000)
     assert group.watch.membership.voters == ("r0", "r1", "r2")
     leader = group.made[group.leader()]
-    leader.liveness.executed["r3"] = 2**40  # the furthest of all, and may not lead
+    leader.view.liveness.executed["r3"] = 2**40  # the furthest of all, and may not lead
     assert leader.elections.transfer("", RecordingOutbox())[0] in {"r0", "r1", "r2"}
     group.change(Cancel())
     assert group.run(5_000, lambda: is_done(group, {"r0", "r1", "r2"}))
@@ -189,7 +189,7 @@ def test_a_leader_that_is_to_go_lets_another_one_lead_first() -> None:
     group.change(Leave(leader))
     assert group.run(5_000, lambda: is_done(group, set(group.hosts) - {leader}))
     assert group.leader() != leader
-    assert group.made[leader].formation.standing is Standing.REMOVED
+    assert group.made[leader].view.formation.standing is Standing.REMOVED
     assert group.run(5_000, group.serves_again())
 
 
@@ -197,18 +197,18 @@ def test_one_that_is_removed_votes_on_until_the_others_know() -> None:
     """Of two, one is removed, and is the first to learn it; its vote is needed for the other one to learn it too."""
     bench = Bench(members=2)
     bench.meet()
-    leave, remove = (Entry(5, [], 0, change) for change in (Leave("r0"), Remove("r0")))
+    leave, remove = (Proposal(5, [], 0, change) for change in (Leave("r0"), Remove("r0")))
     values = [msgspec.Raw(msgspec.msgpack.encode(entry)) for entry in (leave, remove)]
     bench.say("r1", Accept(65, 1, values), Learn(65, [1, 2]))
-    assert bench.parts.decided.executed == 1
-    assert bench.parts.roster.is_voter
+    assert bench.parts.memory.decided.executed == 1
+    assert bench.parts.view.roster.is_voter
     [promise] = messages(bench.say("r1", Prepare(129, 2)), Promise)
     assert [(vote.slot, vote.value) for vote in promise.votes] == [(2, values[1])]
     told = bench.greeting(confirmed=True)
     assert told.membership is not None
     gone = changed(changed(told.membership, Leave("r0")), Remove("r0"))
     bench.say("r1", msgspec.structs.replace(told, membership=gone))
-    assert bench.parts.formation.standing is Standing.REMOVED
+    assert bench.parts.view.formation.standing is Standing.REMOVED
     with pytest.raises(NotAMember, match="r0 is no member of the group, which is r1"):
         Bench(members=2, streams=bench.streams)
 
@@ -217,7 +217,7 @@ def test_a_removed_replica_does_not_start_again_when_its_disk_knows_it() -> None
     group = serving(spares=0)
     removed = next(name for name in group.hosts if name != group.leader())
     group.change(Leave(removed))
-    assert group.run(5_000, lambda: group.made[removed].formation.standing is Standing.REMOVED)
+    assert group.run(5_000, lambda: group.made[removed].view.formation.standing is Standing.REMOVED)
     group.run(500)
     group.hosts[removed].stop(power_cut=False)
     with pytest.raises(NotAMember, match=f"{removed} is no member of the group"):
@@ -237,13 +237,13 @@ def test_two_removed_replicas_with_their_old_disks_decide_nothing_and_are_told_w
                 group.cut(gone, other)
     for gone in old:
         group.hosts[gone].start()
-    before = {name: group.made[name].decided.executed for name in old}
+    before = {name: group.made[name].memory.decided.executed for name in old}
     group.run(5_000)  # the watch would see a second value in a slot, or a vote of those who do not vote
-    assert not any(group.made[name].proposer.is_leading and group.made[name].decided.executed > before[name] + 3
-                   for name in old)  # fmt: skip
+    made = {name: group.made[name].memory for name in old}
+    assert not any(made[name].proposer.is_leading and made[name].decided.executed > before[name] + 3 for name in old)
     assert set(group.watch.membership.voters).isdisjoint(old)
     group.heal()
-    assert group.run(10_000, lambda: all(group.made[name].formation.standing is Standing.REMOVED
+    assert group.run(10_000, lambda: all(group.made[name].view.formation.standing is Standing.REMOVED
                                          for name in old))  # fmt: skip
     assert group.run(5_000, group.serves_again())
 
@@ -297,12 +297,12 @@ def test_the_first_slot_of_a_ballot_is_decided_alone() -> None:
 def test_nothing_is_proposed_behind_a_change_that_is_picked_before_it_is_executed() -> None:
     bench = Bench(protocol=Protocol.MULTI)
     bench.meet()
-    change = msgspec.Raw(msgspec.msgpack.encode(Entry(5, [], 0, Leave("r2"))))
+    change = msgspec.Raw(msgspec.msgpack.encode(Proposal(5, [], 0, Leave("r2"))))
     ballot = bench.lead(votes=[Vote(1, 1, change)])
     bench.replica.submit(("a", 1), bench.out)
     assert {accept.first for accept in messages(bench.fire("repeat"), Accept)} == {1}
     bench.say("r1", Learn(ballot, [1]))
-    assert bench.parts.roster.membership.under_way == "r2 is on its way out"
+    assert bench.parts.view.roster.membership.under_way == "r2 is on its way out"
 
 
 def test_a_change_waits_until_everything_before_it_is_executed_and_nothing_follows_it() -> None:
@@ -315,7 +315,7 @@ def test_a_change_waits_until_everything_before_it_is_executed_and_nothing_follo
     bench.replica.submit(("a", 2), bench.out)
     assert messages(bench.fire("beat"), Accept) == []  # slot 1 is not decided
     [change, _] = messages(bench.say("r1", Learn(ballot, [1])), Accept)
-    assert (change.first, msgspec.msgpack.decode(change.values[0], type=Entry).change) == (2, Leave("r2"))
+    assert (change.first, msgspec.msgpack.decode(change.values[0], type=Proposal).change) == (2, Leave("r2"))
     assert messages(bench.fire("beat"), Accept) == []
     assert {accept.first for accept in messages(bench.say("r1", Learn(ballot, [2])), Accept)} == {3}
 
@@ -337,7 +337,7 @@ def test_a_replica_that_hears_of_other_voters_asks_for_what_it_lacks_and_wants_n
     assert {ask.first for ask in messages(bench.say("r1", later), AskDecided)} == {1}
     sent = bench.fire("patience", 5_000) + bench.say("r2", CanvassAnswer(canvass.ballot, True))
     assert messages(sent, Canvass) == messages(sent, Prepare) == []
-    assert bench.parts.acceptor.promised == 0
+    assert bench.parts.memory.acceptor.promised == 0
 
 
 def greeting_of_another_group(number: int) -> Greeting:
@@ -354,8 +354,8 @@ def test_the_word_of_another_group_removes_nobody() -> None:
     bench.meet()
     bench.handle(LinkUp(9, "s1", 1, Role.BROKER, False))
     bench.handle(Received(9, "s1", [greeting_of_another_group(number=7)]))
-    assert bench.parts.formation.standing is Standing.FORMED
-    assert not bench.parts.peers.hears("s1")
+    assert bench.parts.view.formation.standing is Standing.FORMED
+    assert not bench.parts.view.peers.hears("s1")
 
 
 def test_a_replica_with_data_in_its_folder_is_not_added_and_it_is_said_why() -> None:
@@ -367,7 +367,7 @@ def test_a_replica_with_data_in_its_folder_is_not_added_and_it_is_said_why() -> 
     bench.handle(Received(9, "s1", [greeting_of_another_group(number=0)]))
     assert "s1 has the data of a group already: start it with an empty folder" in bench.parts.changing.problem
     assert bench.parts.changing.under_way == ""
-    assert bench.parts.roster.names == ("r0", "r1", "r2")
+    assert bench.parts.view.roster.names == ("r0", "r1", "r2")
 
 
 def test_a_replica_with_other_rules_is_refused_at_once_and_may_come_with_the_right_ones_later() -> None:
@@ -386,7 +386,7 @@ def test_a_replica_with_other_rules_is_refused_at_once_and_may_come_with_the_rig
     assert bench.parts.leader.change(newcomer, bench.out) == ""
     bench.handle(Received(9, "s1", [Greeting("disk-s", {}, False, False, terms)]))
     assert bench.parts.changing.problem == ""
-    assert "s1" in bench.parts.formation.candidates
+    assert "s1" in bench.parts.view.formation.candidates
 
 
 def test_it_is_said_why_a_replica_that_is_to_be_added_can_not_be_reached() -> None:

@@ -11,12 +11,12 @@ from holdfast.kernel.outbox import Send
 from holdfast.protocols.paxos.membership import ChangeProtocol, Leave
 from holdfast.protocols.paxos.messages import (
     Accept,
-    Entry,
     Heartbeat,
     HeartbeatSeen,
     Learn,
     Prepare,
     Promise,
+    Proposal,
     Suggest,
     Vote,
     Voted,
@@ -52,7 +52,7 @@ def proposed(sent: list[Send]) -> list[tuple[int, bytes]]:
     return sorted({(accept.first, bytes(accept.values[0])) for accept in messages(sent, Accept)})
 
 
-def suggested(sent: list[Send]) -> list[tuple[int, Entry]]:
+def suggested(sent: list[Send]) -> list[tuple[int, Proposal]]:
     found = {(suggest.slot, bytes(suggest.value)) for suggest in messages(sent, Suggest)}
     return [(slot, _read_entry(value)) for slot, value in sorted(found)]
 
@@ -72,9 +72,9 @@ def test_a_leader_opens_its_fast_rounds_behind_all_that_it_has_to_propose() -> N
 
 def test_fast_rounds_are_not_opened_while_too_few_are_heard() -> None:
     bench = FastBench(4)
-    bench.parts.peers.heard.pop("r3")
-    bench.parts.peers.heard.pop("r2")
-    bench.parts.peers.heard["r2"] = None
+    bench.parts.view.peers.heard.pop("r3")
+    bench.parts.view.peers.heard.pop("r2")
+    bench.parts.view.peers.heard["r2"] = None
     pass_gate(bench, bench.lead(), 1)
     assert bench.takes_direct(), "three of four are enough"
     assert not leading_without("r2").takes_direct(), "and of three all are needed"
@@ -82,7 +82,7 @@ def test_fast_rounds_are_not_opened_while_too_few_are_heard() -> None:
 
 def leading_without(peer: str) -> FastBench:
     bench = FastBench()
-    del bench.parts.peers.heard[peer]
+    del bench.parts.view.peers.heard[peer]
     ballot = bench.lead()
     bench.replica.submit(("a", 1), bench.out)
     bench.fire("beat")
@@ -109,7 +109,7 @@ def test_a_leader_that_too_few_answer_takes_a_new_ballot_and_stays_classic_until
     bench.say("r2", HeartbeatSeen(prepare.ballot, 0, 31))
     assert bench.takes_direct()
     assert {beat.fast_from for beat in messages(bench.fire("beat"), Heartbeat)} == {3}, "in the same ballot"
-    assert bench.parts.proposer.ballot == prepare.ballot
+    assert bench.parts.memory.proposer.ballot == prepare.ballot
 
 
 def test_fast_rounds_are_not_opened_behind_a_change_of_members_that_is_not_executed() -> None:
@@ -117,7 +117,7 @@ def test_fast_rounds_are_not_opened_behind_a_change_of_members_that_is_not_execu
     the four that are left two of three who are asked know of it. Here too few answer for fast rounds, so that the
     change is not the first of its ballot, which is alone anyway; and then they do."""
     bench = FastBench(5)
-    away = [bench.parts.peers.heard.pop(peer) for peer in ("r3", "r4")]
+    away = [bench.parts.view.peers.heard.pop(peer) for peer in ("r3", "r4")]
     ballot = bench.lead()
     bench.replica.submit(("a", 1), bench.out)
     bench.fire("beat")
@@ -126,14 +126,14 @@ def test_fast_rounds_are_not_opened_behind_a_change_of_members_that_is_not_execu
     assert bench.parts.leader.change(Leave("r4"), bench.out) == ""
     changing = [accept for accept in messages(bench.fire("beat"), Accept) if _read_entry(accept.values[0]).change]
     assert {accept.first for accept in changing} == {2}
-    bench.parts.peers.heard |= dict(zip(("r3", "r4"), away, strict=True))
+    bench.parts.view.peers.heard |= dict(zip(("r3", "r4"), away, strict=True))
     for number in range(40):
         for peer in bench.peers:
             bench.say(peer, HeartbeatSeen(ballot, 1, number, 1))
         bench.fire("beat", 50)
         assert not bench.takes_direct(), "the change is proposed, and nobody has voted for it"
     pass_gate(bench, ballot, 2)
-    assert bench.parts.roster.membership.under_way
+    assert bench.parts.view.roster.membership.under_way
 
 
 def test_a_group_that_changes_its_protocol_goes_to_fast_rounds_and_back() -> None:
@@ -154,7 +154,7 @@ def test_a_group_that_changes_its_protocol_goes_to_fast_rounds_and_back() -> Non
     bench.fire("beat")
     bench.say("r1", Learn(prepare.ballot, [4]))
     assert bench.takes_direct()
-    assert bench.parts.proposer.ballot == prepare.ballot
+    assert bench.parts.memory.proposer.ballot == prepare.ballot
 
 
 # ------------------------------------------------------------------------------------------------------------ recovery
@@ -180,7 +180,7 @@ def test_every_split_of_two_values_is_recovered_by_the_rule(members: int) -> Non
         may_be_chosen = may_have_a_fast_quorum(told, members)
         if most >= fast_quorum and not at_first:
             happened["decided"] += 1
-            assert bench.parts.decided.knows(2)
+            assert bench.parts.memory.decided.knows(2)
         elif len(told) < quorum:
             happened["asked"] += 1
             assert at_first == []
@@ -241,7 +241,7 @@ def test_a_leader_does_not_ask_again_with_every_answer() -> None:
 def test_what_the_leader_voted_for_is_known_though_it_was_executed_elsewhere() -> None:
     bench, ballot = leading()
     bench.ask(("a", 1))
-    bench.parts.count._values.clear()
+    bench.parts.memory.count._values.clear()
     assert proposed(bench.say("r1", learn(ballot, 2, B))) == [(2, bytes(A))]
 
 
@@ -254,7 +254,7 @@ def test_what_nobody_who_is_left_knows_is_given_up_in_a_new_ballot() -> None:
         for peer in bench.peers:
             bench.say(peer, HeartbeatSeen(ballot, 1, number))
         bench.fire("recover", 40)
-    assert bench.parts.proposer.ballot > ballot
+    assert bench.parts.memory.proposer.ballot > ballot
     assert bench.parts.coordinator.given_up == 1
 
 
@@ -263,7 +263,7 @@ def test_a_slot_below_one_that_is_used_is_filled_with_nothing() -> None:
     bench.say("r1", learn(ballot, 3, A))
     bench.fire("recover", 10)
     sent = bench.fire("recover", 10)
-    assert (2, Entry(0, [])) in suggested(sent)
+    assert (2, Proposal(0, [])) in suggested(sent)
 
 
 def test_a_leader_that_others_are_ahead_of_asks_what_was_decided() -> None:
@@ -301,12 +301,12 @@ def test_the_leader_says_what_time_it_is_while_only_clients_propose() -> None:
     every = bench.settings.time_every
     bench.out.wall = every
     [(slot, entry)] = suggested(bench.fire("beat"))
-    assert (slot, entry) == (2, Entry(every, []))
+    assert (slot, entry) == (2, Proposal(every, []))
     assert suggested(bench.fire("beat")) == [], "it is on its way"
     for peer in bench.peers:
         value = bench.fast_votes[2]
         bench.say(peer, learn(ballot, 2, value))
-    assert (bench.parts.decided.executed, bench.parts.learner.wall) == (2, every)
+    assert (bench.parts.memory.decided.executed, bench.parts.learner.wall) == (2, every)
     bench.out.wall = 2 * every - 1
     assert suggested(bench.fire("beat", 1)) == [], "it is known well enough"
 

@@ -63,11 +63,11 @@ def test_three_replicas_fall_back_when_one_is_down_and_come_back_with_it() -> No
     fast, slots, elections = (
         group.watch.fast.chosen,
         group.watch.prefix,
-        group.made[group.leader()].proposer.elections_won,
+        group.made[group.leader()].memory.proposer.elections_won,
     )
     assert group.run(5_000, lambda: group.watch.prefix > slots + 30)
     assert group.watch.fast.chosen == fast
-    assert group.made[group.leader()].proposer.elections_won == elections, "its clients stay"
+    assert group.made[group.leader()].memory.proposer.elections_won == elections, "its clients stay"
     group.hosts[spare].start()
     assert group.run(5_000, lambda: is_open(group) and group.watch.fast.chosen > fast + 10)
 
@@ -76,12 +76,12 @@ def test_four_replicas_go_on_in_fast_rounds_when_one_is_down() -> None:
     group = Group(4, 4, Protocol.FAST, directly=0.5)
     group.start()
     assert group.run(5_000, lambda: is_open(group) and group.watch.fast.chosen > 10)
-    ballot = group.made[group.leader()].proposer.ballot
+    ballot = group.made[group.leader()].memory.proposer.ballot
     spare = next(name for name in group.hosts if name != group.leader())
     group.hosts[spare].stop(power_cut=True)
     fast = group.watch.fast.chosen
     assert group.run(5_000, lambda: group.watch.fast.chosen > fast + 30)
-    assert group.made[group.leader()].proposer.ballot == ballot
+    assert group.made[group.leader()].memory.proposer.ballot == ballot
 
 
 def test_a_group_whose_clients_collide_goes_classic() -> None:

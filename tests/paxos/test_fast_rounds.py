@@ -91,10 +91,10 @@ def test_the_classic_round_is_above_the_fast_one_of_the_same_ballot() -> None:
     bench.follow()
     bench.ask(("a", 1))
     bench.say("r1", Accept(BALLOT, 1, [B]))
-    assert bench.parts.acceptor.votes[1] == Vote(1, BALLOT, B)
+    assert bench.parts.memory.acceptor.votes[1] == Vote(1, BALLOT, B)
     sent = bench.say("r1", Suggest(BALLOT, 1, A))
     assert messages(sent, Learn) == [Learn(BALLOT, [1])]
-    assert bench.parts.acceptor.votes[1] == Vote(1, BALLOT, B)
+    assert bench.parts.memory.acceptor.votes[1] == Vote(1, BALLOT, B)
 
 
 def test_a_promise_says_which_votes_were_fast() -> None:
@@ -134,7 +134,7 @@ def test_votes_stay_in_the_window_behind_what_is_executed_and_the_rest_waits() -
     window = bench.settings.pipeline
     assert sorted(bench.fast_votes) == list(range(2, window + 1))
     bench.say("r1", Accept(BALLOT, 1, [B]), Learn(BALLOT, [1]))
-    assert bench.parts.decided.executed == 1
+    assert bench.parts.memory.decided.executed == 1
     assert sorted(bench.fast_votes) == list(range(2, window + 2))
 
 
@@ -144,12 +144,12 @@ def test_no_vote_is_cast_where_something_is_executed_and_the_leader_is_told_what
     bench.follow()
     bench.say("r1", Suggest(BALLOT, 1, A), learn(BALLOT, 1, A))
     bench.say("r2", learn(BALLOT, 1, A))
-    assert bench.parts.decided.executed == 1
-    bench.parts.acceptor.trim(2, bench.out)
+    assert bench.parts.memory.decided.executed == 1
+    bench.parts.memory.acceptor.trim(2, bench.out)
     sent = bench.say("r1", Suggest(BALLOT, 1, B))
     assert [type(send.message) for send in sent] == [Decided]
     assert bench.fast_votes == {}
-    bench.parts.decided.trim(2)
+    bench.parts.memory.decided.trim(2)
     assert bench.say("r1", Suggest(BALLOT, 1, B)) == []
 
 
@@ -161,9 +161,9 @@ def test_a_fast_quorum_decides_and_a_majority_does_not() -> None:
     for peer in ("r1", "r2"):
         bench.say(peer, learn(BALLOT, 1, A))
     bench.say("r3", learn(BALLOT, 1, B))
-    assert bench.parts.decided.executed == 0
+    assert bench.parts.memory.decided.executed == 0
     bench.say("r2", learn(BALLOT, 1, A))  # again
-    assert bench.parts.decided.executed == 0
+    assert bench.parts.memory.decided.executed == 0
     bench.say("r4", learn(BALLOT, 1, A))
     assert bench.ledger.last == {"a": 1}
 
@@ -174,7 +174,7 @@ def test_votes_of_different_ballots_are_counted_apart() -> None:
     bench.ask(("a", 1))
     bench.say("r1", learn(BALLOT, 1, A))
     bench.say("r2", learn(BALLOT + 64, 1, A))
-    assert bench.parts.decided.executed == 0
+    assert bench.parts.memory.decided.executed == 0
 
 
 def test_a_value_that_is_decided_and_not_known_is_asked_for_at_once() -> None:
@@ -228,7 +228,7 @@ def test_what_no_leader_says_ends_the_link_and_nothing_else(absurd: Message) -> 
 def test_votes_of_an_earlier_ballot_are_no_votes_in_the_present_one() -> None:
     """A leader that took them for answers would recover a slot from votes that nobody has cast there."""
     bench = FastBench(5)
-    tally = bench.parts.count
+    tally = bench.parts.memory.count
     tally.vote(65, 1, "r1", tally.know(A))
     tally.vote(129, 1, "r2", tally.know(B))
     assert set(tally.votes(65, 1)) == {"r1"}
@@ -239,9 +239,9 @@ def test_votes_of_an_earlier_ballot_are_no_votes_in_the_present_one() -> None:
 def test_votes_of_other_voters_are_not_counted() -> None:
     """Of an epoch that this replica has not heard of: three of four would decide there, and of five they do not."""
     bench = FastBench(4)
-    assert bench.parts.peers.counts("r1", BALLOT)
-    assert not bench.parts.peers.counts("r1", EPOCH + BALLOT)
+    assert bench.parts.view.peers.counts("r1", BALLOT)
+    assert not bench.parts.view.peers.counts("r1", EPOCH + BALLOT)
     for peer in bench.peers:
         bench.say(peer, learn(EPOCH + BALLOT, 1, A))
-    assert bench.parts.decided.executed == 0
-    assert not bench.parts.decided.knows(1)
+    assert bench.parts.memory.decided.executed == 0
+    assert not bench.parts.memory.decided.knows(1)

@@ -54,7 +54,7 @@ def test_the_protocol_may_be_changed_while_the_group_runs(seeds: range) -> None:
 
     def see(group: Group) -> None:
         nonlocal changes
-        changes += max(parts.roster.membership.number for parts in group.made.values())
+        changes += max(parts.view.roster.membership.number for parts in group.made.values())
 
     assert "\n".join(problems(seeds, play_changing, see)) == ""
     assert changes > 2.5 * len(seeds)

@@ -22,11 +22,11 @@ ONE_STEP = 100  # a seed that shows why one step is not enough
 
 
 def standing(bench: Bench) -> Standing:
-    return bench.parts.formation.standing
+    return bench.parts.view.formation.standing
 
 
 def standings(group: Group) -> set[Standing]:
-    return {parts.formation.standing for parts in group.made.values()}
+    return {parts.view.formation.standing for parts in group.made.values()}
 
 
 def test_a_replica_whose_disk_was_wiped_does_not_vote_and_is_not_listened_to() -> None:
@@ -36,7 +36,7 @@ def test_a_replica_whose_disk_was_wiped_does_not_vote_and_is_not_listened_to() -
     wiped, *others = group.hosts
     group.wipe(wiped)
     group.hosts[wiped].start()
-    assert group.run(5_000, lambda: group.made[wiped].formation.standing is Standing.WIPED)
+    assert group.run(5_000, lambda: group.made[wiped].view.formation.standing is Standing.WIPED)
     group.hosts[others[0]].stop(power_cut=False)  # one that may vote is left, and one that may not: no majority
     group.run(2_000)
     chosen = len(group.watch.chosen)

@@ -16,13 +16,13 @@ from tests.paxos.bench import Bench
 
 
 def standing(bench: Bench) -> Standing:
-    return bench.parts.formation.standing
+    return bench.parts.view.formation.standing
 
 
 def formed() -> Bench:
     bench = Bench()
     bench.meet()
-    assert bench.parts.peers.is_formed
+    assert bench.parts.view.peers.is_formed
     return bench
 
 
@@ -53,7 +53,7 @@ def test_a_founder_that_never_confirmed_is_not_removed_by_another_group_either()
     bench.link()
     for peer in bench.peers:
         bench.say(peer, bench.greeting(formed=False))
-    assert bench.parts.formation.disks == bench.disks
+    assert bench.parts.view.formation.disks == bench.disks
     bench.say("r1", greeting(bench, dict.fromkeys(["r0", "r1", "r2"], "a disk of the copy")))
     assert standing(bench) is Standing.UNKNOWN
     bench.say("r1", bench.greeting(confirmed=True))
@@ -63,9 +63,9 @@ def test_a_founder_that_never_confirmed_is_not_removed_by_another_group_either()
 def test_a_greeting_does_not_grow_with_the_number_of_those_who_were_members() -> None:
     """It has to fit into a small frame: beyond that no two replicas would ever listen to each other again."""
     bench = formed()
-    roster = bench.parts.roster
+    roster = bench.parts.view.roster
     roster.set(msgspec.structs.replace(roster.membership, former=tuple(f"replica-{n}" for n in range(10_000))))
-    greeting = bench.parts.formation.greeting(True)
+    greeting = bench.parts.view.formation.greeting(True)
     assert len(MESSAGES.encoder(greeting)) < WireLimits().control_frame_bytes // 8
     assert greeting.membership is not None
     assert greeting.membership.members == roster.membership.members
@@ -73,18 +73,18 @@ def test_a_greeting_does_not_grow_with_the_number_of_those_who_were_members() ->
 
 def test_a_membership_that_can_not_be_ends_the_link() -> None:
     bench = formed()
-    before = bench.parts.roster.membership
+    before = bench.parts.view.roster.membership
     twice = msgspec.structs.replace(before, members=(*before.members, before.members[0]), number=7)
     bench.out.actions.clear()
     bench.say("r1", msgspec.structs.replace(bench.greeting(confirmed=True), membership=twice))
     ended = [action.reason for action in bench.out.actions if isinstance(action, Disconnect)]
     assert ended == ["protocol error: in Greeting, a name or a place is there twice"]
-    assert bench.parts.roster.membership is before
+    assert bench.parts.view.roster.membership is before
 
 
 def test_strangers_leave_nothing_behind() -> None:
     bench = formed()
-    formation = bench.parts.formation
+    formation = bench.parts.view.formation
     for n in range(100):
         link, name = 100 + n, f"stranger-{n}"
         other = msgspec.structs.replace(bench.greeting(formed=False), terms={"limits": "others"} if n % 2 else {})
@@ -100,14 +100,14 @@ def test_a_peer_that_comes_back_is_not_listened_to_before_it_says_which_disk_it_
     bench = formed()
     ballot = bench.lead()
     bench.handle(LinkDown(2, "r2", "gone"), LinkUp(9, "r2", 2, Role.BROKER, True))
-    assert not bench.parts.peers.hears("r2")
+    assert not bench.parts.view.peers.hears("r2")
     assert bench.parts.leader.change(Leave("r1"), bench.out) == ""
     bench.fire("beat")
-    bench.say("r1", Learn(ballot, list(bench.parts.proposer.undecided)))
-    assert bench.parts.roster.membership.number == 1
-    assert not bench.parts.peers.hears("r2")
+    bench.say("r1", Learn(ballot, list(bench.parts.memory.proposer.undecided)))
+    assert bench.parts.view.roster.membership.number == 1
+    assert not bench.parts.view.peers.hears("r2")
     bench.handle(Received(9, "r2", [bench.greeting(hears=True, confirmed=True)]))
-    assert bench.parts.peers.hears("r2")
+    assert bench.parts.view.peers.hears("r2")
 
 
 def test_a_link_that_is_gone_later_than_another_took_its_place_takes_nothing_with_it() -> None:
@@ -116,4 +116,4 @@ def test_a_link_that_is_gone_later_than_another_took_its_place_takes_nothing_wit
     bench.handle(LinkUp(9, "r2", 2, Role.BROKER, False))
     bench.handle(LinkDown(2, "r2", "superseded by a newer link"))
     bench.handle(Received(9, "r2", [bench.greeting(hears=True, confirmed=True)]))
-    assert bench.parts.peers.hears("r2")
+    assert bench.parts.view.peers.hears("r2")

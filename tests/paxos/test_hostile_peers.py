@@ -25,12 +25,12 @@ from holdfast.protocols.paxos.messages import (
     Accept,
     CanvassAnswer,
     Decided,
-    Entry,
     FastLearn,
     HeartbeatSeen,
     Learn,
     Prepare,
     Promise,
+    Proposal,
     Refused,
     SnapshotPart,
     Suggest,
@@ -43,7 +43,7 @@ from tests.paxos.bench import Bench, messages
 from tests.paxos.fast_bench import BALLOT, A, B, FastBench, learn
 
 NO_ENTRY = msgspec.Raw(b"\xc0")
-NO_TEXT = msgspec.Raw(msgspec.msgpack.encode(Entry(0, [], 0, Leave("name"))).replace(b"name", b"n\xff\xfee"))
+NO_TEXT = msgspec.Raw(msgspec.msgpack.encode(Proposal(0, [], 0, Leave("name"))).replace(b"name", b"n\xff\xfee"))
 
 
 @pytest.mark.parametrize(
@@ -80,19 +80,19 @@ def test_a_value_that_can_not_be_read_is_not_voted_for(absurd: msgspec.Raw) -> N
     before = list(bench.streams["acceptor"])
     assert messages(bench.say("r1", Accept(65, 1, [absurd])), Learn) == []
     assert bench.streams["acceptor"] == before
-    assert bench.parts.acceptor.votes == {}
+    assert bench.parts.memory.acceptor.votes == {}
 
 
 def test_nobody_is_let_in_under_the_name_of_the_replica_itself() -> None:
     """Its greeting would take the place of our own disk's name, and its votes that of ours."""
     bench = Bench()
     bench.meet()
-    ours = bench.parts.formation.greeting(True)
+    ours = bench.parts.view.formation.greeting(True)
     bench.handle(
         LinkUp(9, "r0", 1, Role.BROKER, False),
         Received(9, "r0", [msgspec.structs.replace(bench.greeting(), disk="another"), Learn(65, [1])]),
     )
-    assert bench.parts.formation.greeting(True) == ours
+    assert bench.parts.view.formation.greeting(True) == ours
     assert Disconnect(9, "r0 is the one that was dialled") in bench.out.actions
 
 
@@ -118,9 +118,9 @@ def test_votes_in_slots_that_no_group_reaches_leave_nothing_behind() -> None:
     slots = list(range(FAR, FAR + 50))
     bench.say("r1", FastLearn(BALLOT, slots, [b"x" * 16] * len(slots)), Learn(BALLOT, slots))
     bench.say("r1", Suggest(BALLOT, FAR, A))
-    assert bench.parts.acceptor.votes == {}
-    assert bench.parts.count._votes == {}
-    assert bench.parts.decided._votes == {}
+    assert bench.parts.memory.acceptor.votes == {}
+    assert bench.parts.memory.count._votes == {}
+    assert bench.parts.memory.decided._votes == {}
 
 
 def test_a_leader_proposes_nothing_where_no_group_comes_to() -> None:
@@ -128,12 +128,12 @@ def test_a_leader_proposes_nothing_where_no_group_comes_to() -> None:
     ballot = bench.lead()
     bench.say("r1", Learn(ballot, [1]))
     assert bench.takes_direct()
-    before = bench.parts.proposer.next_slot
-    for slot in (FAR, bench.parts.decided.executed + AHEAD_MAX):
+    before = bench.parts.memory.proposer.next_slot
+    for slot in (FAR, bench.parts.memory.decided.executed + AHEAD_MAX):
         for peer, value in (("r1", A), ("r2", B)):
             bench.say(peer, Voted(ballot, slot, value), learn(ballot, slot, value))
     bench.fire("recover", 1_000)
-    assert bench.parts.proposer.next_slot == before
+    assert bench.parts.memory.proposer.next_slot == before
     assert max(bench.parts.coordinator._placed, default=0) < FAR
 
 
@@ -143,7 +143,7 @@ def test_a_vote_that_no_leader_can_have_asked_for_is_not_picked() -> None:
     bench.meet()
     ballot = bench.canvass()
     sent = bench.say("r1", Promise(ballot, 1, [Vote(2, 64, A), Vote(FAR, 64, B)], 0))
-    assert bench.parts.proposer.is_leading
+    assert bench.parts.memory.proposer.is_leading
     assert {accept.first for accept in messages(sent, Accept)} == {1, 2}
 
 
@@ -154,5 +154,5 @@ def test_a_snapshot_whose_text_is_none_is_thrown_away() -> None:
     state = make_state(5, 0, b"state", Membership((GroupMember("name", 0, "p", "c"),), protocol=Protocol.BATCH))
     data = pack(state).replace(b"name", b"n\xff\xfee")
     bench.say("r1", SnapshotPart(5, len(data), state.digest, 0, data))
-    assert bench.parts.decided.executed == 0
-    assert bench.parts.snapshots.latest is None
+    assert bench.parts.memory.decided.executed == 0
+    assert bench.parts.memory.snapshots.latest is None

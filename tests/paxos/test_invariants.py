@@ -17,19 +17,19 @@ NOTHING = msgspec.Raw(b"\x90")
 
 
 def _misplaced_vote(parts: GroupParts) -> None:
-    parts.acceptor.votes[10**6] = Vote(10**6 + 1, parts.acceptor.promised, NOTHING, False)
+    parts.memory.acceptor.votes[10**6] = Vote(10**6 + 1, parts.memory.acceptor.promised, NOTHING, False)
 
 
 def _vote_above_the_promise(parts: GroupParts) -> None:
-    parts.acceptor.votes[10**6] = Vote(10**6, parts.acceptor.promised + 1, NOTHING, False)
+    parts.memory.acceptor.votes[10**6] = Vote(10**6, parts.memory.acceptor.promised + 1, NOTHING, False)
 
 
 def _votes_for_what_is_decided(parts: GroupParts) -> None:
-    parts.decided._votes[parts.decided.executed] = {}
+    parts.memory.decided._votes[parts.memory.decided.executed] = {}
 
 
 def _proposal_beyond_the_next_slot(parts: GroupParts) -> None:
-    parts.proposer.undecided[parts.proposer.next_slot] = NOTHING
+    parts.memory.proposer.undecided[parts.memory.proposer.next_slot] = NOTHING
 
 
 @pytest.mark.parametrize(
@@ -47,10 +47,10 @@ def test_a_state_that_should_be_impossible_stops_a_replica(spoil: Callable[[Grou
     assert group.run(5_000, lambda: group.watch.prefix > 5)
     parts, node = group.made[group.leader()], group.hosts[group.leader()].node
     assert node is not None
-    assert parts.proposer.phase is Phase.LEADING
-    parts.acceptor._unchecked = len(parts.acceptor.votes)  # long runs look at votes now and then: now
+    assert parts.memory.proposer.phase is Phase.LEADING
+    parts.memory.acceptor._unchecked = len(parts.memory.acceptor.votes)  # long runs look at votes now and then: now
     node.check_invariants()
-    parts.acceptor._unchecked = len(parts.acceptor.votes) + 1
+    parts.memory.acceptor._unchecked = len(parts.memory.acceptor.votes) + 1
     spoil(parts)
     with pytest.raises(InvariantBroken, match=claim):
         node.check_invariants()

@@ -80,7 +80,7 @@ def test_a_leader_that_nobody_answers_stops_leading() -> None:
     for other in group.hosts:
         if other != old:
             group.cut(old, other)
-    assert group.run(QUICKLY, lambda: not group.made[old].proposer.is_leading)
+    assert group.run(QUICKLY, lambda: not group.made[old].memory.proposer.is_leading)
     assert serves(group, QUICKLY)
 
 
@@ -135,7 +135,7 @@ def test_proposers_that_duel_come_to_an_end(members: int) -> None:
         duelling = list(group.hosts)[:members]
         for name in duelling:
             parts, host = group.made[name], group.hosts[name]
-            assert not parts.proposer.is_leading
+            assert not parts.memory.proposer.is_leading
             host.out.now = group.simulation.now
             parts.leader._prepare(host.out)
             host._carry_out(host.out)
@@ -163,7 +163,7 @@ def test_a_leader_steps_down_before_a_higher_ballot_and_says_no_more_under_its_o
     ballot = bench.lead()
     bench.replica.submit(("a", 1), bench.out)
     bench.say("r1", Prepare(ballot + 1, 1))
-    assert not bench.parts.proposer.is_leading
+    assert not bench.parts.memory.proposer.is_leading
     bench.replica.submit(("a", 2), bench.out)
     assert messages([*bench.fire("repeat", 100), *bench.fire("beat", 100)], Accept) == []
 
@@ -174,4 +174,4 @@ def test_support_that_comes_when_a_leader_is_there_is_not_used_against_it() -> N
     canvass = messages(bench.fire("patience", 2_000), Canvass)[0]
     bench.say("r1", Heartbeat(65, 0, 1))
     assert messages(bench.say("r2", CanvassAnswer(canvass.ballot, True)), Prepare) == []
-    assert bench.parts.acceptor.promised == 0
+    assert bench.parts.memory.acceptor.promised == 0

@@ -62,7 +62,7 @@ def test_a_leader_is_not_elected_by_a_part() -> None:
     ballot = bench.canvass()
     *most, last = split(msgspec.structs.replace(WHOLE, ballot=ballot), 20)
     assert messages(bench.say("r1", *most), Accept) == []
-    assert not bench.parts.proposer.is_leading
+    assert not bench.parts.memory.proposer.is_leading
     assert {accept.first for accept in messages(bench.say("r1", last), Accept)} == set(range(1, 11))
 
 
@@ -71,4 +71,4 @@ def test_a_part_beyond_the_last_is_ignored() -> None:
     bench.meet()
     ballot = bench.canvass()
     bench.say("r1", Promise(ballot, 1, [], 0, part=5, last=0))
-    assert not bench.parts.proposer.is_leading
+    assert not bench.parts.memory.proposer.is_leading

@@ -61,13 +61,13 @@ def replica_of(disk: MemoryDisk) -> GroupParts:
 
 
 def known(parts: GroupParts) -> tuple[object, ...]:
-    votes = {slot: (vote.ballot, bytes(vote.value)) for slot, vote in parts.acceptor.votes.items()}
+    votes = {slot: (vote.ballot, bytes(vote.value)) for slot, vote in parts.memory.acceptor.votes.items()}
     return (
-        parts.acceptor.promised,
+        parts.memory.acceptor.promised,
         votes,
-        parts.decided.executed,
+        parts.memory.decided.executed,
         parts.learner.commands,
-        parts.formation.standing,
+        parts.view.formation.standing,
     )
 
 

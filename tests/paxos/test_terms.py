@@ -51,7 +51,7 @@ def test_no_group_is_formed_with_a_replica_that_has_another_site_file(terms: dic
     bench.say("r1", bench.greeting(hears=True))
     bench.say("r2", bench.greeting_with(terms))
     assert standing(bench) is Standing.UNKNOWN
-    assert list(bench.parts.formation.disagreements) == ["r2"]
+    assert list(bench.parts.view.formation.disagreements) == ["r2"]
     assert "r2 has another site file: " in bench.parts.report.facts()["problem"]
     bench.say("r2", bench.greeting(hears=True))
     assert standing(bench) is Standing.FORMED
@@ -66,7 +66,7 @@ def test_a_member_that_comes_back_with_another_site_file_is_not_listened_to(term
     bench.link()  # anew
     bench.say("r1", bench.greeting_with(terms))
     assert bench.say("r1", Prepare(129, 1)) == []
-    assert bench.parts.acceptor.promised == 65
+    assert bench.parts.memory.acceptor.promised == 65
 
 
 def test_what_is_different_is_said() -> None:
@@ -84,10 +84,10 @@ def test_what_the_group_wrote_down_counts_and_not_a_site_file_that_came_later() 
     bench = Bench()
     bench.meet()
     later = Bench(members=5, streams=bench.streams)
-    assert later.parts.roster.voters == ("r0", "r1", "r2")
-    assert later.parts.roster.quorum == 2
+    assert later.parts.view.roster.voters == ("r0", "r1", "r2")
+    assert later.parts.view.roster.quorum == 2
     assert later.parts.report.facts()["problem"] == "the site file lists r3, r4, no member of the group"
-    assert later.parts.formation.greeting(False).terms == bench.settings.terms()
+    assert later.parts.view.formation.greeting(False).terms == bench.settings.terms()
 
 
 def test_a_replica_that_its_group_has_removed_does_not_start() -> None:

@@ -24,7 +24,6 @@ from holdfast.protocols.paxos.messages import (
     AcceptedVotes,
     AcceptorState,
     Decided,
-    Entry,
     FastLearn,
     Formed,
     Greeting,
@@ -34,6 +33,7 @@ from holdfast.protocols.paxos.messages import (
     Prepare,
     Promise,
     Promised,
+    Proposal,
     Refused,
     ReplicaState,
     SnapshotPart,
@@ -49,7 +49,7 @@ from tests.paxos.ledger import Command, Ledger, decode, link
 from tests.paxos.oracle import may_be_chosen
 from tests.paxos.violation import hold
 
-_read_entry = msgspec.msgpack.Decoder(Entry).decode
+_read_entry = msgspec.msgpack.Decoder(Proposal).decode
 
 
 Round = tuple[int, int]  # ballot, 0 if it is fast or 1 if it is classic
@@ -258,10 +258,10 @@ class Watch:
     def recovered(self, name: str, parts: GroupParts, ledger: Ledger) -> None:
         """A node has read its disk."""
         disk = self.disks[name]
-        hold(parts.acceptor.promised >= disk.promised, "a promise is forgotten at a restart", name)
-        votes = {slot: (_round(vote), bytes(vote.value)) for slot, vote in parts.acceptor.votes.items()}
+        hold(parts.memory.acceptor.promised >= disk.promised, "a promise is forgotten at a restart", name)
+        votes = {slot: (_round(vote), bytes(vote.value)) for slot, vote in parts.memory.acceptor.votes.items()}
         hold(votes == disk.votes, "votes are forgotten at a restart", name)
-        hold(parts.decided.executed == disk.state, "a restart does not begin at the snapshot", name)
+        hold(parts.memory.decided.executed == disk.state, "a restart does not begin at the snapshot", name)
         hold(ledger.number == self.counts[disk.state], "a restart does not have the snapshot's state", name)
 
     def answered(self, name: str, command: Command) -> None:
@@ -358,7 +358,7 @@ class Watch:
     # ----------------------------------------------------------------------------------------------------- elections
     def watch_elections(self, name: str, parts: GroupParts) -> None:
         """Sees the promises that a proposer is given, and what it makes of them."""
-        proposer = parts.proposer
+        proposer = parts.memory.proposer
         promise, submit = proposer.promise, proposer.submit
         given: dict[int, dict[str, Promise]] = {}
 

@@ -124,7 +124,7 @@ def make_replica(
     events = kit.events(is_shared=True)
     refill = kit.refill(events, view, core)
     holdings = LogHoldings(core, events, refill)
-    made = make_group(group, core, msgspec.msgpack.encode, _COMMANDS.decode, view, streams, kit.paxos, holdings)
+    made = make_group(core, msgspec.msgpack.encode, _COMMANDS.decode, view, streams, kit.paxos, holdings)
     replica = made.replica
     sessions = kit.sessions(settings.name, core, replica, settings.desk)
     log = kit.log(core, replica, sessions, events, settings.retention, settings.delivery)

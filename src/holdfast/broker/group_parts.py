@@ -28,6 +28,7 @@ from holdfast.protocols.paxos.holdings import Holdings, NoHoldings
 from holdfast.protocols.paxos.leader import Leader
 from holdfast.protocols.paxos.learner import Learner
 from holdfast.protocols.paxos.liveness import Liveness
+from holdfast.protocols.paxos.memory import Memory
 from holdfast.protocols.paxos.peers import Peers
 from holdfast.protocols.paxos.promises import PromiseParts
 from holdfast.protocols.paxos.proposer import Proposer
@@ -70,21 +71,13 @@ class PaxosKit(msgspec.Struct, frozen=True):
 
 
 class GroupParts(msgspec.Struct, frozen=True):
-    """What a replica is made of. `parts` are those that a node lists, in this order."""
+    """A replica: what it remembers, and its parts."""
 
+    view: GroupView
+    memory: Memory
     replica: Replica
-    roster: Roster
-    formation: Formation
-    peers: Peers
-    liveness: Liveness
-    acceptor: Acceptor
-    proposer: Proposer
-    decided: DecidedLog
-    count: VoteCount
-    snapshots: Snapshots
     learner: Learner
     catching_up: CatchingUp
-    authority: Authority
     fast: FastRounds
     changing: Changing
     report: Report
@@ -95,29 +88,21 @@ class GroupParts(msgspec.Struct, frozen=True):
 
     @property
     def parts(self) -> list[Part]:
+        """Those that a node lists, in this order."""
         # The leader proposes before the voter tells its votes; fast rounds tell all votes at the end. When the voters
         # change, the leader takes another ballot before the voter answers those of others.
-        return [
-            self.peers,
-            self.coordinator,
-            self.leader,
-            self.elections,
-            self.learner,
-            self.catching_up,
-            self.voter,
-            self.fast,
-            self.report,
-        ]
+        first = [self.view.peers, self.coordinator, self.leader, self.elections]
+        return [*first, self.learner, self.catching_up, self.voter, self.fast, self.report]
 
 
 def make_view(settings: PaxosSettings, rng: Random, kit: PaxosKit) -> GroupView:
     roster = kit.roster(settings)
     formation = kit.formation(settings, roster)
-    return GroupView(roster, formation, Liveness(settings, roster, rng), kit.peers(settings, roster, formation))
+    peers = kit.peers(settings, roster, formation)
+    return GroupView(settings, roster, formation, Liveness(settings, roster, rng), peers)
 
 
 def make_group(
-    settings: PaxosSettings,
     application: Application[Any, Any],
     encode: Callable[[Any], bytes],
     decode: Callable[[msgspec.Raw], Any],
@@ -127,49 +112,32 @@ def make_group(
     holdings: Holdings | None = None,
 ) -> GroupParts:
     """A replica, from what its disk kept. `encode` and `decode` are the application's: a command as bytes."""
+    settings, roster = view.settings, view.roster
     holdings = holdings or NoHoldings()
-    roster, formation, peers, liveness = view.roster, view.formation, view.peers, view.liveness
-    # What is remembered.
-    acceptor, snapshots = kit.acceptor(), Snapshots(settings)
     proposer = kit.proposer(roster, settings.pipeline)
-    decided, count = kit.decided(roster), kit.count(roster)
+    memory = Memory(kit.acceptor(), proposer, kit.decided(roster), kit.count(roster), Snapshots(settings))
     # What executes.
-    learner = kit.learner(
-        settings, application, decode, roster, formation, peers, acceptor, decided, count, snapshots, holdings
-    )
-    catching_up = kit.catching_up(
-        settings, peers, formation, liveness, proposer, decided, snapshots, holdings, learner, kit.incoming()
-    )
+    learner = kit.learner(application, decode, view, memory, holdings)
+    catching_up = kit.catching_up(view, memory, holdings, learner, kit.incoming())
     # What votes.
-    authority = kit.authority(roster, peers, liveness, acceptor, proposer, decided, catching_up)
-    fast = kit.fast(
-        settings, roster, peers, liveness, acceptor, proposer, decided, count, authority, learner, catching_up
-    )
-    changing = kit.changing(settings, roster, liveness, peers, formation)
-    report = Report(settings, roster, peers, formation, liveness, acceptor, proposer, decided, changing, fast)
-    elections = kit.elections(
-        settings, roster, peers, liveness, acceptor, proposer, decided, holdings, authority, changing, report, learner,
-        fast, catching_up,
-    )  # fmt: skip
-    voter = kit.voter(settings, roster, peers, liveness, acceptor, decided, authority, learner, fast, elections)
+    authority = kit.authority(view, memory, catching_up)
+    fast = kit.fast(view, memory, authority, learner, catching_up)
+    changing = kit.changing(settings, roster, view.liveness, view.peers, view.formation)
+    report = Report(view, memory, changing, fast)
+    elections = kit.elections(view, memory, holdings, authority, changing, report, learner, fast, catching_up)
+    voter = kit.voter(view, memory, authority, learner, fast, elections)
     # What leads.
-    coordinator = kit.coordinator(
-        settings, roster, peers, liveness, acceptor, proposer, decided, count, kit.fallback(settings), learner, fast,
-        voter,
-    )  # fmt: skip
-    leader = kit.leader(
-        settings, roster, peers, liveness, proposer, decided, snapshots, authority, changing, report, learner,
-        catching_up, fast, elections, voter, coordinator, kit.promises(),
-    )  # fmt: skip
-    replica = kit.replica(encode, roster, liveness, proposer, fast)
+    coordinator = kit.coordinator(view, memory, kit.fallback(settings), learner, fast, voter)
+    leading = (learner, catching_up, fast, elections, voter, coordinator, kit.promises())
+    leader = kit.leader(view, memory, authority, changing, report, *leading)
+    replica = kit.replica(encode, roster, view.liveness, proposer, fast)
     # What the disk kept.
-    formation.recover(streams.get(formation_module.STREAM, ()))
-    acceptor.recover(streams.get(acceptor_module.STREAM, ()))
-    snapshots.recover(streams.get(snapshots_module.STREAM, ()))
+    view.formation.recover(streams.get(formation_module.STREAM, ()))
+    memory.acceptor.recover(streams.get(acceptor_module.STREAM, ()))
+    memory.snapshots.recover(streams.get(snapshots_module.STREAM, ()))
     learner.recover()
-    formation.check()
-    liveness.see(acceptor.promised)
+    view.formation.check()
+    view.liveness.see(memory.acceptor.promised)
     return GroupParts(
-        replica, roster, formation, peers, liveness, acceptor, proposer, decided, count, snapshots, learner,
-        catching_up, authority, fast, changing, report, elections, voter, coordinator, leader,
-    )  # fmt: skip
+        view, memory, replica, learner, catching_up, fast, changing, report, elections, voter, coordinator, leader
+    )

@@ -10,15 +10,12 @@ from typing import Protocol
 
 from holdfast.errors import ProtocolError
 from holdfast.kernel.outbox import NOW, Outbox
-from holdfast.protocols.paxos.acceptor import Acceptor
 from holdfast.protocols.paxos.ballots import EPOCH, PLACES, epoch_of, next_ballot
-from holdfast.protocols.paxos.decided import DecidedLog
-from holdfast.protocols.paxos.liveness import Liveness
+from holdfast.protocols.paxos.group_view import GroupView
+from holdfast.protocols.paxos.memory import Memory
 from holdfast.protocols.paxos.messages import CanvassAnswer
 from holdfast.protocols.paxos.notices import BallotOvertaken
-from holdfast.protocols.paxos.peers import Peers
-from holdfast.protocols.paxos.proposer import Phase, Proposer
-from holdfast.protocols.paxos.roster import Roster
+from holdfast.protocols.paxos.proposer import Phase
 
 
 class Stragglers(Protocol):
@@ -34,20 +31,12 @@ class Authority:
 
     def __init__(
         self,
-        roster: Roster,
-        peers: Peers,
-        liveness: Liveness,
-        acceptor: Acceptor,
-        proposer: Proposer,
-        decided: DecidedLog,
+        view: GroupView,
+        memory: Memory,
         catching_up: Stragglers,
     ) -> None:
-        self._roster = roster
-        self._peers = peers
-        self._liveness = liveness
-        self._acceptor = acceptor
-        self._proposer = proposer
-        self._decided = decided
+        self._roster, self._peers, self._liveness = view.roster, view.peers, view.liveness
+        self._acceptor, self._proposer, self._decided = memory.acceptor, memory.proposer, memory.decided
         self._catching_up = catching_up
 
     def is_of_our_time(self, peer: str, ballot: int, out: Outbox) -> bool:

@@ -12,16 +12,12 @@ from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.sequencing import HoldingsFetched
-from holdfast.protocols.paxos.decided import DecidedLog
-from holdfast.protocols.paxos.formation import Formation
+from holdfast.protocols.paxos.group_view import GroupView
 from holdfast.protocols.paxos.holdings import Holdings
-from holdfast.protocols.paxos.liveness import Liveness
+from holdfast.protocols.paxos.memory import Memory
 from holdfast.protocols.paxos.messages import AskDecided, AskSnapshot, Decided, ReplicaState, SnapshotPart
 from holdfast.protocols.paxos.notices import PeerLost
-from holdfast.protocols.paxos.peers import REPLICAS, Peers
-from holdfast.protocols.paxos.proposer import Proposer
-from holdfast.protocols.paxos.settings import PaxosSettings
-from holdfast.protocols.paxos.snapshots import Snapshots
+from holdfast.protocols.paxos.peers import REPLICAS
 from holdfast.protocols.paxos.transfer import IncomingSnapshot, pack
 
 
@@ -48,27 +44,16 @@ class CatchingUp(Part):
 
     def __init__(
         self,
-        settings: PaxosSettings,
-        peers: Peers,
-        formation: Formation,
-        liveness: Liveness,
-        proposer: Proposer,
-        decided: DecidedLog,
-        snapshots: Snapshots,
+        view: GroupView,
+        memory: Memory,
         holdings: Holdings,
         learner: Installing,
         incoming: IncomingSnapshot,
     ) -> None:
-        self._settings = settings
-        self._peers = peers
-        self._formation = formation
-        self._liveness = liveness
-        self._proposer = proposer
-        self._decided = decided
-        self._snapshots = snapshots
-        self._holdings = holdings
-        self._learner = learner
-        self._incoming = incoming
+        self._settings, self._peers = view.settings, view.peers
+        self._formation, self._liveness = view.formation, view.liveness
+        self._proposer, self._decided, self._snapshots = memory.proposer, memory.decided, memory.snapshots
+        self._holdings, self._learner, self._incoming = holdings, learner, incoming
         self._incoming_from = ""
         self._complete: ReplicaState | None = None  # came in, and waits for what it speaks of
         self._outgoing: dict[str, ReplicaState] = {}  # snapshots that are being sent: each to its end

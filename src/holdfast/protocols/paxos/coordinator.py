@@ -18,11 +18,10 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
-from holdfast.protocols.paxos.acceptor import Acceptor
-from holdfast.protocols.paxos.decided import DecidedLog
 from holdfast.protocols.paxos.fallback import Fallback
-from holdfast.protocols.paxos.liveness import Liveness
-from holdfast.protocols.paxos.messages import Entry, Suggest, Value, Voted, check_value, digest_of_value
+from holdfast.protocols.paxos.group_view import GroupView
+from holdfast.protocols.paxos.memory import Memory
+from holdfast.protocols.paxos.messages import Proposal, Suggest, Value, Voted, check_value, digest_of_value
 from holdfast.protocols.paxos.notices import (
     BallotWanted,
     FastRoundsOpened,
@@ -30,14 +29,11 @@ from holdfast.protocols.paxos.notices import (
     FastVoteCast,
     FastVotesCounted,
 )
-from holdfast.protocols.paxos.peers import REPLICAS, Peers
+from holdfast.protocols.paxos.peers import REPLICAS
 from holdfast.protocols.paxos.picking import pick_in_round
-from holdfast.protocols.paxos.proposer import NOTHING, Phase, Proposer
-from holdfast.protocols.paxos.roster import Roster
-from holdfast.protocols.paxos.settings import PaxosSettings
-from holdfast.protocols.paxos.vote_count import VoteCount
+from holdfast.protocols.paxos.proposer import NOTHING, Phase
 
-_entry = msgspec.msgpack.Decoder(Entry).decode
+_proposal = msgspec.msgpack.Decoder(Proposal).decode
 
 
 class Voting(Protocol):
@@ -77,34 +73,21 @@ class Coordinator(Part):
 
     def __init__(
         self,
-        settings: PaxosSettings,
-        roster: Roster,
-        peers: Peers,
-        liveness: Liveness,
-        acceptor: Acceptor,
-        proposer: Proposer,
-        decided: DecidedLog,
-        count: VoteCount,
+        view: GroupView,
+        memory: Memory,
         fallback: Fallback,
         learner: Executing,
         fast: FastVoting,
         voter: Voting,
     ) -> None:
+        self._settings, self._roster = view.settings, view.roster
+        self._peers, self._liveness = view.peers, view.liveness
+        self._acceptor, self._proposer = memory.acceptor, memory.proposer
+        self._decided, self._count = memory.decided, memory.count
+        self._fallback, self._learner, self._fast, self._voter = fallback, learner, fast, voter
         self.decided_fast = 0  # slots that were decided in open fast rounds …
         self.recovered = 0  # … and of which so many needed a classic one
         self.given_up = 0  # times that fast rounds were
-        self._settings = settings
-        self._roster = roster
-        self._peers = peers
-        self._liveness = liveness
-        self._acceptor = acceptor
-        self._proposer = proposer
-        self._decided = decided
-        self._count = count
-        self._fallback = fallback
-        self._learner = learner
-        self._fast = fast
-        self._voter = voter
         self._seen: dict[int, int] = {}  # slot that is not decided → when we first saw it used
         self._asked: dict[int, int] = {}  # slot → when we last suggested something because it was not decided
         self._recovering: set[int] = set()  # slots that went on to a classic round
@@ -205,7 +188,7 @@ class Coordinator(Part):
     def resubmit(self, values: list[Value]) -> None:
         """Commands of values that have no slot wait again."""
         for value in values:
-            for command in _entry(value).commands:
+            for command in _proposal(value).commands:
                 self._proposer.submit(command.copy())
 
     # ------------------------------------------------------------------------------------------------------- recovery

@@ -16,13 +16,12 @@ from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.sequencing import LeaderKnown
-from holdfast.protocols.paxos.acceptor import Acceptor
 from holdfast.protocols.paxos.authority import Authority
 from holdfast.protocols.paxos.ballots import epoch_of
 from holdfast.protocols.paxos.changing import Changing
-from holdfast.protocols.paxos.decided import DecidedLog
+from holdfast.protocols.paxos.group_view import GroupView
 from holdfast.protocols.paxos.holdings import Holdings
-from holdfast.protocols.paxos.liveness import Liveness
+from holdfast.protocols.paxos.memory import Memory
 from holdfast.protocols.paxos.messages import Canvass, CanvassAnswer, Heartbeat, HeartbeatSeen, Refused, TakeOver
 from holdfast.protocols.paxos.notices import (
     FastRoundsOpened,
@@ -31,11 +30,8 @@ from holdfast.protocols.paxos.notices import (
     MembershipChanged,
     PeerLost,
 )
-from holdfast.protocols.paxos.peers import REPLICAS, Peers
-from holdfast.protocols.paxos.proposer import Proposer
+from holdfast.protocols.paxos.peers import REPLICAS
 from holdfast.protocols.paxos.report import Report
-from holdfast.protocols.paxos.roster import Roster
-from holdfast.protocols.paxos.settings import PaxosSettings
 
 
 class Learning(Protocol):
@@ -67,18 +63,12 @@ class Elections(Part):
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
         (Heartbeat, HeartbeatSeen, Canvass, CanvassAnswer, TakeOver), REPLICAS
     )
-
     notices: ClassVar[tuple[type[Notice], ...]] = (PeerLost, MembershipChanged, FastRoundsOpened)
 
     def __init__(
         self,
-        settings: PaxosSettings,
-        roster: Roster,
-        peers: Peers,
-        liveness: Liveness,
-        acceptor: Acceptor,
-        proposer: Proposer,
-        decided: DecidedLog,
+        view: GroupView,
+        memory: Memory,
         holdings: Holdings,
         authority: Authority,
         changing: Changing,
@@ -87,20 +77,11 @@ class Elections(Part):
         fast: FastVoting,
         catching_up: Asking,
     ) -> None:
-        self._settings = settings
-        self._roster = roster
-        self._peers = peers
-        self._liveness = liveness
-        self._acceptor = acceptor
-        self._proposer = proposer
-        self._decided = decided
-        self._holdings = holdings
-        self._authority = authority
-        self._changing = changing
-        self._report = report
-        self._learner = learner
-        self._fast = fast
-        self._catching_up = catching_up
+        self._settings, self._roster = view.settings, view.roster
+        self._peers, self._liveness = view.peers, view.liveness
+        self._acceptor, self._proposer, self._decided = memory.acceptor, memory.proposer, memory.decided
+        self._holdings, self._authority, self._changing, self._report = holdings, authority, changing, report
+        self._learner, self._fast, self._catching_up = learner, fast, catching_up
         self._beats = 0
         self._canvassed = 0  # the ballot that we would use
         self._supporters: set[str] = set()

@@ -16,7 +16,7 @@ COLLISIONS_MAX: Final = LOOKED_AT // 2  # of those
 
 
 class Fallback:
-    """Of a replica while it leads; times are the node's."""
+    """The pauses between fast rounds, of a replica while it leads; times are the node's."""
 
     def __init__(self, settings: PaxosSettings) -> None:
         self._settings = settings

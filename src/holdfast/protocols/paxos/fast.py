@@ -18,15 +18,14 @@ from holdfast.kernel.node import broken
 from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.parts import Part
-from holdfast.protocols.paxos.acceptor import Acceptor
 from holdfast.protocols.paxos.ballots import epoch_of
-from holdfast.protocols.paxos.decided import DecidedLog
-from holdfast.protocols.paxos.liveness import Liveness
+from holdfast.protocols.paxos.group_view import GroupView
+from holdfast.protocols.paxos.memory import Memory
 from holdfast.protocols.paxos.messages import (
     Decided,
-    Entry,
     FastLearn,
     Learn,
+    Proposal,
     Refused,
     Suggest,
     Value,
@@ -35,11 +34,7 @@ from holdfast.protocols.paxos.messages import (
     digest_of_value,
 )
 from holdfast.protocols.paxos.notices import FastSlotExecuted, FastVoteCast, FastVotesCounted
-from holdfast.protocols.paxos.peers import REPLICAS, Peers
-from holdfast.protocols.paxos.proposer import Proposer
-from holdfast.protocols.paxos.roster import Roster
-from holdfast.protocols.paxos.settings import PaxosSettings
-from holdfast.protocols.paxos.vote_count import VoteCount
+from holdfast.protocols.paxos.peers import REPLICAS
 
 _encode = msgspec.msgpack.Encoder().encode
 DIRECT_BYTES_MAX: Final = 16 * 1024 * 1024  # of proposals that wait
@@ -69,37 +64,24 @@ class FastRounds(Part):
 
     name: ClassVar[str] = "fast"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys((Suggest, FastLearn), REPLICAS)
-
     notices: ClassVar[tuple[type[Notice], ...]] = (FastSlotExecuted,)
 
     def __init__(
         self,
-        settings: PaxosSettings,
-        roster: Roster,
-        peers: Peers,
-        liveness: Liveness,
-        acceptor: Acceptor,
-        proposer: Proposer,
-        decided: DecidedLog,
-        count: VoteCount,
+        view: GroupView,
+        memory: Memory,
         authority: Authority,
         learner: Executing,
         catching_up: Asking,
     ) -> None:
+        self._settings, self._roster = view.settings, view.roster
+        self._peers, self._liveness = view.peers, view.liveness
+        self._acceptor, self._proposer = memory.acceptor, memory.proposer
+        self._decided, self._vote_count = memory.decided, memory.count
+        self._authority, self._learner, self._catching_up = authority, learner, catching_up
         self.votes = 0  # cast in fast rounds
         self.due = False
         self.waiting: dict[bytes, Value] = {}
-        self._settings = settings
-        self._roster = roster
-        self._peers = peers
-        self._liveness = liveness
-        self._acceptor = acceptor
-        self._proposer = proposer
-        self._decided = decided
-        self._vote_count = count
-        self._authority = authority
-        self._learner = learner
-        self._catching_up = catching_up
         self._ballot = 0  # whose fast rounds are open …
         self._first = 0  # … from this slot on
         self._waiting_bytes = 0
@@ -123,9 +105,9 @@ class FastRounds(Part):
 
     # ----------------------------------------------------------------------------------------------------- proposals
     def propose(self, command: msgspec.Raw) -> bool:
-        """What a client says to every replica; all make the same bytes of it. False: it is not taken, since too much
-        waits, or since the client says again what was executed."""
-        value = msgspec.Raw(_encode(Entry(0, [command])))
+        """Whether what a client says to every replica is taken here; all make the same bytes of it. It is not if too
+        much waits, or if the client says again what was executed."""
+        value = msgspec.Raw(_encode(Proposal(0, [command])))
         digest = digest_of_value(value)
         if digest in self.waiting or digest in self._mine:
             return True

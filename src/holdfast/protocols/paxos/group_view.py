@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from holdfast.protocols.paxos.formation import Formation
 from holdfast.protocols.paxos.liveness import Liveness
 from holdfast.protocols.paxos.peers import Peers
 from holdfast.protocols.paxos.roster import Roster
+from holdfast.protocols.paxos.settings import PaxosSettings
 
 
-class GroupView:
-    """What does not depend on what the group decides about."""
+class GroupView(msgspec.Struct, frozen=True):
+    """What is known of the others, whatever the group decides about."""
 
-    def __init__(self, roster: Roster, formation: Formation, liveness: Liveness, peers: Peers) -> None:
-        self.roster = roster
-        self.formation = formation
-        self.liveness = liveness
-        self.peers = peers
+    settings: PaxosSettings
+    roster: Roster
+    formation: Formation
+    liveness: Liveness
+    peers: Peers
 
     def others(self) -> list[str]:
         """The replicas that are heard, the leader first."""

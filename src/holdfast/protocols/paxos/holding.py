@@ -6,8 +6,8 @@ from collections import deque
 
 
 class Holding:
-    """Looked at now and then: each look makes a mark for the next ones, and a mark counts when the disk has reached
-    it."""
+    """Marks of what was made, looked at now and then: each look makes one for the next, and a mark counts when the disk
+    has reached it."""
 
     def __init__(self) -> None:
         self._through = 0

@@ -26,7 +26,7 @@ class Holdings(Protocol):
 
 
 class NoHoldings:
-    """Of an application whose state is all that there is."""
+    """The holdings of an application whose state is all that there is."""
 
     def settle(self, out: Outbox) -> None:
         pass

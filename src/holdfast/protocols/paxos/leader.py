@@ -19,9 +19,9 @@ from holdfast.kernel.parts import Part
 from holdfast.kernel.sequencing import Deposed, Elected
 from holdfast.protocols.paxos.authority import Authority
 from holdfast.protocols.paxos.changing import Changing
-from holdfast.protocols.paxos.decided import DecidedLog
-from holdfast.protocols.paxos.liveness import Liveness
+from holdfast.protocols.paxos.group_view import GroupView
 from holdfast.protocols.paxos.membership import Change
+from holdfast.protocols.paxos.memory import Memory
 from holdfast.protocols.paxos.messages import Prepare, Promise, Refused, Value
 from holdfast.protocols.paxos.notices import (
     BallotOvertaken,
@@ -34,13 +34,10 @@ from holdfast.protocols.paxos.notices import (
     SlotsExecuted,
     StateGivenUp,
 )
-from holdfast.protocols.paxos.peers import REPLICAS, Peers
+from holdfast.protocols.paxos.peers import REPLICAS
 from holdfast.protocols.paxos.promises import PromiseParts
-from holdfast.protocols.paxos.proposer import Phase, Proposer
+from holdfast.protocols.paxos.proposer import Phase
 from holdfast.protocols.paxos.report import Report
-from holdfast.protocols.paxos.roster import Roster
-from holdfast.protocols.paxos.settings import PaxosSettings
-from holdfast.protocols.paxos.snapshots import Snapshots
 
 
 class Voting(Protocol):
@@ -121,13 +118,8 @@ class Leader(Part):
 
     def __init__(
         self,
-        settings: PaxosSettings,
-        roster: Roster,
-        peers: Peers,
-        liveness: Liveness,
-        proposer: Proposer,
-        decided: DecidedLog,
-        snapshots: Snapshots,
+        view: GroupView,
+        memory: Memory,
         authority: Authority,
         changing: Changing,
         report: Report,
@@ -139,23 +131,12 @@ class Leader(Part):
         coordinator: Coordinating,
         promises: PromiseParts,
     ) -> None:
-        self._settings = settings
-        self._roster = roster
-        self._peers = peers
-        self._liveness = liveness
-        self._proposer = proposer
-        self._decided = decided
-        self._snapshots = snapshots
-        self._authority = authority
-        self._changing = changing
-        self._report = report
-        self._learner = learner
-        self._catching_up = catching_up
-        self._fast = fast
-        self._elections = elections
-        self._voter = voter
-        self._coordinator = coordinator
-        self._promises = promises
+        self._settings, self._roster = view.settings, view.roster
+        self._peers, self._liveness = view.peers, view.liveness
+        self._proposer, self._decided, self._snapshots = memory.proposer, memory.decided, memory.snapshots
+        self._authority, self._changing, self._report, self._learner = authority, changing, report, learner
+        self._catching_up, self._fast, self._elections, self._voter = catching_up, fast, elections, voter
+        self._coordinator, self._promises = coordinator, promises
         self.due = False  # while it does not lead there is nothing to propose
         self._is_held = False  # a change of the group is due
         self._reached, self._reached_at = (0, 0, 0, 0, 0), 0  # how far we were in learning what others had executed
@@ -235,8 +216,7 @@ class Leader(Part):
         elif not self._proposer.fast_from:
             # In an open fast round nobody knows what is proposed: a change waits for a ballot without. Nothing new
             # until everything is decided; then the change, alone.
-            made = self._proposer.change(change, executed, out.wall)
-            for slot, value in made:
+            for slot, value in self._proposer.change(change, executed, out.wall):
                 self._changing.proposed()
                 self._voter.propose(self._proposer.ballot, slot, [value], out)
 

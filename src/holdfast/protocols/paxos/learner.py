@@ -7,7 +7,7 @@ on disk. A learner decides nothing and leads nobody; what came about, it tells.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -19,29 +19,18 @@ from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.sequencing import CommandsApplied, StateReplaced
-from holdfast.protocols.paxos.acceptor import Acceptor
 from holdfast.protocols.paxos.ballots import PLACES
-from holdfast.protocols.paxos.decided import DecidedLog
-from holdfast.protocols.paxos.formation import Formation
+from holdfast.protocols.paxos.group_view import GroupView
 from holdfast.protocols.paxos.holding import Holding
 from holdfast.protocols.paxos.holdings import Holdings
 from holdfast.protocols.paxos.membership import Change, Membership, changed
-from holdfast.protocols.paxos.messages import Entry, Learn, ReplicaState
+from holdfast.protocols.paxos.memory import Memory
+from holdfast.protocols.paxos.messages import Learn, Proposal, ReplicaState
 from holdfast.protocols.paxos.notices import FastSlotExecuted, MembershipChanged, SlotsExecuted, StateGivenUp
 from holdfast.protocols.paxos.peers import REPLICAS
-from holdfast.protocols.paxos.roster import Roster
-from holdfast.protocols.paxos.settings import PaxosSettings
-from holdfast.protocols.paxos.snapshots import Snapshots
 from holdfast.protocols.paxos.transfer import make_state
-from holdfast.protocols.paxos.vote_count import VoteCount
 
-_entry = msgspec.msgpack.Decoder(Entry).decode
-
-
-class Electorate(Protocol):
-    """Whose votes count."""
-
-    def counts(self, peer: str, ballot: int) -> bool: ...
+_proposal = msgspec.msgpack.Decoder(Proposal).decode
 
 
 class Learner(Part):
@@ -52,38 +41,26 @@ class Learner(Part):
 
     def __init__(
         self,
-        settings: PaxosSettings,
         application: Application[Any, Any],
         decode: Callable[[msgspec.Raw], Any],
-        roster: Roster,
-        formation: Formation,
-        electorate: Electorate,
-        acceptor: Acceptor,
-        decided: DecidedLog,
-        count: VoteCount,
-        snapshots: Snapshots,
+        view: GroupView,
+        memory: Memory,
         holdings: Holdings,
     ) -> None:
+        self._settings, self._roster = view.settings, view.roster
+        self._formation, self._peers = view.formation, view.peers
+        self._acceptor, self._decided = memory.acceptor, memory.decided
+        self._count, self._snapshots = memory.count, memory.snapshots
+        self._application, self._decode, self._holdings = application, decode, holdings
         self.commands = 0  # executed
         self.wall = 0  # the time that the last of them had
         self._trimmed = 0  # up to this slot the group has decided to forget its votes
         self._origins: dict[int, int] = {}  # place → the highest ballot of it in which something executed was proposed
-        self._settings = settings
-        self._application = application
-        self._decode = decode
-        self._roster = roster
-        self._formation = formation
-        self._electorate = electorate
-        self._acceptor = acceptor
-        self._decided = decided
-        self._count = count
-        self._snapshots = snapshots
-        self._holdings = holdings
         self._holding = Holding()
 
     # ---------------------------------------------------------------------------------------------------- executing
     def on_learn(self, peer: str, learn: Learn, out: Outbox) -> None:
-        if self._electorate.counts(peer, learn.ballot):
+        if self._peers.counts(peer, learn.ballot):
             self._decided.learn(learn.ballot, learn.slots, peer)
             if self._decided.ready is not None:
                 self.execute(out)
@@ -95,11 +72,11 @@ class Learner(Part):
         while self._decided.ready is not None:
             slot, value = self._decided.take_next()
             try:
-                entry = _entry(value)
+                proposal = _proposal(value)
             except UNREADABLE:
                 broken("what is decided can be read", slot=slot)
-            stale = self._is_stale(entry.origin)
-            if entry.change is not None and not stale and self._removes_us(entry.change):
+            stale = self._is_stale(proposal.origin)
+            if proposal.change is not None and not stale and self._removes_us(proposal.change):
                 self._decided.put_back()
                 break
             if self._count.is_used:
@@ -107,16 +84,16 @@ class Learner(Part):
             self._snapshots.executed(slot, len(value))
             if stale:
                 continue
-            self.wall = entry.wall or self.wall
-            for raw in entry.commands:
+            self.wall = proposal.wall or self.wall
+            for raw in proposal.commands:
                 self.commands += 1
                 outputs = self._application.apply(self.commands, self.wall, self._decode(raw))
                 if outputs:
                     out.tell(CommandsApplied(outputs))
-            if entry.trim_before:
-                self._trim(entry.trim_before, out)
-            if entry.change is not None:
-                self._change(entry.change, out)
+            if proposal.trim_before:
+                self._trim(proposal.trim_before, out)
+            if proposal.change is not None:
+                self._change(proposal.change, out)
         out.tell(SlotsExecuted())
 
     def _is_stale(self, origin: int) -> bool:

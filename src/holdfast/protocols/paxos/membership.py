@@ -35,7 +35,7 @@ class GroupMember(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Membership(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """`number` counts all changes, `epoch` those of the voters; `former` are names that were used."""
+    """The members. `number` counts all changes, `epoch` those of the voters; `former` are names that were used."""
 
     members: tuple[GroupMember, ...]
     epoch: int = 0

@@ -17,19 +17,20 @@ from holdfast.kernel.messages import NOMINAL_WEIGHT, Message, Record
 from holdfast.protocols.paxos.ballots import Round, round_of
 from holdfast.protocols.paxos.membership import Change, Membership
 
-Value = msgspec.Raw  # an encoded Entry: what is proposed, accepted and decided
+Value = msgspec.Raw  # an encoded Proposal: what is proposed, accepted and decided
 # Beyond these is no slot and no ballot that a group could reach; sums with them still are numbers that can be written.
 Slot = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Ballot = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a slot holds: commands in the application's own encoding, and the time that the leader gave them.
+class Proposal(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What is proposed for a slot, and may be decided there: commands in the application's own encoding, and the time
+    that the leader gave them.
 
-    `wall` 0: the time of the entry before; so several replicas make the same bytes of what a client said to all of
+    `wall` 0: the time of the proposal before; so several replicas make the same bytes of what a client said to all of
     them, and no client's clock counts. `trim_before`: replicas may forget slots before this one, and take a snapshot
-    first. `change`: of the membership. `origin`: the ballot in which a leader first proposed it; 0 if no leader did. An
-    entry may be decided in a later ballot, behind what a later leader has decided: it is not executed then.
+    first. `change`: of the membership. `origin`: the ballot in which a leader first proposed it; 0 if no leader did. A
+    proposal may be decided in a later ballot, behind what a later leader has decided: it is not executed then.
     """
 
     wall: int
@@ -39,7 +40,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     origin: int = 0
 
 
-_entry = msgspec.msgpack.Decoder(Entry).decode
+_proposal = msgspec.msgpack.Decoder(Proposal).decode
 Digest = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
 
 
@@ -51,7 +52,7 @@ def digest_of_value(value: Value) -> bytes:
 def check_value(value: Value) -> None:
     """What is voted for may be decided, and what is decided must be readable, or it would stop every replica."""
     try:
-        _entry(value)
+        _proposal(value)
     except UNREADABLE as error:
         raise ProtocolError("a value is no entry of the log") from error
 
@@ -93,7 +94,8 @@ class Canvass(Message, frozen=True):
 
 
 class CanvassAnswer(Message, frozen=True):
-    """`promised`: what the sender promised, so that who was too low asks again with more."""
+    """The answer: whether the sender would follow. `promised`: what it promised, so that who was too low asks again
+    with more."""
 
     ballot: Ballot
     yes: bool

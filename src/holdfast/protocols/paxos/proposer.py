@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.kernel.node import require
 from holdfast.protocols.paxos.membership import Change
-from holdfast.protocols.paxos.messages import Entry, Promise, Value, Vote
+from holdfast.protocols.paxos.messages import Promise, Proposal, Value, Vote
 from holdfast.protocols.paxos.picking import pick
 from holdfast.protocols.paxos.roster import Roster
 from holdfast.protocols.paxos.settings import Protocol
@@ -32,16 +32,17 @@ TRANSITIONS: dict[Phase, frozenset[Phase]] = {
     Phase.RENEWING: frozenset({Phase.LEADING, Phase.FOLLOWING, Phase.RENEWING}),
 }
 
-_entry = msgspec.msgpack.Decoder(Entry).decode
-NOTHING: Value = msgspec.Raw(_encode(Entry(0, [])))
+_proposal = msgspec.msgpack.Decoder(Proposal).decode
+NOTHING: Value = msgspec.Raw(_encode(Proposal(0, [])))
 
 
 def _changes(value: Value) -> bool:
-    return _entry(value).change is not None
+    return _proposal(value).change is not None
 
 
 class Proposer:
-    """Never writes to the disk: what it must not forget, its own acceptor keeps."""
+    """Our ballot, and what is proposed in it. Nothing of it is written to the disk: what must not be forgotten, our own
+    acceptor keeps."""
 
     def __init__(self, roster: Roster, pipeline: int) -> None:
         self.phase = Phase.FOLLOWING
@@ -164,7 +165,7 @@ class Proposer:
         """Proposes a change of the membership when everything before it is executed."""
         if executed < self.next_slot - 1 or self.next_slot > self.room(executed):
             return []
-        slot, value = self.next_slot, msgspec.Raw(_encode(Entry(wall, [], 0, change, self.ballot)))
+        slot, value = self.next_slot, msgspec.Raw(_encode(Proposal(wall, [], 0, change, self.ballot)))
         self.changing_at = slot
         self.put(slot, value)
         return [(slot, value)]
@@ -185,7 +186,7 @@ class Proposer:
             if commands and size > bytes_max:
                 break
             commands.append(self.waiting.popleft())
-        return msgspec.Raw(_encode(Entry(wall, commands, trim_before, None, self.ballot if commands else 0)))
+        return msgspec.Raw(_encode(Proposal(wall, commands, trim_before, None, self.ballot if commands else 0)))
 
     def executed(self, through: int) -> None:
         """Slots up to this one are decided: nothing is proposed there any more."""

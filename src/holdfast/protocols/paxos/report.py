@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import ClassVar, Protocol
 
 from holdfast.kernel.parts import Part
-from holdfast.protocols.paxos.acceptor import Acceptor
 from holdfast.protocols.paxos.ballots import tolerated
 from holdfast.protocols.paxos.changing import Changing
-from holdfast.protocols.paxos.decided import DecidedLog
-from holdfast.protocols.paxos.formation import Formation, Standing
-from holdfast.protocols.paxos.liveness import Liveness
-from holdfast.protocols.paxos.peers import Peers
-from holdfast.protocols.paxos.proposer import Phase, Proposer
-from holdfast.protocols.paxos.roster import Roster
-from holdfast.protocols.paxos.settings import PaxosSettings
+from holdfast.protocols.paxos.formation import Standing
+from holdfast.protocols.paxos.group_view import GroupView
+from holdfast.protocols.paxos.memory import Memory
+from holdfast.protocols.paxos.proposer import Phase
 from holdfast.protocols.paxos.settings import Protocol as Rounds
 
 
@@ -30,27 +26,15 @@ class Report(Part):
 
     def __init__(
         self,
-        settings: PaxosSettings,
-        roster: Roster,
-        peers: Peers,
-        formation: Formation,
-        liveness: Liveness,
-        acceptor: Acceptor,
-        proposer: Proposer,
-        decided: DecidedLog,
+        view: GroupView,
+        memory: Memory,
         changing: Changing,
         fast: FastRounds,
     ) -> None:
-        self._settings = settings
-        self._roster = roster
-        self._peers = peers
-        self._formation = formation
-        self._liveness = liveness
-        self._acceptor = acceptor
-        self._proposer = proposer
-        self._decided = decided
-        self._changing = changing
-        self._fast = fast
+        self._settings, self._roster, self._peers = view.settings, view.roster, view.peers
+        self._formation, self._liveness = view.formation, view.liveness
+        self._acceptor, self._proposer, self._decided = memory.acceptor, memory.proposer, memory.decided
+        self._changing, self._fast = changing, fast
 
     def measure(self) -> dict[str, int]:
         executed, peers = self._decided.executed, self._peers

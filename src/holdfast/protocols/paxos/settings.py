@@ -33,7 +33,7 @@ class Member(msgspec.Struct, frozen=True, gc=False):
 
 
 class PaxosSettings(msgspec.Struct, frozen=True):
-    """`members` are those that the group begins with; `spares` may be added later."""
+    """The settings of one replica. `members` are those that the group begins with; `spares` may be added later."""
 
     name: str
     members: tuple[Member, ...]

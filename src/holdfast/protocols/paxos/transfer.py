@@ -69,7 +69,7 @@ def unpack(slot: int, data: bytes) -> ReplicaState | None:
 
 
 class IncomingSnapshot:
-    """Parts that came so far. Another snapshot begins anew."""
+    """The parts of a snapshot that came so far. Another snapshot begins anew."""
 
     def __init__(self) -> None:
         self.slot = 0

@@ -16,17 +16,14 @@ from holdfast.kernel.node import broken, require
 from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
-from holdfast.protocols.paxos.acceptor import Acceptor
 from holdfast.protocols.paxos.authority import Authority
 from holdfast.protocols.paxos.ballots import epoch_of
-from holdfast.protocols.paxos.decided import DecidedLog
-from holdfast.protocols.paxos.liveness import Liveness
+from holdfast.protocols.paxos.group_view import GroupView
+from holdfast.protocols.paxos.memory import Memory
 from holdfast.protocols.paxos.messages import Accept, Learn, Prepare, Promise, Refused, Value, check_value
 from holdfast.protocols.paxos.notices import MembershipChanged, OwnPromiseSafe
-from holdfast.protocols.paxos.peers import REPLICAS, Peers
+from holdfast.protocols.paxos.peers import REPLICAS
 from holdfast.protocols.paxos.promises import split
-from holdfast.protocols.paxos.roster import Roster
-from holdfast.protocols.paxos.settings import PaxosSettings
 
 
 class Executing(Protocol):
@@ -60,27 +57,17 @@ class Voter(Part):
 
     def __init__(
         self,
-        settings: PaxosSettings,
-        roster: Roster,
-        peers: Peers,
-        liveness: Liveness,
-        acceptor: Acceptor,
-        decided: DecidedLog,
+        view: GroupView,
+        memory: Memory,
         authority: Authority,
         learner: Executing,
         fast: FastVotes,
         elections: Patience,
     ) -> None:
-        self._settings = settings
-        self._roster = roster
-        self._peers = peers
-        self._liveness = liveness
-        self._acceptor = acceptor
-        self._decided = decided
-        self._authority = authority
-        self._learner = learner
-        self._fast = fast
-        self._elections = elections
+        self._settings, self._roster = view.settings, view.roster
+        self._peers, self._liveness = view.peers, view.liveness
+        self._acceptor, self._decided = memory.acceptor, memory.decided
+        self._authority, self._learner, self._fast, self._elections = authority, learner, fast, elections
         self._own_promise: Promise | None = None  # of the ballot that we prepare, until it is on the disk
         self.due = False
         self._learned: dict[int, list[int]] = {}  # of this turn: ballot → slots that we voted for
