@@ -193,7 +193,7 @@ class Leader(Part):
 
     def on_slots_executed(self, executed: SlotsExecuted, out: Outbox) -> None:
         if self._proposer.is_leading:
-            self._proposer.executed(self._decided.executed)
+            self._proposer.executed(executed.first, self._decided.executed)
             self._let_in(out)
 
     def _let_in(self, out: Outbox) -> None:

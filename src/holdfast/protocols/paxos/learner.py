@@ -69,6 +69,7 @@ class Learner(Part):
         """Executes what is decided, as far as there is no gap."""
         if self._decided.ready is None:
             return
+        first = self._decided.executed + 1
         while self._decided.ready is not None:
             slot, value = self._decided.take_next()
             try:
@@ -94,7 +95,7 @@ class Learner(Part):
                 self._trim(proposal.trim_before, out)
             if proposal.change is not None:
                 self._change(proposal.change, out)
-        out.tell(SlotsExecuted())
+        out.tell(SlotsExecuted(first))
 
     def _is_stale(self, origin: int) -> bool:
         """Whether a leader proposed it whose successor has decided something since. It would come behind what it was

@@ -20,7 +20,9 @@ class RemovedFromGroup(Notice, frozen=True):
 
 # --------------------------------------------------------------------------------------------------------- the learner
 class SlotsExecuted(Notice, frozen=True):
-    """Slots were executed: one or more."""
+    """Slots were executed, from `first` on."""
+
+    first: int
 
 
 class FastSlotExecuted(Notice, frozen=True):

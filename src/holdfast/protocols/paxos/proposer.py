@@ -188,10 +188,10 @@ class Proposer:
             commands.append(self.waiting.popleft())
         return msgspec.Raw(_encode(Proposal(wall, commands, trim_before, None, self.ballot if commands else 0)))
 
-    def executed(self, through: int) -> None:
-        """Slots up to this one are decided: nothing is proposed there any more."""
-        for slot in [slot for slot in self.undecided if slot <= through]:
-            del self.undecided[slot]
+    def executed(self, first: int, last: int) -> None:
+        """These slots are decided: nothing is proposed there any more."""
+        for slot in range(first, last + 1):
+            self.undecided.pop(slot, None)
 
     def check_invariants(self) -> None:
         if self.phase is Phase.LEADING:
