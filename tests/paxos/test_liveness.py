@@ -136,9 +136,9 @@ def test_proposers_that_duel_come_to_an_end(members: int) -> None:
         for name in duelling:
             parts, host = group.made[name], group.hosts[name]
             assert not parts.memory.proposer.is_leading
-            host.out.now = group.simulation.now
+            host.out.begin(group.simulation.now, 0)
             parts.leader._prepare(host.out)
-            host._carry_out(host.out)
+            host._carrier.carry_out()
         group.start_clients()
         assert group.run(QUICKLY, lambda group=group: all(group.answered.values())), f"seed {seed}"  # type: ignore[misc]
         ballots = len(group.watch.elections)

@@ -14,7 +14,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.notices import Notice
-from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.outbox import Level, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.sequencing import Deposed, Elected
 from holdfast.protocols.paxos.authority import Authority
@@ -182,7 +182,7 @@ class Leader(Part):
             self.due = True
             self._liveness.lead(self._settings.name, out.now)
             self._coordinator.begin()
-            out.report("leader", replica=self._settings.name, ballot=proposer.ballot)
+            out.report("leader", Level.INFO, replica=self._settings.name, ballot=proposer.ballot)
         for slot, value in proposer.open_slots():
             self._voter.propose(proposer.ballot, slot, [value], out)
         if proposer.caught_up_at > self._decided.executed:
@@ -292,7 +292,7 @@ class Leader(Part):
         self._stop(out)
 
     def on_removed_from_group(self, removed: RemovedFromGroup, out: Outbox) -> None:
-        out.report("removed", replica=self._settings.name)
+        out.report("removed", Level.WARNING, replica=self._settings.name)
         self._stop(out)
 
     def on_membership_changed(self, changed: MembershipChanged, out: Outbox) -> None:
@@ -316,7 +316,7 @@ class Leader(Part):
         self._voter.forget_own_promise()
         self._changing.give_up(f"{self._settings.name} leads no more")
         if led:
-            out.report("deposed", replica=self._settings.name)
+            out.report("deposed", Level.INFO, replica=self._settings.name)
             self._liveness.deposed()
             out.tell(Deposed())
         self._elections.set_timer(out)

@@ -16,7 +16,7 @@ from holdfast.kernel.application import Application
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
-from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.outbox import Level, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.sequencing import CommandsApplied, StateReplaced
 from holdfast.protocols.paxos.ballots import PLACES
@@ -179,7 +179,7 @@ class Learner(Part):
         if now is not before:
             self._roster.set(now)
             self._snapshot(out)
-            out.report("membership", replica=self._settings.name, number=now.number, change=str(change))
+            out.report("membership", Level.INFO, replica=self._settings.name, number=now.number, change=str(change))
             self._follow_change(before, out)
 
     def _removes_us(self, change: Change) -> bool:

@@ -11,7 +11,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
 from holdfast.kernel.notices import Notice
-from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.outbox import NOW, Level, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.protocols.paxos.ballots import EPOCH
 from holdfast.protocols.paxos.formation import Formation, Standing
