@@ -83,7 +83,7 @@ def world(brokers: int, system: Literal["tree", "paxos"]) -> scenario.Scenario:
         ],
         actions=[
             scenario.Subscribe(at_ms=1_000, client="s", name="all", filter="n > 0"),
-            # The first event of a client is offered to everyone, and the second takes the usual way.
+            # The first event of a client is advertised to everyone, and the second takes the usual way.
             *(
                 scenario.Publish(at_ms=at_ms, client="p", events=[scenario.ScenarioEvent(attributes={"n": 1})])
                 for at_ms in (2_000, PUBLISHED_MS)

@@ -102,7 +102,9 @@ def middle(name: str) -> tuple[float, float]:
 def draw_boxes(axes: Axes, seen: Seen, got: set[str]) -> None:
     for name in PLACES:
         x, y = middle(name)
-        offers, wishes = (len(seen.tables.get((name, table), {})) for table in ("advertisements", "subscriptions"))
+        advertisements, subscriptions = (
+            len(seen.tables.get((name, table), {})) for table in ("advertisements", "subscriptions")
+        )
         colour = GOT if name in got else "white"
         corner = (x - BOX / 2, y - HIGH / 2)
         axes.add_patch(
@@ -110,8 +112,9 @@ def draw_boxes(axes: Axes, seen: Seen, got: set[str]) -> None:
                 corner, BOX, HIGH, boxstyle="round,pad=0,rounding_size=0.12", facecolor=colour, edgecolor=GREY
             )
         )
-        axes.text(x, y + 0.17, name, ha="center", va="center", fontsize=12, color=DARK)
-        axes.text(x, y - 0.24, f"offers {offers}, wishes {wishes}", ha="center", va="center", fontsize=8, color=DARK)
+        axes.text(x, y + 0.29, name, ha="center", va="center", fontsize=12, color=DARK)
+        entries = f"advertisements {advertisements}\nsubscriptions {subscriptions}"
+        axes.text(x, y - 0.17, entries, ha="center", va="center", fontsize=8, color=DARK)
 
 
 def draw_link(axes: Axes, child: str, parent: str, colour: str = "", up: bool = True, text: str = "") -> None:
@@ -136,9 +139,9 @@ def draw_told(axes: Axes, seen: Seen) -> None:
         owners = [f"s{entry.split('.')[0][1:]}" for source, entry in table if source == child]
         draw_link(axes, child, parent, BLUE if owners else "", text=", ".join(owners))
     draw_boxes(axes, seen, set())
-    wishes = [f"s{name[1:]}, at {name}: {text}" for name, text in sorted(WANTED.items())]
-    wishes.append("s6 is told to b3 and no further: s5 covers it; s4 is told to nobody")
-    tell(axes, "Subscriptions go towards the offer of b1", wishes, BLUE)
+    subscriptions = [f"s{name[1:]}, at {name}: {text}" for name, text in sorted(WANTED.items())]
+    subscriptions.append("s6 is told to b3 and no further: s5 covers it; s4 is told to nobody")
+    tell(axes, "Subscriptions go towards the advertisement of b1", subscriptions, BLUE)
 
 
 def draw_way(axes: Axes, seen: Seen) -> None:

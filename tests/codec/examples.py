@@ -205,12 +205,12 @@ RECORD_EXAMPLES = [
     routing.TableState(
         {"b2": ([("b1.7.1", "")], [("b1.7.2", "a = 1")])},
         ["b2"],
-        topics=[routing.TopicOffered("b1.7.3", "client:a", "t")],
+        topics=[routing.TopicAdvertised("b1.7.3", "client:a", "t")],
         answered={"b2": ["a = 1"]},
     ),
-    routing.TopicOffered("b1.7.3", "client:a", "t"),
-    routing.TopicWithdrawn("b1.7.3"),
-    routing.OffersAnswered("b2", ["a = 1"], ["a > 2"]),
+    routing.TopicAdvertised("b1.7.3", "client:a", "t"),
+    routing.TopicUnadvertised("b1.7.3"),
+    routing.AdvertisementsAnswered("b2", ["a = 1"], ["a > 2"]),
     routing.EventsStored(3, 100, {"b2": 7}, {"b2": ("disk-2", 9)}, BATCH, [(0,), (0, 1)]),
 ]
 

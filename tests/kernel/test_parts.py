@@ -246,21 +246,21 @@ def test_every_other_input_goes_to_every_part_that_wants_it(log: list[Any], even
     assert log == [("a", name, event), ("b", name, event), *TURN_ENDS]
 
 
-class Wish(msgspec.Struct, frozen=True):
+class Favour(msgspec.Struct, frozen=True):
     text: str
 
 
 class Granting(Part):
     name: ClassVar[str] = "granting"
     due = False
-    asked: ClassVar[tuple[type, ...]] = (Wish,)
+    asked: ClassVar[tuple[type, ...]] = (Favour,)
 
     def __init__(self) -> None:
-        self.granted: list[tuple[int, Wish]] = []
+        self.granted: list[tuple[int, Favour]] = []
         self.finished = 0
 
-    def on_wish(self, request: int, wish: Wish, out: Outbox) -> None:
-        self.granted.append((request, wish))
+    def on_favour(self, request: int, favour: Favour, out: Outbox) -> None:
+        self.granted.append((request, favour))
         self.due = True
 
     def finish(self, out: Outbox) -> None:
@@ -270,22 +270,22 @@ class Granting(Part):
 
 def test_a_request_goes_to_the_part_that_takes_it(log: list[Any]) -> None:
     granting = Granting()
-    Assembly([Scribe("a", log), granting]).handle([Requested(7, Wish("x"))], RecordingOutbox())
-    assert granting.granted == [(7, Wish("x"))]
+    Assembly([Scribe("a", log), granting]).handle([Requested(7, Favour("x"))], RecordingOutbox())
+    assert granting.granted == [(7, Favour("x"))]
     assert log == TURN_ENDS[:1]
 
 
 def test_a_request_that_no_part_takes_stops_the_node(log: list[Any]) -> None:
     node, out = make(log)
     with pytest.raises(InvariantBroken, match="a node knows what it is asked"):
-        node.handle([Requested(1, Wish("x"))], out)
+        node.handle([Requested(1, Favour("x"))], out)
 
 
 def test_a_part_finishes_only_the_turns_in_which_it_is_due() -> None:
     granting, out = Granting(), RecordingOutbox()
     node = Assembly([granting])
     node.handle([Started(1)], out)
-    node.handle([Requested(1, Wish("x")), Requested(2, Wish("y"))], out)
+    node.handle([Requested(1, Favour("x")), Requested(2, Favour("y"))], out)
     node.handle([Durable(1)], out)
     assert granting.finished == 1
 

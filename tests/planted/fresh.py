@@ -861,9 +861,9 @@ FRESH: list[Fresh] = [
     ),
     Fresh(
         area="routing",
-        mistake="later-offer-pulls-no-expected-wishes",
-        breaks="events are lost at a level that buffers, of an offer that comes from the other side after a broker "
-        "that was never up counts as wanting everything",
+        mistake="later-advertisement-pulls-no-expected-subscriptions",
+        breaks="events are lost at a level that buffers, of an advertisement that comes from the other side after a "
+        "broker that was never up counts as wanting everything",
         edits=(
             Edit(
                 f"{_ROUTING}.router:Router.advertise",
@@ -879,7 +879,7 @@ FRESH: list[Fresh] = [
     ),
     Fresh(
         area="routing",
-        mistake="wish-goes-with-the-first-of-two-offers",
+        mistake="subscription-goes-with-the-first-of-two-advertisements",
         breaks="a subscription is taken back from a broker that still publishes what it wants, and gets nothing more",
         edits=(
             Edit(
@@ -891,9 +891,9 @@ FRESH: list[Fresh] = [
     ),
     Fresh(
         area="routing",
-        mistake="only-own-offers-wait-for-their-events",
-        breaks="a broker in between takes an offer back before it has passed on the events under it; those who want "
-        "them have taken their wishes back when they come",
+        mistake="only-own-advertisements-wait-for-their-events",
+        breaks="a broker in between takes an advertisement back before it has passed on the events under it; those who "
+        "want them have taken their subscriptions back when they come",
         edits=(
             Edit(
                 f"{_ROUTING}.router:Router.unadvertise",
@@ -905,8 +905,8 @@ FRESH: list[Fresh] = [
     Fresh(
         area="routing",
         mistake="what-goes-and-comes-in-a-turn-is-taken-back",
-        breaks="a wish that an offer's end takes back and another offer brings again in the same turn is told and "
-        "taken back in one message: its events do not come any more",
+        breaks="a subscription that the end of one advertisement takes back and another one brings again in the same "
+        "turn is told and taken back in one message: its events do not come any more",
         edits=(
             Edit(
                 f"{_ROUTING}.covered:Outlet._tell",
@@ -934,8 +934,9 @@ FRESH: list[Fresh] = [
     ),
     Fresh(
         area="routing",
-        mistake="any-answer-answers-all-offers",
-        breaks="events under an offer that a neighbour has not answered are kept for nobody, and lost if it wants them",
+        mistake="any-answer-answers-all-advertisements",
+        breaks="events under an advertisement that a neighbour has not answered are kept for nobody, and "
+        "lost if it wants them",
         edits=(
             Edit(
                 f"{_ROUTING}.answers:Answers.answered",
@@ -947,9 +948,9 @@ FRESH: list[Fresh] = [
     ),
     Fresh(
         area="routing",
-        mistake="answers-outlive-their-offers",
-        breaks="a topic that is offered anew counts as answered while the neighbour's wishes are gone: its first "
-        "events are lost if the neighbour is away",
+        mistake="answers-outlive-their-advertisements",
+        breaks="a topic that is advertised anew counts as answered while the neighbour's subscriptions are gone: its "
+        "first events are lost if the neighbour is away",
         edits=(
             Edit(
                 f"{_ROUTING}.answers:Answers.told",
@@ -981,7 +982,7 @@ FRESH: list[Fresh] = [
     Fresh(
         area="routing",
         mistake="topics-are-no-part-of-the-tables-snapshot",
-        breaks="after a restart a broker does not offer its clients' topics any more, neighbours forget who wants "
+        breaks="after a restart a broker does not advertise its clients' topics any more, neighbours forget who wants "
         "them, and what is published during the next failure is lost",
         edits=(
             Edit(

@@ -160,13 +160,13 @@ VERDICTS: Final[dict[str, Verdict]] = {
         "what was given up nobody knows whether it was taken in, which its publisher is told",
         survived=True,
     ),
-    "later-offer-pulls-no-expected-wishes": Verdict(
+    "later-advertisement-pulls-no-expected-subscriptions": Verdict(
         test="tests/routing/test_tables.py::test_an_advertisement_that_comes_later_pulls_what_is_expected_too",
         survived=True,
     ),
-    "wish-goes-with-the-first-of-two-offers": Verdict(swarm="networks"),
-    "only-own-offers-wait-for-their-events": Verdict(
-        test="tests/routing/test_tables.py::test_an_offer_is_taken_back_when_what_was_published_under_it_has_passed",
+    "subscription-goes-with-the-first-of-two-advertisements": Verdict(swarm="networks"),
+    "only-own-advertisements-wait-for-their-events": Verdict(
+        test="tests/routing/test_tables.py::test_an_advertisement_is_taken_back_when_what_was_published_under_it_has_passed",
         survived=True,
     ),
     "what-goes-and-comes-in-a-turn-is-taken-back": Verdict(
@@ -176,11 +176,11 @@ VERDICTS: Final[dict[str, Verdict]] = {
         test="tests/routing/test_settling.py::test_who_asked_over_a_link_that_is_gone_is_answered_nothing",
         survived=True,
     ),
-    "any-answer-answers-all-offers": Verdict(
+    "any-answer-answers-all-advertisements": Verdict(
         test="tests/routing/test_answers.py::test_an_answer_on_an_earlier_link_does_not_count_for_what_was_told_on_this_one"
     ),
-    "answers-outlive-their-offers": Verdict(
-        test="tests/routing/test_answers.py::test_an_offer_that_was_taken_back_and_comes_again_is_to_be_answered_again_also_after_a_restart"
+    "answers-outlive-their-advertisements": Verdict(
+        test="tests/routing/test_answers.py::test_an_advertisement_that_was_taken_back_and_comes_again_is_to_be_answered_again_also_after_a_restart"
     ),
     "complete-though-another-neighbour-is-awaited": Verdict(
         test="tests/sim/test_network_levels.py::test_nobody_forgets_for_what_a_restarted_broker_does_not_know_yet"
@@ -213,7 +213,7 @@ VERDICTS: Final[dict[str, Verdict]] = {
         test="tests/sessions/test_arrivals.py::test_what_came_around_is_known_until_the_stored_copy_comes_however_many_there_are"
     ),
     "events-overtake-news-that-went-around": Verdict(
-        test="tests/sim/test_told_around.py::test_an_event_does_not_overtake_the_offer_that_it_falls_under"
+        test="tests/sim/test_told_around.py::test_an_event_does_not_overtake_the_advertisement_that_it_falls_under"
     ),
     "told-completely-before-counts-as-told-now": Verdict(swarm="networks"),
     "full-tellings-of-stand-ins-are-taken-whole": Verdict(swarm="networks"),

@@ -52,12 +52,12 @@ class Tree:
                 self.links.append((broker, neighbour, changes))
 
     def step(self) -> None:
-        source, target, (offers, wishes) = self.links.popleft()
+        source, target, (advertisements, subscriptions) = self.links.popleft()
         router = self.routers[target]
-        router.merge(source, offers.told, wishes.told)
-        for entry in offers.taken_back:
+        router.merge(source, advertisements.told, subscriptions.told)
+        for entry in advertisements.taken_back:
             router.unadvertise(source, entry)
-        for entry in wishes.taken_back:
+        for entry in subscriptions.taken_back:
             router.unsubscribe(source, entry)
         self.tell(target)
 

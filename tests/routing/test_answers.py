@@ -1,11 +1,11 @@
-"""What is kept for a neighbour that has not answered an offer, and that nothing is kept for one that has."""
+"""What is kept for a neighbour that has not answered an advertisement, and that nothing is kept for one that has."""
 
 from __future__ import annotations
 
 from holdfast.kernel.inputs import LinkDown, TimerFired
 from holdfast.kernel.outbox import Effect
 from holdfast.protocols.routing.messages import Forward, Routes, Settled
-from tests.routing.test_store import LINKS, OFFER, Middle, batch, sent
+from tests.routing.test_store import ADVERTISEMENT, LINKS, Middle, batch, sent
 
 
 def waiting(node: Middle) -> int:
@@ -21,28 +21,28 @@ def unlink(node: Middle, peer: str) -> list[Effect]:
 
 
 def answered() -> Middle:
-    """b3 has answered what b1 offers, and wants nothing of it."""
+    """b3 has answered what b1 advertises, and wants nothing of it."""
     node = Middle()
-    node.link("b1", 0, OFFER)
+    node.link("b1", 0, ADVERTISEMENT)
     node.settle(node.link("b3", 0, Routes(full=True)))
     assert expected(node) == 0
     return node
 
 
-def test_whoever_has_not_answered_counts_as_wanting_what_is_offered_and_its_neighbour_asks_for_it() -> None:
+def test_whoever_has_not_answered_counts_as_wanting_what_is_advertised_and_its_neighbour_asks_for_it() -> None:
     node = Middle()
-    effects = node.link("b1", 0, OFFER)
+    effects = node.link("b1", 0, ADVERTISEMENT)
     (telling, news) = [routes for to, routes in sent(effects, Routes) if to == "b1"]
-    assert [text for _, text in (*telling.wishes, *news.wishes)] == ["topic = 't'"]
+    assert [text for _, text in (*telling.subscriptions, *news.subscriptions)] == ["topic = 't'"]
     node.hear("b1", Forward(1, batch(1)))
     assert (waiting(node), expected(node)) == (1, 1)
 
 
-def test_the_wish_goes_when_the_answer_comes() -> None:
+def test_the_subscription_goes_when_the_answer_comes() -> None:
     node = Middle()
-    node.link("b1", 0, OFFER)
+    node.link("b1", 0, ADVERTISEMENT)
     effects = node.settle(node.link("b3", 0, Routes(full=True)))
-    assert [(to, len(routes.unwished)) for to, routes in sent(effects, Routes)] == [("b1", 1)]
+    assert [(to, len(routes.unsubscribed)) for to, routes in sent(effects, Routes)] == [("b1", 1)]
 
 
 def test_what_was_answered_stays_so_while_the_neighbour_is_away() -> None:
@@ -59,34 +59,34 @@ def test_what_was_answered_stays_so_over_a_restart() -> None:
     assert (waiting(node), expected(node)) == (0, 0)
 
 
-def test_an_offer_that_was_taken_back_and_comes_again_is_to_be_answered_again_also_after_a_restart() -> None:
-    """The neighbour took back what it wanted with the offer."""
+def test_an_advertisement_that_was_taken_back_and_comes_again_is_to_be_answered_again_also_after_a_restart() -> None:
+    """The neighbour took back what it wanted with the advertisement."""
     node = answered()
-    (taken,) = [routes for to, routes in sent(node.hear("b1", Routes(withdrawn=["b1.1.1"])), Routes) if to == "b3"]
-    assert taken.withdrawn == ["b1.1.1"]
+    (taken,) = [routes for to, routes in sent(node.hear("b1", Routes(unadvertised=["b1.1.1"])), Routes) if to == "b3"]
+    assert taken.unadvertised == ["b1.1.1"]
     node = Middle(node.disk, life=2)
-    node.link("b1", 0, Routes(offers=[("b1.1.2", "topic = 't'")], full=True))
+    node.link("b1", 0, Routes(advertisements=[("b1.1.2", "topic = 't'")], full=True))
     node.hear("b1", Forward(1, batch(1)))
     assert (waiting(node), expected(node)) == (1, 1)
 
 
-def test_an_offer_that_an_answered_one_covers_is_answered() -> None:
+def test_an_advertisement_that_an_answered_one_covers_is_answered() -> None:
     node = answered()
     unlink(node, "b3")
-    node.hear("b1", Routes(offers=[("b1.1.2", "topic = 't' AND n > 1")]))
+    node.hear("b1", Routes(advertisements=[("b1.1.2", "topic = 't' AND n > 1")]))
     assert expected(node) == 0
-    node.hear("b1", Routes(withdrawn=["b1.1.1"]))
+    node.hear("b1", Routes(unadvertised=["b1.1.1"]))
     assert expected(node) == 0, "b3 has not heard of it, and wants what it wanted"
-    node.hear("b1", Routes(offers=[("b1.1.3", "topic = 'u'")]))
+    node.hear("b1", Routes(advertisements=[("b1.1.3", "topic = 'u'")]))
     assert expected(node) == 1
 
 
-def test_an_answer_to_an_offer_that_is_gone_by_then_is_nothing() -> None:
+def test_an_answer_to_an_advertisement_that_is_gone_by_then_is_nothing() -> None:
     node = Middle()
-    node.link("b1", 0, OFFER)
+    node.link("b1", 0, ADVERTISEMENT)
     effects = node.link("b3", 0, Routes(full=True))
     (ticket,) = [routes.ticket for to, routes in sent(effects, Routes) if to == "b3" and routes.ticket]
-    node.hear("b1", Routes(withdrawn=["b1.1.1"]))
+    node.hear("b1", Routes(unadvertised=["b1.1.1"]))
     node.hear("b3", Settled(ticket))
     node.hear("b3", Settled(ticket))
     assert expected(node) == 0
@@ -94,7 +94,7 @@ def test_an_answer_to_an_offer_that_is_gone_by_then_is_nothing() -> None:
 
 def test_an_answer_on_an_earlier_link_does_not_count_for_what_was_told_on_this_one() -> None:
     node = Middle()
-    node.link("b1", 0, OFFER)
+    node.link("b1", 0, ADVERTISEMENT)
     effects = node.link("b3", 0, Routes(full=True))
     (ticket,) = [routes.ticket for to, routes in sent(effects, Routes) if to == "b3" and routes.ticket]
     unlink(node, "b3")
@@ -108,7 +108,7 @@ def test_an_answer_on_an_earlier_link_does_not_count_for_what_was_told_on_this_o
 def test_who_does_not_answer_for_long_gets_everything() -> None:
     """Someone beyond it is slow; nobody is to wait for that."""
     node = Middle()
-    node.link("b1", 0, OFFER)
+    node.link("b1", 0, ADVERTISEMENT)
     node.hear("b1", Forward(1, batch(1)))
     assert sent(node.link("b3", 0, Routes(full=True)), Forward) == []
     assert sent(node.keep(node.handle(TimerFired(("forwarding", "held", "b3")))), Forward) == [

@@ -1,4 +1,4 @@
-"""What a broker's own clients want and offer, as its neighbours hear of it (D1-B1, D1-A2, D0-A6)."""
+"""What a broker's own clients want and advertise, as its neighbours hear of it (D1-B1, D1-A2, D0-A6)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from holdfast.protocols.routing.gate import LINGER, filter_of
 from holdfast.protocols.routing.messages import Forward, Routes, Settled
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.messages import Accepted, CloseSession, OpenSession
-from tests.routing.test_store import OFFER, Middle, batch, sent
+from tests.routing.test_store import ADVERTISEMENT, Middle, batch, sent
 
 CLIENT, LINK = "client:c", 9
 
 
 class Home(Middle):
-    """b2, with a client; b1 offers topic 't'."""
+    """b2, with a client; b1 advertises topic 't'."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.link("b1", 0, OFFER)
+        self.link("b1", 0, ADVERTISEMENT)
         self.settle(self.link("b3", 0, Routes(full=True)))
         self.handle(LinkUp(LINK, CLIENT, 1, Role.CLIENT, False))
         self.say(OpenSession(1))
@@ -37,14 +37,20 @@ class Home(Middle):
 
 
 def told(effects: list[Effect]) -> list[tuple[str, list[str], list[str], int, int]]:
-    """To whom: filters of offers and of wishes, and how many of each were taken back."""
+    """To whom: filters of advertisements and of subscriptions, and how many of each were taken back."""
     return [
-        (to, [t for _, t in each.offers], [t for _, t in each.wishes], len(each.withdrawn), len(each.unwished))
+        (
+            to,
+            [t for _, t in each.advertisements],
+            [t for _, t in each.subscriptions],
+            len(each.unadvertised),
+            len(each.unsubscribed),
+        )
         for to, each in sent(effects, Routes)
     ]
 
 
-def test_a_subscription_and_its_end_are_told_towards_what_is_offered() -> None:
+def test_a_subscription_and_its_end_are_told_towards_what_is_advertised() -> None:
     node = Home()
     assert told(node.say(messages.Subscribe(1, "topic = 't' AND n > 1"))) == [
         ("b1", [], ["topic = 't' AND n > 1"], 0, 0)
@@ -77,14 +83,14 @@ def test_a_client_that_leaves_takes_everything_with_it() -> None:
     assert told(node.say(CloseSession())) == [("b1", [], [], 1, 1), ("b3", [], [], 1, 0)]
 
 
-def test_the_first_publication_on_a_topic_offers_it_and_waits_for_the_network() -> None:
+def test_the_first_publication_on_a_topic_advertises_it_and_waits_for_the_network() -> None:
     """D0-A6: without that the event would miss whoever is far away."""
     node = Home()
     effects = node.say(messages.Publish(1, _by_c(1)))
     assert told(effects) == [("b1", ["topic = 'v'"], [], 0, 0), ("b3", ["topic = 'v'"], [], 0, 0)]
     assert sent(effects, Accepted) == []
     tickets = {to: routes.ticket for to, routes in sent(effects, Routes)}
-    node.hear("b3", Routes(wishes=[("b3.1.5", "n > 0")]))
+    node.hear("b3", Routes(subscriptions=[("b3.1.5", "n > 0")]))
     for peer, ticket in tickets.items():
         node.hear(peer, Settled(ticket))
     effects = node.keep(node.handle(TimerFired(("gate", "release"))))
@@ -94,7 +100,7 @@ def test_the_first_publication_on_a_topic_offers_it_and_waits_for_the_network() 
     assert [to for to, _ in sent(again, Accepted)] == [CLIENT], "the topic is known"
 
 
-def test_an_offer_of_a_topic_outlives_its_client_for_a_while() -> None:
+def test_an_advertisement_of_a_topic_outlives_its_client_for_a_while() -> None:
     """So that the next one finds the ways made: `holdfast publish` is a new client each time."""
     node = Home()
     for peer, routes in sent(node.say(messages.Publish(1, _by_c(1))), Routes):
@@ -120,7 +126,7 @@ def test_nobody_waits_longer_than_the_settings_allow() -> None:
 
 
 def test_what_was_advertised_binds_and_anything_else_is_refused() -> None:
-    """NotAdvertised, as with one broker; and no topic is offered for such a client."""
+    """NotAdvertised, as with one broker; and no topic is advertised for such a client."""
     node = Home()
     tickets = sent(node.say(messages.Advertise(1, "topic = 'x'")), Routes)
     for peer, routes in tickets:
@@ -147,23 +153,23 @@ def test_a_topic_that_no_filter_can_name_makes_its_publisher_one_of_anything(top
     """Topics may be longer than filters: 64 KiB against 4."""
     node = Home()
     effects = node.say(publication(topic))
-    assert [(to, offers) for to, offers, _, _, _ in told(effects)] == [("b1", [""]), ("b3", [""])]
+    assert [(to, advertisements) for to, advertisements, _, _, _ in told(effects)] == [("b1", [""]), ("b3", [""])]
 
 
-def test_the_longest_topic_that_a_filter_can_name_is_offered_by_its_name() -> None:
+def test_the_longest_topic_that_a_filter_can_name_is_advertised_by_its_name() -> None:
     effects = Home().say(publication(LONGEST))
-    assert [offers for _, offers, _, _, _ in told(effects)] == [[f"topic = '{LONGEST}'"]] * 2
+    assert [advertisements for _, advertisements, _, _, _ in told(effects)] == [[f"topic = '{LONGEST}'"]] * 2
 
 
 def test_no_topic_stands_for_all_others() -> None:
     events = [encode_event(Event("c", 1, number, topic, {})) for number, topic in enumerate(["\x00", "u"], 1)]
     effects = Home().say(messages.Publish(1, encode_batch(events)))
-    assert [offers for _, offers, _, _, _ in told(effects)] == [["topic = '\x00'", "topic = 'u'"]] * 2
+    assert [advertisements for _, advertisements, _, _, _ in told(effects)] == [["topic = '\x00'", "topic = 'u'"]] * 2
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=40))
-def test_the_offer_of_a_topic_matches_its_events_and_no_others(topic: str) -> None:
-    offer = filter_of(topic)
-    assert offer is not None
-    assert offer.matches({}, topic=topic)
-    assert not offer.matches({}, topic=topic + "x")
+def test_the_advertisement_of_a_topic_matches_its_events_and_no_others(topic: str) -> None:
+    advertisement = filter_of(topic)
+    assert advertisement is not None
+    assert advertisement.matches({}, topic=topic)
+    assert not advertisement.matches({}, topic=topic + "x")

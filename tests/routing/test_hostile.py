@@ -70,7 +70,7 @@ BREACHES: dict[str, Callable[[NetworkBench], Message]] = {
     "events with numbers that can't be": lambda bench: Forward(NUMBER_MAX, batch(1, 2)),
     "an acknowledgement of what was never sent": lambda bench: AcknowledgeEvents(1),
     "a filter that is none": lambda bench: Routes([("left.1.1", "price > ")]),
-    "a wish that is none": lambda bench: Routes([], [("left.1.1", "((((")]),
+    "a subscription that is none": lambda bench: Routes([], [("left.1.1", "((((")]),
     "an entry without an id": lambda bench: Routes([("", "")]),
     "an entry with too long an id": lambda bench: Routes([("left.1." + "1" * ENTRY_BYTES_MAX, "")]),
     "an entry of nobody": lambda bench: Routes([], [("nobody.1.1", "")]),

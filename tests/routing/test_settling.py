@@ -41,24 +41,25 @@ class Middle(Bench):
 
 
 def test_who_waits_hears_what_is_wanted_before_it_hears_that_the_network_has_settled() -> None:
-    """Also if a neighbour's wishes and its answer come in one read: seen over real sockets, not in the simulator."""
+    """Also if a neighbour's subscriptions and its answer come in one read: seen over real sockets, not in the
+    simulator."""
     node = Middle()
-    ((to, offer),) = node.hear("b1", Routes(offers=[("b1.1.1", "topic = 't'")], ticket=7))
-    assert isinstance(offer, Routes)
-    assert (to, offer.offers) == ("b3", [("b1.1.1", "topic = 't'")])
-    said = node.hear("b3", Routes(wishes=[("b3.1.1", "topic = 't'")]), Settled(offer.ticket))
-    assert said == [("b1", Routes(wishes=[("b3.1.1", "topic = 't'")])), ("b1", Settled(7))]
+    ((to, advertisement),) = node.hear("b1", Routes(advertisements=[("b1.1.1", "topic = 't'")], ticket=7))
+    assert isinstance(advertisement, Routes)
+    assert (to, advertisement.advertisements) == ("b3", [("b1.1.1", "topic = 't'")])
+    said = node.hear("b3", Routes(subscriptions=[("b3.1.1", "topic = 't'")]), Settled(advertisement.ticket))
+    assert said == [("b1", Routes(subscriptions=[("b3.1.1", "topic = 't'")])), ("b1", Settled(7))]
 
 
 def test_who_waits_does_not_go_on_when_everything_is_told_again_in_the_same_turn() -> None:
     """D1-B3: what was asked about is a part of what is told then."""
     node = Middle(msgspec.structs.replace(NETWORK, reliability=Reliability.PERIODIC))
-    offer = Received(1, "b1", [Routes(offers=[("b1.1.1", "topic = 't'")], ticket=7)])
-    said = node.said(offer, TimerFired(("neighbours", "refresh")))
+    advertisement = Received(1, "b1", [Routes(advertisements=[("b1.1.1", "topic = 't'")], ticket=7)])
+    said = node.said(advertisement, TimerFired(("neighbours", "refresh")))
     assert [(to, type(message)) for to, message in said] == [("b1", Routes), ("b3", Routes)]
     told = said[1][1]
     assert isinstance(told, Routes)
-    assert (told.full, told.offers) == (True, [("b1.1.1", "topic = 't'")])
+    assert (told.full, told.advertisements) == (True, [("b1.1.1", "topic = 't'")])
     assert node.hear("b3", Settled(told.ticket)) == [("b1", Settled(7))]
 
 
@@ -88,9 +89,9 @@ def test_who_asked_over_a_link_that_is_gone_is_answered_nothing() -> None:
 def test_a_telling_that_broke_off_is_no_part_of_the_next_one() -> None:
     """What was taken back meanwhile would be wanted for ever."""
     node = Middle()
-    node.hear("b1", Routes(wishes=[("b1.1.1", "price > 1")], full=True, last=False))
+    node.hear("b1", Routes(subscriptions=[("b1.1.1", "price > 1")], full=True, last=False))
     node.handle(LinkDown(1, "b1", "reset"))
     node.handle(LinkUp(1, "b1", 1, Role.BROKER, False))
-    node.hear("b1", Introduction(NETWORK.network_id), Routes(wishes=[("b1.1.2", "price > 2")], full=True))
+    node.hear("b1", Introduction(NETWORK.network_id), Routes(subscriptions=[("b1.1.2", "price > 2")], full=True))
     [router] = {part.router for part in node.node.parts if isinstance(part, Neighbours)}
     assert list(router.subscriptions.by_source["b1"]) == ["b1.1.2"]

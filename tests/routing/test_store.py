@@ -24,8 +24,8 @@ NETWORK = RoutingSettings(
     reliability=Reliability.BUFFERED,
 )
 LINKS = {"b1": 1, "b3": 2}
-OFFER = Routes(offers=[("b1.1.1", "topic = 't'")], full=True)
-WISH = Routes(wishes=[("b3.1.1", "topic = 't'")], full=True)
+ADVERTISEMENT = Routes(advertisements=[("b1.1.1", "topic = 't'")], full=True)
+SUBSCRIPTION = Routes(subscriptions=[("b3.1.1", "topic = 't'")], full=True)
 
 
 def batch(*numbers: int) -> msgspec.Raw:
@@ -73,8 +73,8 @@ def sent(effects: list[Effect], kind: type[Message]) -> list[tuple[str, Any]]:
 def test_an_event_is_stored_before_it_is_acknowledged_and_before_it_is_sent() -> None:
     """D1-B4: nothing that claims it leaves without waiting for the disk."""
     node = Middle()
-    node.link("b1", 0, OFFER)
-    node.settle(node.link("b3", 0, WISH))
+    node.link("b1", 0, ADVERTISEMENT)
+    node.settle(node.link("b3", 0, SUBSCRIPTION))
     effects = node.hear("b1", Forward(1, batch(1)))
     stored = next(place for place, each in enumerate(effects) if isinstance(each, Append) and each.stream == "feeds")
     for kind, to in ((AcknowledgeEvents, "b1"), (Forward, "b3")):
@@ -87,8 +87,8 @@ def test_an_event_is_stored_before_it_is_acknowledged_and_before_it_is_sent() ->
 def test_what_was_not_acknowledged_is_sent_again_after_a_crash() -> None:
     """D1-B4.2, D1-B4.3: at once when the neighbour is back, from where it is, and table and numbers are still there."""
     node = Middle()
-    node.link("b1", 0, OFFER)
-    node.settle(node.link("b3", 0, WISH))
+    node.link("b1", 0, ADVERTISEMENT)
+    node.settle(node.link("b3", 0, SUBSCRIPTION))
     node.hear("b1", Forward(1, batch(1, 2, 3)))
     node.hear("b3", AcknowledgeEvents(1))
     node = Middle(node.disk, life=2)
@@ -101,8 +101,8 @@ def test_what_was_not_acknowledged_is_sent_again_after_a_crash() -> None:
 def test_a_stored_event_is_for_its_neighbour_whatever_that_wants_later() -> None:
     """D1-A12: the forwarding set is stored. Found by seed 117 of drawn networks, where events were dropped."""
     node = Middle()
-    node.link("b1", 0, OFFER)
-    node.settle(node.link("b3", 0, WISH))
+    node.link("b1", 0, ADVERTISEMENT)
+    node.settle(node.link("b3", 0, SUBSCRIPTION))
     node.hear("b1", Forward(1, batch(1)))
     node = Middle(node.disk, life=2)
     assert sent(node.link("b3", 0, Routes(full=True)), Forward) == [("b3", Forward(1, batch(1)))]
@@ -111,14 +111,14 @@ def test_a_stored_event_is_for_its_neighbour_whatever_that_wants_later() -> None
 def test_what_may_be_for_a_neighbour_that_was_never_heard_of_waits_for_it() -> None:
     """D1-B4.1: the table is empty, and nobody says that it is complete."""
     node = Middle()
-    node.link("b1", 0, OFFER)
+    node.link("b1", 0, ADVERTISEMENT)
     acknowledged = sent(node.hear("b1", Forward(1, batch(1))), AcknowledgeEvents)
     assert acknowledged == [("b1", AcknowledgeEvents(1))], "it is stored"
-    effects = node.link("b3", 0, WISH)
+    effects = node.link("b3", 0, SUBSCRIPTION)
     assert sent(effects, Forward) == [], "what it wants may still be on its way to it"
     assert sent(node.settle(effects), Forward) == [("b3", Forward(1, batch(1)))]
     other = Middle()
-    other.link("b1", 0, OFFER)
+    other.link("b1", 0, ADVERTISEMENT)
     other.hear("b1", Forward(1, batch(1)))
     effects = other.link("b3", 0, Routes(full=True))
     assert sent(effects + other.settle(effects), Forward) == [], "it turned out to be for nobody"
@@ -127,8 +127,8 @@ def test_what_may_be_for_a_neighbour_that_was_never_heard_of_waits_for_it() -> N
 
 def test_records_go_when_all_of_their_events_are_acknowledged() -> None:
     node = Middle()
-    node.link("b1", 0, OFFER)
-    node.settle(node.link("b3", 0, WISH))
+    node.link("b1", 0, ADVERTISEMENT)
+    node.settle(node.link("b3", 0, SUBSCRIPTION))
     for number in (1, 2, 3):
         node.hear("b1", Forward(number, batch(number)))
     kept = len(node.disk["feeds"])

@@ -20,12 +20,12 @@ def test_records_between_snapshots_do_not_grow_while_the_tables_do_not(monkeypat
     monkeypatch.setattr(table_store, "SNAPSHOT_BYTES", 2_000)
     router = Router(["left"])
     store, out = TableStore(router), RecordingOutbox()
-    wishes = {f"left.1.{n}": Filter(f"price > {n}") for n in range(5)}
-    routes = Routes([], [(entry, str(filter)) for entry, filter in wishes.items()], full=True)
+    subscriptions = {f"left.1.{n}": Filter(f"price > {n}") for n in range(5)}
+    routes = Routes([], [(entry, str(filter)) for entry, filter in subscriptions.items()], full=True)
     kinds = []
     for _ in range(400):
-        apply_routes(router, "left", routes, {}, wishes)
-        store.told("left", routes, {}, wishes, out)
+        apply_routes(router, "left", routes, {}, subscriptions)
+        store.told("left", routes, {}, subscriptions, out)
         kinds += [type(effect) for effect in out.take_effects()]
     places = [place for place, kind in enumerate(kinds) if kind is Snapshot]
     gaps = {after - before for before, after in pairwise(places)}
@@ -39,10 +39,10 @@ def test_tables_are_those_of_the_snapshot_and_what_was_told_behind_it(monkeypatc
     store, out = TableStore(router), RecordingOutbox()
     kept: StoredStreams = {STREAM: []}
     for n in range(12):
-        wishes = {f"left.1.{n}": Filter(f"price > {n}")}
-        routes = Routes([], [], unwished=[f"left.1.{n - 3}"], full=n == 0)
-        apply_routes(router, "left", routes, {}, wishes)
-        store.told("left", routes, {}, wishes, out)
+        subscriptions = {f"left.1.{n}": Filter(f"price > {n}")}
+        routes = Routes([], [], unsubscribed=[f"left.1.{n - 3}"], full=n == 0)
+        apply_routes(router, "left", routes, {}, subscriptions)
+        store.told("left", routes, {}, subscriptions, out)
         for effect in out.take_effects():
             if isinstance(effect, Snapshot):
                 kept = {STREAM: [effect.record]}
@@ -57,18 +57,18 @@ def test_tables_are_those_of_the_snapshot_and_what_was_told_behind_it(monkeypatc
 
 
 def test_a_snapshot_holds_everything_that_was_written_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """D1-B4.1: tables, whose word is complete, which topics are offered for whom, and what was answered. One that
+    """D1-B4.1: tables, whose word is complete, which topics are advertised for whom, and what was answered. One that
     forgot the topics would make neighbours forget who wants them."""
     monkeypatch.setattr(table_store, "SNAPSHOT_BYTES", 200)
     router = Router(["left"])
     store, out = TableStore(router), RecordingOutbox()
-    store.offered("b1.1.1", "client:p", "stock", out)
+    store.advertised("b1.1.1", "client:p", "stock", out)
     snapshots = []
     for n in range(40):
-        wishes = {f"left.1.{n}": Filter(f"price > {n}")}
+        subscriptions = {f"left.1.{n}": Filter(f"price > {n}")}
         routes = Routes([], [], full=n == 0)
-        apply_routes(router, "left", routes, {}, wishes)
-        store.told("left", routes, {}, wishes, out)
+        apply_routes(router, "left", routes, {}, subscriptions)
+        store.told("left", routes, {}, subscriptions, out)
         snapshots += [effect.record for effect in out.take_effects() if isinstance(effect, Snapshot)]
     assert snapshots
     recovered = TableStore(Router(["left"]))

@@ -111,46 +111,51 @@ def test_what_comes_and_goes_before_anyone_is_told_is_never_told() -> None:
 def test_a_subscription_follows_the_way_back_to_what_is_advertised() -> None:
     """D0-B1, D0-A3, D0-A4, D0-A6"""
     tree = Tree(Overlay(("a", "b", "c", "d"), (("a", "b"), ("b", "c"), ("b", "d"))))
-    tree.advertise("a", "offer", Filter("topic = 't' AND price > 0"))
+    tree.advertise("a", "advertisement", Filter("topic = 't' AND price > 0"))
     tree.settle()
-    tree.subscribe("c", "wish", Filter("topic = 't'"))
+    tree.subscribe("c", "subscription", Filter("topic = 't'"))
     tree.subscribe("c", "in vain", Filter("topic = 'u'"))
     tree.settle()
     tables = {name: list(router.subscriptions.by_source.items()) for name, router in tree.routers.items()}
     entries = {name: [(source, list(table)) for source, table in found if table] for name, found in tables.items()}
-    assert entries == {"a": [("b", ["wish"])], "b": [("c", ["wish"])], "c": [("", ["wish", "in vain"])], "d": []}
-    assert tree.publish("a", event("t", price=1)) == (["wish"], [("a", "b"), ("b", "c")])
+    assert entries == {
+        "a": [("b", ["subscription"])],
+        "b": [("c", ["subscription"])],
+        "c": [("", ["subscription", "in vain"])],
+        "d": [],
+    }
+    assert tree.publish("a", event("t", price=1)) == (["subscription"], [("a", "b"), ("b", "c")])
 
 
 def test_an_advertisement_that_comes_later_pulls_the_subscriptions_that_are_there() -> None:
     """D0-B1.1"""
     tree = Tree(CHAIN)
-    tree.subscribe("c", "wish", Filter("topic = 't'"))
+    tree.subscribe("c", "subscription", Filter("topic = 't'"))
     tree.settle()
     assert len(tree.routers["b"].subscriptions) == 0
-    tree.advertise("a", "offer", Filter("topic = 't'"))
+    tree.advertise("a", "advertisement", Filter("topic = 't'"))
     tree.settle()
-    assert tree.publish("a", event("t"))[0] == ["wish"]
-    tree.unadvertise("a", "offer")
+    assert tree.publish("a", event("t"))[0] == ["subscription"]
+    tree.unadvertise("a", "advertisement")
     tree.settle()
     assert len(tree.routers["a"].subscriptions) == len(tree.routers["b"].subscriptions) == 0
     assert len(tree.routers["b"].advertisements) == len(tree.routers["c"].advertisements) == 0
 
 
 def test_an_advertisement_that_comes_later_pulls_what_is_expected_too() -> None:
-    """D1-B4: a neighbour that has not answered counts as wanting it, also towards who offers it later: events that
+    """D1-B4: a neighbour that has not answered counts as wanting it, also towards who advertises it later: events that
     nobody there has asked for yet are kept for it."""
     router = Router(["left", "right"])
     router.expect("right", "b2.1.1", Filter("topic = 't'"))
-    assert "b2.1.1" not in router.wishes["left"].wanted
+    assert "b2.1.1" not in router.subscription_outlets["left"].wanted
     router.advertise("left", "left.1.1", Filter("topic = 't'"))
-    assert "b2.1.1" in router.wishes["left"].wanted
+    assert "b2.1.1" in router.subscription_outlets["left"].wanted
 
 
 @pytest.mark.parametrize("source", ["", "left"])
-def test_an_offer_is_taken_back_when_what_was_published_under_it_has_passed(source: str) -> None:
-    """D1-B4: also one that a neighbour takes back. Those who want it take their wishes back with it, and an event that
-    comes behind would find nobody."""
+def test_an_advertisement_is_taken_back_when_what_was_published_under_it_has_passed(source: str) -> None:
+    """D1-B4: also one that a neighbour takes back. Those who want it take their subscriptions back with it, and an
+    event that comes behind would find nobody."""
     passed: list[str] = []
 
     class UnderWay:
@@ -175,20 +180,20 @@ def test_a_subscription_stays_while_another_advertisement_leads_to_the_same_neig
     tree = Tree(CHAIN)
     tree.advertise("a", "one", Filter("topic = 't'"))
     tree.advertise("a", "other", Filter("price > 10"))
-    tree.subscribe("c", "wish", Filter(""))
+    tree.subscribe("c", "subscription", Filter(""))
     tree.settle()
     tree.unadvertise("a", "one")
     tree.settle()
-    assert tree.publish("a", event("u", price=11))[0] == ["wish"]
+    assert tree.publish("a", event("u", price=11))[0] == ["subscription"]
 
 
 def test_without_advertisements_subscriptions_go_everywhere() -> None:
     """D1-B1"""
     tree = Tree(CHAIN, advertisements=False)
-    tree.subscribe("c", "wish", Filter("topic = 't'"))
+    tree.subscribe("c", "subscription", Filter("topic = 't'"))
     tree.settle()
     assert [len(router.subscriptions) for router in tree.routers.values()] == [1, 1, 1]
-    assert tree.publish("a", event("t")) == (["wish"], [("a", "b"), ("b", "c")])
+    assert tree.publish("a", event("t")) == (["subscription"], [("a", "b"), ("b", "c")])
 
 
 def test_an_event_goes_once_to_each_neighbour_and_never_back() -> None:
@@ -218,31 +223,31 @@ def drawn(seed: int) -> tuple[Overlay, list[tuple[str, int, str]]]:
 def run(tree: Tree, overlay: Overlay, operations: list[tuple[str, int, str]], advertised: bool) -> None:
     """After any sequence of operations, and some of their messages on the way, each client receives what brute force
     over all filters says that it wants, and no router contradicts itself."""
-    wishes: dict[str, str] = {}
-    offers: dict[str, tuple[str, Filter]] = {}
+    subscriptions: dict[str, str] = {}
+    advertisements: dict[str, tuple[str, Filter]] = {}
     for number, (what, place, text) in enumerate(operations):
         broker = overlay.brokers[place % len(overlay.brokers)]
         match what:
             case "subscribe":
-                wishes[f"s{number}"] = broker
+                subscriptions[f"s{number}"] = broker
                 tree.subscribe(broker, f"s{number}", Filter(text))
-            case "unsubscribe" if wishes:
-                entry = list(wishes)[place % len(wishes)]
-                tree.unsubscribe(wishes.pop(entry), entry)
+            case "unsubscribe" if subscriptions:
+                entry = list(subscriptions)[place % len(subscriptions)]
+                tree.unsubscribe(subscriptions.pop(entry), entry)
             case "advertise":
-                offers[f"a{number}"] = (broker, Filter(text))
+                advertisements[f"a{number}"] = (broker, Filter(text))
                 tree.advertise(broker, f"a{number}", Filter(text))
-            case "unadvertise" if offers:
-                entry = list(offers)[place % len(offers)]
-                tree.unadvertise(offers.pop(entry)[0], entry)
+            case "unadvertise" if advertisements:
+                entry = list(advertisements)[place % len(advertisements)]
+                tree.unadvertise(advertisements.pop(entry)[0], entry)
             case "step" if tree.links:
                 tree.step()
     tree.settle()
     tree.check()
     for broker in overlay.brokers:
-        offered = [filter for owner, filter in offers.values() if owner == broker]
+        theirs = [filter for owner, filter in advertisements.values() if owner == broker]
         for candidate in EVENTS:
-            if advertised and not any(f.matches(candidate.attributes, candidate.topic) for f in offered):
+            if advertised and not any(f.matches(candidate.attributes, candidate.topic) for f in theirs):
                 continue
             wanted = [
                 entry
@@ -282,7 +287,7 @@ class _ForwardsBack(Router):
 
 def _with_outlet(neighbours: Any, advertisements: bool, covering: bool) -> Router:
     router = Router(neighbours, advertisements, covering)
-    router.wishes = {neighbour: _ForgetsToUncover(covering) for neighbour in router.neighbours}
+    router.subscription_outlets = {neighbour: _ForgetsToUncover(covering) for neighbour in router.neighbours}
     return router
 
 

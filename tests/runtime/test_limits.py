@@ -454,7 +454,7 @@ def _fields(error: HoldfastError) -> dict[str, Any]:
         (None, CoreLimits(backlog_events=5), _overflow, SubscriptionEnded, {"filter": "a = 1"}),
         (None, None, _another_name, Superseded, {}),
     ],
-    ids=["connections", "sessions", "subscriptions", "filters", "advertisements", "offers", "overflow", "name"],
+    ids=["connections", "sessions", "subscriptions", "filters", "advertisements", "advertising", "overflow", "name"],
 )
 def test_every_refusal_is_an_exception_with_its_fields(
     limits: WireLimits | None,

@@ -135,7 +135,7 @@ def test_without_faults_everything_arrives_once_and_in_its_publishers_order(netw
         before = await network.measures("b3")
         numbers = range(1, 51)
         async with holdfast.connect(network.url("b6")) as other:
-            # Both begin at the same time, and so do their offers.
+            # Both begin at the same time, and so do their advertisements.
             each = (other.publish({"n": -number}, topic=clients.topic) for number in numbers)
             await asyncio.gather(clients.publish(numbers), *each)
             await other.publish({"n": 0}, topic="nobody's")

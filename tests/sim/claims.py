@@ -2,7 +2,7 @@
 
 The watch follows what becomes safe on each disk, and looks at every message that leaves a durable broker: how far it
 says that it has stored a neighbour's feed, in an introduction or an acknowledgement (D1-A11); that it knows what it was
-offered, in an answer to a telling (D1-B4.1); and how far it has answered a publisher. No power cut is needed for a
+advertised, in an answer to a telling (D1-B4.1); and how far it has answered a publisher. No power cut is needed for a
 false claim to be seen.
 """
 
@@ -44,7 +44,7 @@ class ReadDisk(Disk):
         super().__init__(records, rng, sync_us)
         self.stored: dict[str, tuple[str, int]] = {}  # neighbour → its feed, and how far that is here
         self.accepted: dict[str, int] = {}  # client → how far its publications are here, in any of its sessions
-        self.offered: dict[str, set[str]] = {}  # neighbour → offers that it told
+        self.advertised: dict[str, set[str]] = {}  # neighbour → advertisements that it told
 
     def _carry_out(self, operation: Append | Snapshot | Truncate) -> None:
         super()._carry_out(operation)
@@ -52,13 +52,15 @@ class ReadDisk(Disk):
         if isinstance(record, EventsStored):
             self.stored = dict(record.stored)
         elif isinstance(record, RoutesTold):
-            routes, known = record.routes, self.offered.setdefault(record.source, set())
+            routes, known = record.routes, self.advertised.setdefault(record.source, set())
             if routes.full and routes.complete:
                 known.clear()
-            known |= {entry for entry, _ in routes.offers}
-            known -= {*routes.withdrawn}
+            known |= {entry for entry, _ in routes.advertisements}
+            known -= {*routes.unadvertised}
         elif isinstance(record, TableState):
-            self.offered = {peer: {entry for entry, _ in offers} for peer, (offers, _) in record.told.items()}
+            self.advertised = {
+                peer: {entry for entry, _ in advertisements} for peer, (advertisements, _) in record.told.items()
+            }
         elif isinstance(record, commands.Applied):
             for command in record.commands:
                 if isinstance(command, commands.Publish):
@@ -67,7 +69,7 @@ class ReadDisk(Disk):
 
     def wipe(self) -> None:
         super().wipe()
-        self.stored, self.accepted, self.offered = {}, {}, {}
+        self.stored, self.accepted, self.advertised = {}, {}, {}
 
     def has_stored(self, peer: str, feed: str, number: int) -> bool:
         return number == 0 or (peer in self.stored and self.stored[peer][0] == feed and number <= self.stored[peer][1])
@@ -78,7 +80,7 @@ class ClaimsWatched(Simulation):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        # Sender and receiver → offers of a telling that is not at its end; and of whole ones, by their tickets.
+        # Sender and receiver → advertisements of a telling that is not at its end; and of whole ones, by their tickets.
         self._telling: dict[tuple[str, str], list[str]] = {}
         self._told: dict[tuple[str, str, int], list[str]] = {}
 
@@ -91,10 +93,10 @@ class ClaimsWatched(Simulation):
                 self._check(host, host.disk, end, entry.message)
 
     def _follow(self, sender: str, receiver: str, routes: Routes) -> None:
-        offers = self._telling.setdefault((sender, receiver), [])
-        offers += [entry for entry, _ in routes.offers]
+        advertisements = self._telling.setdefault((sender, receiver), [])
+        advertisements += [entry for entry, _ in routes.advertisements]
         if routes.last:
-            self._told[sender, receiver, routes.ticket] = offers
+            self._told[sender, receiver, routes.ticket] = advertisements
             del self._telling[sender, receiver]
 
     def _check(self, host: Machine, disk: ReadDisk, end: End, message: Message) -> None:
@@ -108,15 +110,15 @@ class ClaimsWatched(Simulation):
                 feed = theirs.disk.log_id if isinstance(theirs, Machine) and theirs.disk is not None else ""
                 require(disk.has_stored(end.peer, feed, number), "what is acknowledged is on the disk", **told)
             case Settled(ticket=ticket) if self._stores(host):
-                known, on_disk = self._offers(host, end.peer), disk.offered.get(end.peer, set())
+                known, on_disk = self._advertisements(host, end.peer), disk.advertised.get(end.peer, set())
                 missing = [e for e in self._told.get((end.peer, host.name, ticket), ()) if e in known - on_disk]
-                require(not missing, "offers that are answered are on the disk", missing=missing, **told)
+                require(not missing, "advertisements that are answered are on the disk", missing=missing, **told)
             case Accepted(sequence=number) | SessionOpened(accepted=number) if number:
                 require(number <= disk.accepted.get(end.peer, 0), "what is answered is on the disk", **told)
 
     @staticmethod
-    def _offers(host: Machine, peer: str) -> set[str]:
-        """What the broker knows that a neighbour offers, and has not taken back: what goes when the events under it
+    def _advertisements(host: Host, peer: str) -> set[str]:
+        """What the broker knows that a neighbour advertises, and has not taken back: what goes when the events under it
         have passed is gone from the disk already."""
         (part,) = [part for part in getattr(host.node, "parts", ()) if isinstance(part, Neighbours)]
         going = {entry for source, entry in part.router.postponed if source == peer}

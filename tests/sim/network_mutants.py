@@ -80,7 +80,7 @@ class KeepsNothing(EventStore):
 
 
 class NoAnswerIsAnAnswer(Answers):
-    """D1-B4.1: what is offered to a neighbour that is not there is taken for unwanted."""
+    """D1-B4.1: what is advertised to a neighbour that is not there is taken for unwanted."""
 
     def _expect(self, router: Router, peer: str, side: Any, entry: str, filter: Filter) -> None:
         pass
@@ -154,9 +154,9 @@ class _ForgetsToUncover(Outlet):
 class ForgetsToUncover(Router):
     """D2-B4: what the broader subscription hid is never told."""
 
-    def __init__(self, neighbours: Any, advertisements: bool = True, covering: bool = True, *others: Any) -> None:
-        super().__init__(neighbours, advertisements, covering, *others)
-        self.wishes = {neighbour: _ForgetsToUncover(covering) for neighbour in self.neighbours}
+    def __init__(self, neighbours: Any, advertisements: bool = True, covering: bool = True) -> None:
+        super().__init__(neighbours, advertisements, covering)
+        self.subscription_outlets = {neighbour: _ForgetsToUncover(covering) for neighbour in self.neighbours}
 
 
 class NeverRefreshes(Neighbours):

@@ -92,7 +92,8 @@ def test_what_expires_while_there_is_no_link_makes_room_for_publishers() -> None
 
 
 def test_what_a_publisher_left_behind_reaches_those_who_wanted_it() -> None:
-    """D1-C3: its offer is not taken back before its events have passed, of which there are more than go at once."""
+    """D1-C3: its advertisement is not taken back before its events have passed, of which there are more than go at
+    once."""
     clients = [Client(id="s", brokers=("d",)), Client(id="p", brokers=("a",))]
     actions = [wanted("s"), *published("p", range(1_000, 1_001), 0), *published("p", range(4_000, 7_000, 100), 300_000)]
     faults: list[Fault] = [
@@ -104,7 +105,7 @@ def test_what_a_publisher_left_behind_reaches_those_who_wanted_it() -> None:
 
 
 def test_what_was_published_before_a_restart_reaches_those_who_wanted_it() -> None:
-    """D1-C3: the broker's own offers of topics are not on its disk; the events are."""
+    """D1-C3: the broker's own advertisements of topics are not on its disk; the events are."""
     clients = [Client(id="s", brokers=("d",)), Client(id="p", brokers=("a",))]
     actions = [wanted("s"), *published("p", range(1_000, 1_001), 0), *published("p", range(4_000, 7_000, 100), 300_000)]
     faults: list[Fault] = [

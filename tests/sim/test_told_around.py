@@ -1,7 +1,8 @@
 """What was told around a link that was silent for a while is told again over it, before events that depend on it.
 
 Found by reading: a detour is not acknowledged, and the way around may fail as well. With a link that was suspected and
-not replaced, neighbours lacked offers and wishes for good, and events overtook the offers that they fall under.
+not replaced, neighbours lacked advertisements and subscriptions for good, and events overtook the advertisements that
+they fall under.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def test_a_subscription_that_was_told_around_is_told_again(at_ms: int) -> None:
 
 
 @pytest.mark.parametrize("at_ms", [5_200, 5_450, 5_700])
-def test_an_offer_that_was_told_around_is_told_again_and_not_taken_for_answered(at_ms: int) -> None:
+def test_an_advertisement_that_was_told_around_is_told_again_and_not_taken_for_answered(at_ms: int) -> None:
     """The answer to another topic is none to this one."""
     events = [publish(at_ms), publish(20_000, "u"), publish(25_000), publish(25_100)]
     outcome = play(TRIANGLE, {"p": "b1", "s": "b2"}, [subscribe(1_000), *events], SILENT)
@@ -80,8 +81,8 @@ def test_an_offer_that_was_told_around_is_told_again_and_not_taken_for_answered(
 
 
 @pytest.mark.parametrize("then", ["the way around dies", "the way around breaks"])
-def test_an_event_does_not_overtake_the_offer_that_it_falls_under(then: str) -> None:
-    """b1 hears nothing of b2 and is heard: its events would get there, and its offers go around."""
+def test_an_event_does_not_overtake_the_advertisement_that_it_falls_under(then: str) -> None:
+    """b1 hears nothing of b2 and is heard: its events would get there, and its advertisements go around."""
     links = [("b1", "b2"), ("b2", "b3"), ("b1", "b4"), ("b2", "b4")]
     silent = Cut(at_ms=4_000, for_ms=2_300, source="b2", target="b1", both=False)
     dies = Kill(at_ms=5_501, for_ms=3_000, host="b4")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.protocols.routing.gate import filter_of
-from holdfast.trace.checkers.network import ANY_TOPIC, _offered
+from holdfast.trace.checkers.network import ANY_TOPIC, _advertised
 from holdfast.trace.checkers.outages import Outages
 from holdfast.trace.schema import Fault
 
@@ -13,14 +13,14 @@ CHAIN = [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]
 
 
 @pytest.mark.parametrize("topic", ["", "stock", "a b", "ü"])
-def test_an_offer_of_a_topic_is_of_that_topic(topic: str) -> None:
-    """One that was taken for an offer of everything would excuse the loss of first events on all topics."""
-    assert _offered(str(filter_of(topic))) == topic
+def test_an_advertisement_of_a_topic_is_of_that_topic(topic: str) -> None:
+    """One that was taken for an advertisement of everything would excuse the loss of first events on all topics."""
+    assert _advertised(str(filter_of(topic))) == topic
 
 
 @pytest.mark.parametrize("text", ["", "price > 50", "topic = 'a' OR topic = 'b'"])
-def test_an_advertisement_of_more_offers_everything(text: str) -> None:
-    assert _offered(text) is ANY_TOPIC
+def test_an_advertisement_of_more_is_of_everything(text: str) -> None:
+    assert _advertised(text) is ANY_TOPIC
 
 
 def test_a_wiped_disk_excuses_what_was_accepted_before_on_its_path_and_nothing_else() -> None:

@@ -58,7 +58,7 @@ class NetworkParts:
         neighbours: Neighbours,
         forwarding: Forwarding,
     ) -> None:
-        # News come before the detector: a restart is known before the neighbour counts as up. The gate offers, the
+        # News come before the detector: a restart is known before the neighbour counts as up. The gate advertises, the
         # neighbours are told, the events follow.
         self.parts: tuple[Part, ...] = (*bypass, detector, gate, neighbours, forwarding)
         self._settings = settings

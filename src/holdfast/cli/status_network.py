@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.cli.terminal import paint, table
 
-HEADINGS = ["broker", "neighbours", "routes", "offers", "told", "hidden", "in/s", "out/s"]
+HEADINGS = ["broker", "neighbours", "routes", "advertised", "told", "hidden", "in/s", "out/s"]
 HEADINGS += ["waiting", "detours", "lost", "expired"]
 _TABLES = ("routes", "routes_advertised", "routes_told", "routes_hidden")
 _RATES = ("events_arrived", "events_forwarded")

@@ -1,15 +1,15 @@
-"""Which offers each neighbour has answered, at the levels that buffer: silence is no answer.
+"""Which advertisements each neighbour has answered, at the levels that buffer: silence is no answer.
 
-An offer is answered when the neighbour has said `Settled`: what is wanted under it on its side is known then. Until it
-has, the neighbour counts as wanting all that falls under the offer (`Router.expect`): such events are kept for it, and
-asked for from the side that they come from, so that nothing that was accepted is lost however deep the network is and
-whoever in it has never been up (D1-B4.1, D1-C3).
+An advertisement is answered when the neighbour has said `Settled`: what is wanted under it on its side is known then.
+Until it has, the neighbour counts as wanting all that falls under the advertisement (`Router.expect`): such events are
+kept for it, and asked for from the side that they come from, so that nothing that was accepted is lost however deep the
+network is and whoever in it has never been up (D1-B4.1, D1-C3).
 
 What was answered stays so while the neighbour is away: what it wanted is known, and nothing else is kept for it. It is
-remembered by the offer's filter, since a broker gives its clients' offers new ids when it is restarted; and on the disk
-(`TableStore`). An offer that an answered one covers is answered, too.
+remembered by the advertisement's filter, since a broker gives its clients' advertisements new ids when it is restarted;
+and on the disk (`TableStore`). An advertisement that an answered one covers is answered, too.
 
-Without advertisements there is one offer, of everything, and a complete telling answers it.
+Without advertisements there is one advertisement, of everything, and a complete telling answers it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from holdfast.protocols.routing.local import LocalInterests
 from holdfast.protocols.routing.router import Router
 
 EVERYTHING: Final = Filter("")
-UNKNOWN: Final = ""  # stands for the entry of an offer where nothing is advertised
+UNKNOWN: Final = ""  # stands for the entry of an advertisement where nothing is advertised
 
 
 class AnswerChange(NamedTuple):
-    """A neighbour has answered an offer, or its answer is worth nothing any more; for the disk."""
+    """A neighbour has answered an advertisement, or its answer is worth nothing any more; for the disk."""
 
     peer: str
     filter: str
@@ -42,13 +42,13 @@ class _Side:
 
     def __init__(self) -> None:
         self.answered: FilterIndex[str] = FilterIndex()  # by their texts: what it knows of and has answered
-        self.expected: dict[str, str] = {}  # entry that is told → the wish that it counts as
+        self.expected: dict[str, str] = {}  # entry that is told → the subscription that it counts as
         self.told: Counter[str] = Counter()  # filters of the entries that are told, by their texts
         self.asked: dict[int, tuple[str, ...]] = {}  # ticket on this link → entries that were told under it
 
 
 class Answers:
-    """Follows what the router tells neighbours of offers, from `begin` on."""
+    """Follows what the router tells neighbours of advertisements, from `begin` on."""
 
     def __init__(self, neighbours: Sequence[str], local: LocalInterests) -> None:
         self._local = local
@@ -63,34 +63,34 @@ class Answers:
                 side.answered.add(text, Filter(text))
             if not router.is_advertised and peer not in complete:
                 self._expect(router, peer, side, UNKNOWN, EVERYTHING)
-            router.offers[peer].track()
+            router.advertisement_outlets[peer].track()
             self._follow(router, peer)
         self._has_begun = True
 
     def follow(self, router: Router, neighbour: str) -> None:
-        """What the neighbour is to be told of offers has changed."""
+        """What the neighbour is to be told of advertisements has changed."""
         if self._has_begun:
             self._follow(router, neighbour)
 
     def _follow(self, router: Router, peer: str) -> None:
         side = self._sides[peer]
-        for entry, filter, told in router.offers[peer].take_moves():
+        for entry, filter, told in router.advertisement_outlets[peer].take_moves():
             text = str(filter)
             side.told[text] += 1 if told else -1
             if not told:
                 if not side.told[text]:
                     del side.told[text]
-                wish = side.expected.pop(entry, None)
-                if wish is not None:
-                    router.forget_expected(peer, wish)
+                subscription = side.expected.pop(entry, None)
+                if subscription is not None:
+                    router.forget_expected(peer, subscription)
             elif side.answered.covering(filter):
                 self._add(peer, side, filter)
             else:
                 self._expect(router, peer, side, entry, filter)
 
     def _expect(self, router: Router, peer: str, side: _Side, entry: str, filter: Filter) -> None:
-        side.expected[entry] = wish = self._local.new_entry()
-        router.expect(peer, wish, filter)
+        side.expected[entry] = subscription = self._local.new_entry()
+        router.expect(peer, subscription, filter)
 
     def _add(self, peer: str, side: _Side, filter: Filter) -> None:
         text = str(filter)
@@ -104,15 +104,15 @@ class Answers:
         return bool(self._sides[peer].expected)
 
     def ask(self, peer: str, ticket: int, told: Iterable[str] | None = None) -> None:
-        """The neighbour is told these offers under a ticket, over its link; None: all that there are. What went around
-        the link may not have come, and nothing is an answer to it."""
+        """The neighbour is told these advertisements under a ticket, over its link; None: all that there are. What went
+        around the link may not have come, and nothing is an answer to it."""
         side = self._sides[peer]
         entries = side.expected if told is None else told
         side.asked[ticket] = tuple(entry for entry in entries if entry in side.expected and entry != UNKNOWN)
 
     def told(self, peer: str, taken_back: Mapping[str, Filter], everything: bool) -> None:
-        """Offers are being taken back, or everything is told: what the neighbour hears of no more is not answered any
-        more."""
+        """Advertisements are being taken back, or everything is told: what the neighbour hears of no more is not
+        answered any more."""
         side = self._sides[peer]
         if everything:
             gone = [text for text, _ in side.answered.items()]
@@ -125,18 +125,18 @@ class Answers:
 
     # ----------------------------------------------------------------------------------------------------- answering
     def answered(self, router: Router, peer: str, ticket: int) -> None:
-        side, offered = self._sides[peer], router.offers[peer].wanted
+        side, advertised = self._sides[peer], router.advertisement_outlets[peer].wanted
         for entry in side.asked.pop(ticket, ()):
-            wish = side.expected.pop(entry, None)
-            if wish is not None:
-                self._add(peer, side, offered[entry])
-                router.forget_expected(peer, wish)
+            subscription = side.expected.pop(entry, None)
+            if subscription is not None:
+                self._add(peer, side, advertised[entry])
+                router.forget_expected(peer, subscription)
 
     def known(self, router: Router, peer: str) -> None:
         """The neighbour has told everything on its side: without advertisements, that answers all there is."""
-        wish = self._sides[peer].expected.pop(UNKNOWN, None)
-        if wish is not None:
-            router.forget_expected(peer, wish)
+        subscription = self._sides[peer].expected.pop(UNKNOWN, None)
+        if subscription is not None:
+            router.forget_expected(peer, subscription)
 
     def unlinked(self, peer: str) -> None:
         """What the neighbour was asked on a link that is gone it may not have heard."""

@@ -108,7 +108,7 @@ class Forwarding(Part):
             for output in self._store.not_stored:
                 topics |= dict.fromkeys([event.topic for event in output.events])
             if self._store.not_stored or not all(feed.is_idle for feed in self.feeds.values()):
-                out.tell(TopicsRecovered(list(topics)))  # before they are routed: it depends on what is offered
+                out.tell(TopicsRecovered(list(topics)))  # before they are routed: it depends on what is advertised
             for output in self._store.not_stored:
                 self.entered(output, out)
             self._store.not_stored = []
@@ -345,7 +345,7 @@ class Forwarding(Part):
         for peer in self._open:
             feed = self.feeds[peer]
             if self._store is not None and self._neighbours.lacks_news(peer):
-                self.due = True  # what it is offered and wants may be under way around its link
+                self.due = True  # advertisements and subscriptions may be under way around its link
             elif feed.has_unsent:
                 if not feed.is_under_way:
                     feed.progress_at = out.now

@@ -1,9 +1,9 @@
 """Which publications are taken in now, and which wait for the network.
 
-A publisher that has not said what it will publish offers each topic when it first uses it; one that has, offers what it
-said. Either way those who want it are far away, and what is published before the news has reached them would miss
-them: the publication waits until the network has settled, or for as long as the settings allow. It waits, too, while a
-broker that was restarted does not know its tables yet, and while the way out of this broker is congested.
+A publisher that has not said what it will publish advertises each topic when it first uses it; one that has, advertises
+what it said. Either way those who want it are far away, and what is published before the news has reached them would
+miss them: the publication waits until the network has settled, or for as long as the settings allow. It waits, too,
+while a broker that was restarted does not know its tables yet, and while the way out of this broker is congested.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.table_store import TableStore
 from holdfast.protocols.sessions.messages import Publish
 
-TOPICS_MAX: Final = 1_000  # that are offered for one client; one that uses more is taken to publish anything
-# Offers of topics outlive their clients for a while: the next one that publishes there, perhaps from the same shell,
-# finds the ways made, also while a broker on them is down.
+TOPICS_MAX: Final = 1_000  # that are advertised for one client; one that uses more is taken to publish anything
+# Advertisements of topics outlive their clients for a while: the next one that publishes there, perhaps from the same
+# shell, finds the ways made, also while a broker on them is down.
 LINGER: Final = 600 * SECOND
 LINGERING_MAX: Final = 10_000  # topics; then the oldest go
 HELD_BYTES_MAX: Final = 8 * 1024 * 1024  # of one client; what is not held comes again
@@ -62,7 +62,7 @@ class Outlets(Protocol):
 
 
 class Gate(Part):
-    """Before `Neighbours`, which tells what is offered here."""
+    """Before `Neighbours`, which tells what is advertised here."""
 
     name: ClassVar[str] = "gate"
     notices: ClassVar[tuple[type[Notice], ...]] = (
@@ -87,23 +87,24 @@ class Gate(Part):
         self._neighbours = neighbours
         self._local = local
         self._table = table if settings.reliability.buffers else None
-        self._offered: dict[str, dict[str | None, str]] = {}  # client → topic or ANYTHING → the entry of its offer
-        self._tickets: dict[int, str] = {}  # of offers that have not settled → client
-        # Topic → the entry of an offer without a client, and until when it stays; in the order in which they end.
+        # Client → topic or ANYTHING → the entry of its advertisement.
+        self._advertised: dict[str, dict[str | None, str]] = {}
+        self._tickets: dict[int, str] = {}  # of advertisements that have not settled → client
+        # Topic → the entry of an advertisement without a client, and until when it stays; the first to end first.
         self._lingering: dict[str | None, tuple[str, int]] = {}
-        self._recovered: list[str] = []  # offers of what was stored when the broker started
+        self._recovered: list[str] = []  # advertisements of what was stored when the broker started
         self._held: dict[str, _Held] = {}
         self._outlets = outlets
 
     def on_started(self, started: Started, out: Outbox) -> None:
-        """Offers what was offered before (D1-B4), for the clients that are still known, and else for a while: who
-        forgot it would make neighbours forget who wants it."""
-        for entry, offered in list(self._table.topics.items()) if self._table is not None else ():
-            client, topic = offered.client, offered.topic
+        """Advertises what was advertised before (D1-B4), for the clients that are still known, and else for a while:
+        who forgot it would make neighbours forget who wants it."""
+        for entry, advertised in list(self._table.topics.items()) if self._table is not None else ():
+            client, topic = advertised.client, advertised.topic
             filter = None if topic is None else filter_of(topic)
             self._neighbours.router.advertise(LOCAL, entry, Filter("") if filter is None else filter)
             if client in self._core.sessions:
-                self._offered.setdefault(client, {})[topic] = entry
+                self._advertised.setdefault(client, {})[topic] = entry
             else:
                 self._linger({topic: entry}, out)
 
@@ -112,7 +113,7 @@ class Gate(Part):
         client = session.client
         held = self._held.get(client)
         if held is None:
-            self._offer_topics(session, message, out)
+            self._advertise_topics(session, message, out)
             if not self._must_wait(client):
                 return True
             held = self._held[client] = _Held(session.epoch, out.now)
@@ -123,7 +124,7 @@ class Gate(Part):
         return False
 
     def _must_wait(self, client: str) -> bool:
-        # What the client has just offered, perhaps in this turn, is told and waited for before anything of it goes out.
+        # What the client has just advertised, perhaps in this turn, is told and waited for first.
         self._local.update(self._neighbours.router, self._neighbours.settling)
         self._take_tickets()
         return not self._neighbours.is_ready or client in self._tickets.values() or self._outlets.is_congested()
@@ -131,42 +132,42 @@ class Gate(Part):
     def _take_tickets(self) -> None:
         self._tickets |= self._local.take_asked()
 
-    def _offer_topics(self, session: Session, message: Publish, out: Outbox) -> None:
+    def _advertise_topics(self, session: Session, message: Publish, out: Outbox) -> None:
         if session.advertised is not None or not self._settings.advertisements:
             return
-        offered = self._offered.setdefault(session.client, {})
-        if ANYTHING in offered:
+        advertised = self._advertised.setdefault(session.client, {})
+        if ANYTHING in advertised:
             return
         events, _ = self._core.decode(message.events)
         for topic in dict.fromkeys([event.topic for event in events]):
-            if topic in offered:
+            if topic in advertised:
                 continue
             filter = filter_of(topic)
-            if filter is None or len(offered) >= TOPICS_MAX:
-                self._offer(session.client, ANYTHING, Filter(""), out)
+            if filter is None or len(advertised) >= TOPICS_MAX:
+                self._advertise(session.client, ANYTHING, Filter(""), out)
                 return
-            self._offer(session.client, topic, filter, out)
+            self._advertise(session.client, topic, filter, out)
 
-    def _offer(self, client: str, topic: str | None, filter: Filter, out: Outbox) -> None:
-        """Takes over an offer that has lost its client, or makes one, and then waits for the network to settle."""
+    def _advertise(self, client: str, topic: str | None, filter: Filter, out: Outbox) -> None:
+        """Takes over an advertisement that has lost its client, or makes one and waits for the network to settle."""
         if topic in self._lingering:
             entry = self._lingering.pop(topic)[0]
         else:
             entry = self._local.new_entry()
             self._neighbours.router.advertise(LOCAL, entry, filter)
             self._tickets[self._neighbours.settling.ask(LOCAL)] = client
-        self._offered[client][topic] = entry
+        self._advertised[client][topic] = entry
         if self._table is not None:
-            self._table.offered(entry, client, topic, out)
+            self._table.advertised(entry, client, topic, out)
 
-    def _withdraw(self, entry: str, out: Outbox) -> None:
+    def _unadvertise(self, entry: str, out: Outbox) -> None:
         self._neighbours.router.unadvertise(LOCAL, entry)
         if self._table is not None:
-            self._table.withdrew(entry, out)
+            self._table.unadvertised(entry, out)
 
     def on_topics_recovered(self, recovered: TopicsRecovered, out: Outbox) -> None:
-        """What the broker has stored was published under offers that it may have forgotten. They are made again, for
-        until it is sent (D1-B4): without, those who want it would be forgotten before it gets to them."""
+        """What the broker has stored was published under advertisements that it may have forgotten. They are made
+        again, for until it is sent (D1-B4): without, those who want it would be forgotten before it gets to them."""
         router, topics = self._neighbours.router, recovered.topics
         filters = [filter_of(topic) for topic in topics] if len(topics) <= TOPICS_MAX else [None]
         for filter in filters:
@@ -188,7 +189,7 @@ class Gate(Part):
         self._release_soon(out)
 
     def on_becoming_ready(self, becoming: BecomingReady, out: Outbox) -> None:
-        """The tables are about to be known, and neighbours to be told what is offered here: those who wait for that
+        """The tables are about to be known, and neighbours to be told what is advertised here: those who wait for that
         wait for its answer, too."""
         for client, held in self._held.items():
             self._tickets[self._neighbours.settling.ask(LOCAL)] = client
@@ -247,19 +248,19 @@ class Gate(Part):
         for client in self._local.take_left():
             self._held.pop(client, None)
             self._tickets = {ticket: other for ticket, other in self._tickets.items() if other != client}
-            self._linger(self._offered.pop(client, {}), out)
+            self._linger(self._advertised.pop(client, {}), out)
 
-    def _linger(self, offered: dict[str | None, str], out: Outbox) -> None:
-        for topic, entry in offered.items():
+    def _linger(self, advertised: dict[str | None, str], out: Outbox) -> None:
+        for topic, entry in advertised.items():
             if topic is ANYTHING or topic in self._lingering:
-                self._withdraw(entry, out)
+                self._unadvertise(entry, out)
                 continue
             if not self._lingering:
                 out.set_timer((self.name, "linger"), LINGER)
             self._lingering[topic] = (entry, out.now + LINGER)
             if len(self._lingering) > LINGERING_MAX:
                 oldest = next(iter(self._lingering))
-                self._withdraw(self._lingering.pop(oldest)[0], out)
+                self._unadvertise(self._lingering.pop(oldest)[0], out)
 
     def _end_lingering(self, out: Outbox) -> None:
         for topic, (entry, until) in list(self._lingering.items()):
@@ -267,11 +268,11 @@ class Gate(Part):
                 out.set_timer((self.name, "linger"), until - out.now)
                 return
             del self._lingering[topic]
-            self._withdraw(entry, out)
+            self._unadvertise(entry, out)
 
     def measure(self) -> dict[str, int]:
-        topics = sum(map(len, self._offered.values())) + len(self._lingering)
-        return {"publishers_held": len(self._held), "topics_offered": topics}
+        topics = sum(map(len, self._advertised.values())) + len(self._lingering)
+        return {"publishers_held": len(self._held), "topics_advertised": topics}
 
 
 ANYTHING: Final = None  # stands for all topics

@@ -1,4 +1,4 @@
-"""What the broker's own clients want and offer, under the ids that the network knows it by."""
+"""What the broker's own clients want and advertise, under the ids that the network knows it by."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LocalInterests:
         self._entries: dict[Key, str] = {}
         self.owners: dict[str, str] = {}  # entry → the subscription that it stands for, for traces
         self._left: list[str] = []  # clients that left, for who keeps something for them
-        self._asked: dict[int, str] = {}  # tickets of what clients have offered, for who waits for them
+        self._asked: dict[int, str] = {}  # tickets of what clients have advertised, for who waits for them
 
     def new_entry(self) -> str:
         self._last += 1

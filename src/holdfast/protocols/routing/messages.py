@@ -1,6 +1,6 @@
 """What the brokers of a network say to each other, and what they keep.
 
-Between neighbours in the tree: `Routes` tells what is offered and wanted on the sender's side; `Forward` has events,
+Between neighbours in the tree: `Routes` tells what is advertised and wanted on the sender's side; `Forward` has events,
 `AcknowledgeEvents` says how far they are taken. What does not fit into one `Routes` comes in several.
 """
 
@@ -35,25 +35,25 @@ class Introduction(Message, frozen=True):
 
 
 class Routes(Message, frozen=True):
-    """What is offered and wanted on the sender's side of the link.
+    """What is advertised and wanted on the sender's side of the link.
 
     `full`: this is everything, up to the message with `last`, and not only what has changed. `complete`: the sender
     knows all that is on its side; what it does not name is not there. A receiver that is told in full, but not
     completely, keeps what it was told before. `ticket`: the receiver says `Settled` when those beyond it know too.
     """
 
-    offers: list[Told] = []  # noqa: RUF012 - a field's default, which is copied
-    wishes: list[Told] = []  # noqa: RUF012
-    withdrawn: list[str] = []  # noqa: RUF012
-    unwished: list[str] = []  # noqa: RUF012
+    advertisements: list[Told] = []  # noqa: RUF012 - a field's default, which is copied
+    subscriptions: list[Told] = []  # noqa: RUF012
+    unadvertised: list[str] = []  # noqa: RUF012
+    unsubscribed: list[str] = []  # noqa: RUF012
     full: bool = False
     last: bool = True
     complete: bool = True
     ticket: int = 0
 
     def weight(self) -> int:
-        told = sum([len(entry) + len(text) for entry, text in (*self.offers, *self.wishes)])
-        return NOMINAL_WEIGHT + told + sum(map(len, (*self.withdrawn, *self.unwished)))
+        told = sum([len(entry) + len(text) for entry, text in (*self.advertisements, *self.subscriptions)])
+        return NOMINAL_WEIGHT + told + sum(map(len, (*self.unadvertised, *self.unsubscribed)))
 
 
 class Settled(Message, frozen=True):
@@ -92,8 +92,8 @@ LARGE_ROUTING_MESSAGES: Final = (Routes, Forward)
 
 
 # --------------------------------------------------------------------------------------------------------- on the disk
-class TopicOffered(Record, frozen=True):
-    """A topic is offered for a client that publishes there, under this entry; None: it publishes anything."""
+class TopicAdvertised(Record, frozen=True):
+    """A topic is advertised for a client that publishes there, under this entry; None: it publishes anything."""
 
     entry: str
     client: str
@@ -101,8 +101,8 @@ class TopicOffered(Record, frozen=True):
     format: int = RECORD_FORMAT
 
 
-class TopicWithdrawn(Record, frozen=True):
-    """The offer is taken back."""
+class TopicUnadvertised(Record, frozen=True):
+    """The advertisement is taken back."""
 
     entry: str
     format: int = RECORD_FORMAT
@@ -116,8 +116,8 @@ class RoutesTold(Record, frozen=True):
     format: int = RECORD_FORMAT
 
 
-class OffersAnswered(Record, frozen=True):
-    """A neighbour has answered offers with these filters; or hears of offers with some no more."""
+class AdvertisementsAnswered(Record, frozen=True):
+    """A neighbour has answered advertisements with these filters; or hears of advertisements with some no more."""
 
     peer: str
     filters: list[str]
@@ -126,13 +126,14 @@ class OffersAnswered(Record, frozen=True):
 
 
 class TableState(Record, frozen=True):
-    """All that neighbours told: source → (offers, wishes), and those that told everything they know; the topics that
-    are offered for clients of our own; and the filters of the offers that each neighbour has answered."""
+    """All that neighbours told: source → (advertisements, subscriptions), and those that told everything they know; the
+    topics that are advertised for clients of our own; and the filters of the advertisements that each neighbour has
+    answered."""
 
     told: dict[str, tuple[list[Told], list[Told]]]
     complete: list[str]
     format: int = RECORD_FORMAT
-    topics: list[TopicOffered] = []  # noqa: RUF012
+    topics: list[TopicAdvertised] = []  # noqa: RUF012
     answered: dict[str, list[str]] = {}  # noqa: RUF012
 
 
@@ -156,9 +157,9 @@ ROUTING_RECORDS: dict[int, type[Record]] = {
     32: RoutesTold,
     33: TableState,
     34: EventsStored,
-    35: TopicOffered,
-    36: TopicWithdrawn,
-    37: OffersAnswered,
+    35: TopicAdvertised,
+    36: TopicUnadvertised,
+    37: AdvertisementsAnswered,
 }
 
 

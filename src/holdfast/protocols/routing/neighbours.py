@@ -1,4 +1,4 @@
-"""The other brokers: links to them, and what each is told of what is offered and wanted on this side.
+"""The other brokers: links to them, and what each is told of what is advertised and wanted on this side.
 
 A link begins with an introduction on both sides; brokers of other networks are refused. Then each tells the other in
 full what its tables hold, and from then on what changes (D0-B1). How much survives is a matter of the level:
@@ -54,7 +54,7 @@ from holdfast.protocols.routing.ways import Acquaintances, Ways
 BROKERS: Final = frozenset({Role.BROKER})
 ENTRIES_MAX: Final = 1_000_000  # that one neighbour may tell
 
-_Parsed = tuple[dict[str, Filter], dict[str, Filter]]  # offers, wishes
+_Parsed = tuple[dict[str, Filter], dict[str, Filter]]  # advertisements, subscriptions
 
 
 class _Neighbour:
@@ -126,7 +126,7 @@ class Neighbours(Part):
         return peer in self._acquaintances
 
     def owes_answers(self, peer: str) -> bool:
-        """Whether, at a level that buffers, the neighbour has not answered all that it was offered."""
+        """Whether, at a level that buffers, the neighbour has not answered all advertisements that it was told."""
         return self._answers is not None and peer in self.tree and self._answers.are_due(peer)
 
     def on_started(self, started: Started, out: Outbox) -> None:
@@ -253,30 +253,38 @@ class Neighbours(Part):
         now could be ahead of it."""
         return peer in self._lacking
 
-    def _ticket(self, peer: str, offers: Collection[str] | None) -> int:
-        """The ticket for a telling of these offers, or of everything; 0 if nobody waits for an answer. What was asked
-        about in this turn may be a part of it."""
-        due = (offers is None or bool(offers)) and self._answers is not None and self._answers.are_due(peer)
+    def _ticket(self, peer: str, advertisements: Collection[str] | None) -> int:
+        """The ticket for a telling of these advertisements, or of everything; 0 if nobody waits for an answer. What was
+        asked about in this turn may be a part of it."""
+        due = (
+            (advertisements is None or bool(advertisements))
+            and self._answers is not None
+            and self._answers.are_due(peer)
+        )
         ticket = self.settling.tell(peer, due)
         if ticket and self._answers is not None:
-            self._answers.ask(peer, ticket, offers)
+            self._answers.ask(peer, ticket, advertisements)
         return ticket
 
     def _take(self, peer: str, out: Outbox, everything: bool = False) -> tuple[Changes, Changes]:
         """What a neighbour is to be told of what has changed. At the levels that buffer the disk knows first that
         something is taken back."""
-        offers, wishes = self.router.take(peer)
-        if self._answers is not None and (everything or offers.taken_back):
-            self._answers.told(peer, offers.taken_back, everything)
+        advertisements, subscriptions = self.router.take(peer)
+        if self._answers is not None and (everything or advertisements.taken_back):
+            self._answers.told(peer, advertisements.taken_back, everything)
             self._store.keep_answers(self._answers.take_changed(), out)
-        return offers, wishes
+        return advertisements, subscriptions
 
     def _everything(self, peer: str, complete: bool, out: Outbox, asks: bool = False) -> list[Routes]:
         self._take(peer, out, everything=True)  # what has changed is a part of it
-        ticket = self._ticket(peer, offers=None) if asks else 0
-        offers = [(entry, str(filter)) for entry, filter in self.router.offers[peer].told().items()]
-        wishes = [(entry, str(filter)) for entry, filter in self.router.wishes[peer].told().items()]
-        return in_parts(offers, wishes, complete, ticket=ticket)
+        ticket = self._ticket(peer, advertisements=None) if asks else 0
+        advertisements = [
+            (entry, str(filter)) for entry, filter in self.router.advertisement_outlets[peer].told().items()
+        ]
+        subscriptions = [
+            (entry, str(filter)) for entry, filter in self.router.subscription_outlets[peer].told().items()
+        ]
+        return in_parts(advertisements, subscriptions, complete, ticket=ticket)
 
     # ------------------------------------------------------------------------------------------------------ detours
     def on_view_changed(self, changed: ViewChanged, out: Outbox) -> None:
@@ -303,7 +311,7 @@ class Neighbours(Part):
         messages = self._everything(peer, self._knows_beside(peer), out)
         for message in messages:
             if len(messages) > 1:
-                message = Routes(message.offers, message.wishes, full=True, complete=False)
+                message = Routes(message.advertisements, message.subscriptions, full=True, complete=False)
             self._ways.tell_around(peer, message, out)
 
     def on_detoured(self, detoured: Detoured, out: Outbox) -> None:
@@ -315,13 +323,16 @@ class Neighbours(Part):
         source, routes = detoured.source, detoured.message
         if not isinstance(routes, Routes):
             return  # events, which are not this part's affair
-        offers, wishes = self._parse(source, routes.offers), self._parse(source, routes.wishes)
+        advertisements, subscriptions = (
+            self._parse(source, routes.advertisements),
+            self._parse(source, routes.subscriptions),
+        )
         if routes.full and not routes.last:
             raise ProtocolError("what is told by a detour comes in one part")
         if source != detoured.sender:
-            routes = Routes(routes.offers, routes.wishes, full=True, complete=False)
+            routes = Routes(routes.advertisements, routes.subscriptions, full=True, complete=False)
         if not self._is_direct(source):
-            self._apply(source, routes, offers, wishes, out)
+            self._apply(source, routes, advertisements, subscriptions, out)
 
     @property
     def _after(self) -> After:
@@ -349,18 +360,21 @@ class Neighbours(Part):
         neighbour = self._neighbours.get(peer)
         if peer not in self.tree or neighbour is None or not self.is_linked(peer):
             raise ProtocolError("routes are told by neighbours in the tree, behind an introduction")
-        offers, wishes = self._parse(peer, routes.offers), self._parse(peer, routes.wishes)
+        advertisements, subscriptions = (
+            self._parse(peer, routes.advertisements),
+            self._parse(peer, routes.subscriptions),
+        )
         told = len(self.router.subscriptions.by_source[peer]) + len(self.router.advertisements.by_source[peer])
-        if told + len(offers) + len(wishes) + sum(map(len, neighbour.parts)) > 2 * ENTRIES_MAX:
+        if told + len(advertisements) + len(subscriptions) + sum(map(len, neighbour.parts)) > 2 * ENTRIES_MAX:
             raise ProtocolError(f"{peer} tells more than {ENTRIES_MAX} entries, twice over")
         if not routes.full:
-            self._apply(peer, routes, offers, wishes, out)
+            self._apply(peer, routes, advertisements, subscriptions, out)
         else:
-            neighbour.parts[0].update(offers)
-            neighbour.parts[1].update(wishes)
+            neighbour.parts[0].update(advertisements)
+            neighbour.parts[1].update(subscriptions)
             if routes.last:
-                (offers, wishes), neighbour.parts = neighbour.parts, ({}, {})
-                self._apply(peer, routes, offers, wishes, out)
+                (advertisements, subscriptions), neighbour.parts = neighbour.parts, ({}, {})
+                self._apply(peer, routes, advertisements, subscriptions, out)
         if routes.ticket:
             self.settling.ask(peer, routes.ticket)
 
@@ -373,11 +387,16 @@ class Neighbours(Part):
         return parse(told)
 
     def _apply(
-        self, peer: str, routes: Routes, offers: dict[str, Filter], wishes: dict[str, Filter], out: Outbox
+        self,
+        peer: str,
+        routes: Routes,
+        advertisements: dict[str, Filter],
+        subscriptions: dict[str, Filter],
+        out: Outbox,
     ) -> None:
-        apply_routes(self.router, peer, routes, offers, wishes)
+        apply_routes(self.router, peer, routes, advertisements, subscriptions)
         if self._level.buffers:
-            self._store.told(peer, routes, offers, wishes, out)
+            self._store.told(peer, routes, advertisements, subscriptions, out)
         self._neighbours[peer].refreshed_at = out.now
         if routes.full and routes.complete:
             self._learned(peer, out)
@@ -461,15 +480,17 @@ class Neighbours(Part):
     def _tell_changes(self, out: Outbox) -> None:
         for peer in self.tree:
             if self._neighbours[peer].synced and not self._detoured.get(peer):
-                offers, wishes = self._take(peer, out)
-                if offers or wishes:
-                    for message in changes(offers, wishes, self._ticket(peer, offers.told.keys())):
+                advertisements, subscriptions = self._take(peer, out)
+                if advertisements or subscriptions:
+                    for message in changes(
+                        advertisements, subscriptions, self._ticket(peer, advertisements.told.keys())
+                    ):
                         out.send(peer, message, after=self._after)
             elif self._detoured.get(peer):
-                offers, wishes = self._take(peer, out)
-                if offers or wishes:
+                advertisements, subscriptions = self._take(peer, out)
+                if advertisements or subscriptions:
                     self._lacking[peer] = None
-                    for message in changes(offers, wishes, 0):
+                    for message in changes(advertisements, subscriptions, 0):
                         self._ways.tell_around(peer, message, out)
 
     def _note(self, out: Outbox) -> None:
@@ -493,8 +514,8 @@ class Neighbours(Part):
         out.note("table_size", node=node, table="advertisements", entries=len(self.router.advertisements))
 
     def measure(self) -> dict[str, int]:
-        told = sum(len(outlet) for outlet in self.router.wishes.values())
-        hidden = sum(outlet.hidden for outlet in self.router.wishes.values())
+        told = sum(len(outlet) for outlet in self.router.subscription_outlets.values())
+        hidden = sum(outlet.hidden for outlet in self.router.subscription_outlets.values())
         return {
             "neighbours_linked": len(self._acquaintances),
             "routes": len(self.router.subscriptions),
@@ -503,7 +524,7 @@ class Neighbours(Part):
             "routes_hidden": hidden,
             "routes_awaited": len(self._awaited),
             "routes_expected": len(self.router.expected),
-            "offers_postponed": len(self.router.postponed),
+            "advertisements_postponed": len(self.router.postponed),
         }
 
     def check_invariants(self) -> None:

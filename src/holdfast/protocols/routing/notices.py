@@ -33,13 +33,13 @@ class NeighbourUnlinked(Notice, frozen=True):
 
 
 class NeighbourAnswered(Notice, frozen=True):
-    """A neighbour has answered all that it was offered."""
+    """A neighbour has answered all advertisements that it was told."""
 
     peer: str
 
 
 class TicketsSettled(Notice, frozen=True):
-    """What was offered here under these tickets is known wherever it may be wanted."""
+    """What was advertised here under these tickets is known wherever it may be wanted."""
 
     tickets: list[int]
 

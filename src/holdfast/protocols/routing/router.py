@@ -19,7 +19,7 @@ from holdfast.model import Filter
 from holdfast.model.event import Event
 from holdfast.protocols.routing.covered import Changes, Outlet
 
-LOCAL: Final = ""  # the source of what the broker's own clients want and offer
+LOCAL: Final = ""  # the source of what the broker's own clients want and advertise
 SUBSCRIPTIONS: Final = "subscriptions"
 ADVERTISEMENTS: Final = "advertisements"
 
@@ -51,7 +51,7 @@ class Table:
 
 class Follows(Protocol):
     def follow(self, router: Router, neighbour: str) -> None:
-        """What the neighbour is to be told of offers has changed."""
+        """What the neighbour is to be told of advertisements has changed."""
 
 
 class UnderWay(Protocol):
@@ -73,21 +73,21 @@ class Router:
         answers: Follows | None = None,
         under_way: UnderWay | None = None,
     ) -> None:
-        """Of a level that buffers: `answers` follows what neighbours are offered; `under_way` is what is on its way to
-        them, and gets there before the offers that it falls under go."""
+        """Of a level that buffers: `answers` follows which advertisements neighbours are told; `under_way` is what
+        is on its way to them, and gets there before the advertisements that it falls under go."""
         self.neighbours = tuple(neighbours)
         self.is_advertised = advertisements
         sources = (LOCAL, *neighbours)
         self.subscriptions = Table(sources)  # D0-A4: they route events
         self.advertisements = Table(sources)  # D0-A3: they route subscriptions
-        # What neighbours count as wanting, since they have not answered what they were offered.
+        # What neighbours count as wanting, since they have not answered advertisements that they were told.
         self.expected = Table(neighbours)
-        self.wishes = {neighbour: Outlet(covering) for neighbour in neighbours}
-        self.offers = {neighbour: Outlet(covering) for neighbour in neighbours}
+        self.subscription_outlets = {neighbour: Outlet(covering) for neighbour in neighbours}
+        self.advertisement_outlets = {neighbour: Outlet(covering) for neighbour in neighbours}
         self._index: FilterIndex[tuple[str, str]] = FilterIndex()  # of subscriptions that neighbours told
         self._answers = answers
         self._under_way = under_way
-        self.postponed: dict[tuple[str, str], dict[str, int]] = {}  # offers that are to go → what they wait for
+        self.postponed: dict[tuple[str, str], dict[str, int]] = {}  # advertisements that are to go → what they wait for
         self.changed: list[TableChange] = []  # since the last look
         self._version = self._checked = 0  # how often it was changed; and when it was last found sound
 
@@ -101,7 +101,7 @@ class Router:
         self._note(SUBSCRIPTIONS, entry, source, filter, True)
         if source != LOCAL:
             self._index.add((source, entry), filter)
-        for neighbour, outlet in self.wishes.items():
+        for neighbour, outlet in self.subscription_outlets.items():
             if neighbour != source and self._leads_to(neighbour, filter):
                 outlet.add(entry, filter)
 
@@ -122,7 +122,7 @@ class Router:
         self._note(SUBSCRIPTIONS, entry, source, filter, False)
         if source != LOCAL:
             self._index.remove((source, entry))
-        for neighbour, outlet in self.wishes.items():
+        for neighbour, outlet in self.subscription_outlets.items():
             if neighbour != source:
                 outlet.remove(entry)
 
@@ -134,8 +134,8 @@ class Router:
         """Whether something that the filter may match is advertised on the other side of a neighbour."""
         if not self.is_advertised:
             return True
-        offers = self.advertisements.by_source[neighbour].values()
-        return any(offer.intersects(filter) for offer in offers)
+        advertisements = self.advertisements.by_source[neighbour].values()
+        return any(advertisement.intersects(filter) for advertisement in advertisements)
 
     # --------------------------------------------------------------------------------------------- advertisements
     def advertise(self, source: str, entry: str, filter: Filter) -> None:
@@ -147,19 +147,19 @@ class Router:
             return
         table[entry] = filter
         self._note(ADVERTISEMENTS, entry, source, filter, True)
-        for neighbour, outlet in self.offers.items():
+        for neighbour, outlet in self.advertisement_outlets.items():
             if neighbour != source:
                 outlet.add(entry, filter)
-                self._offers_moved(neighbour)
+                self._advertisements_moved(neighbour)
         if source != LOCAL:
-            pulled = self.wishes[source]
+            pulled = self.subscription_outlets[source]
             for other, wanted in self._subscriptions_beside(source):
                 if other not in pulled.wanted and wanted.intersects(filter):
                     pulled.add(other, wanted)
 
     def unadvertise(self, source: str, entry: str) -> None:
         """Not before what was published under it is stored at the neighbours that it goes to (D1-B4): those who want it
-        take their wishes back when the offer goes, and an event that comes behind would find nobody."""
+        take their subscriptions back when the advertisement goes, and an event that comes behind would find nobody."""
         waits = {} if self._under_way is None else self._under_way.under_way_beside(source)
         if entry in self.advertisements.by_source[source] and waits:
             self.postponed.setdefault((source, entry), waits)
@@ -167,7 +167,7 @@ class Router:
             self._unadvertise(source, entry)
 
     def release(self) -> None:
-        """Takes back the offers that waited, and need not any more."""
+        """Takes back the advertisements that waited, and need not any more."""
         for (source, entry), waits in list(self.postponed.items()):
             feeds = self._under_way
             if feeds is None or all(feeds.has_passed(neighbour, number) for neighbour, number in waits.items()):
@@ -181,17 +181,17 @@ class Router:
         if filter is None:
             return
         self._note(ADVERTISEMENTS, entry, source, filter, False)
-        for neighbour, outlet in self.offers.items():
+        for neighbour, outlet in self.advertisement_outlets.items():
             if neighbour != source:
                 outlet.remove(entry)
-                self._offers_moved(neighbour)
+                self._advertisements_moved(neighbour)
         if source != LOCAL:
-            left = self.wishes[source]
+            left = self.subscription_outlets[source]
             for other, wanted in list(left.wanted.items()):
                 if wanted.intersects(filter) and not self._leads_to(source, wanted):
                     left.remove(other)
 
-    def _offers_moved(self, neighbour: str) -> None:
+    def _advertisements_moved(self, neighbour: str) -> None:
         if self._answers is not None:
             self._answers.follow(self, neighbour)
 
@@ -206,24 +206,24 @@ class Router:
         ]
 
     # ------------------------------------------------------------------------------------------------- neighbours
-    def replace(self, source: str, offers: Mapping[str, Filter], wishes: Mapping[str, Filter]) -> None:
-        """The source has told everything: what it did not name it does not offer or want any more."""
-        self.merge(source, offers, wishes)
-        for entry in [entry for entry in self.advertisements.by_source[source] if entry not in offers]:
+    def replace(self, source: str, advertisements: Mapping[str, Filter], subscriptions: Mapping[str, Filter]) -> None:
+        """The source has told everything: what it did not name it does not advertise or want any more."""
+        self.merge(source, advertisements, subscriptions)
+        for entry in [entry for entry in self.advertisements.by_source[source] if entry not in advertisements]:
             self.unadvertise(source, entry)
-        for entry in [entry for entry in self.subscriptions.by_source[source] if entry not in wishes]:
+        for entry in [entry for entry in self.subscriptions.by_source[source] if entry not in subscriptions]:
             self.unsubscribe(source, entry)
 
-    def merge(self, source: str, offers: Mapping[str, Filter], wishes: Mapping[str, Filter]) -> None:
+    def merge(self, source: str, advertisements: Mapping[str, Filter], subscriptions: Mapping[str, Filter]) -> None:
         """The source has told something more."""
-        for entry, filter in offers.items():
+        for entry, filter in advertisements.items():
             self.advertise(source, entry, filter)
-        for entry, filter in wishes.items():
+        for entry, filter in subscriptions.items():
             self.subscribe(source, entry, filter)
 
     def take(self, neighbour: str) -> tuple[Changes, Changes]:
-        """What the neighbour is to be told now: offers and wishes."""
-        return self.offers[neighbour].take(), self.wishes[neighbour].take()
+        """What the neighbour is to be told now: advertisements and subscriptions."""
+        return self.advertisement_outlets[neighbour].take(), self.subscription_outlets[neighbour].take()
 
     def take_changed(self) -> list[TableChange]:
         changed, self.changed = self.changed, []
@@ -249,7 +249,8 @@ class Router:
         counted = sum(len(table) for source, table in self.subscriptions.by_source.items() if source != LOCAL)
         require(len(self._index) == counted + len(self.expected), "the index holds what neighbours want")
         for neighbour in self.neighbours:
-            self.wishes[neighbour].check_invariants()
-            self.offers[neighbour].check_invariants()
+            self.subscription_outlets[neighbour].check_invariants()
+            self.advertisement_outlets[neighbour].check_invariants()
             beside = {entry for entry, filter in self._subscriptions_beside(neighbour)}
-            require(self.wishes[neighbour].wanted.keys() <= beside, "nothing is told back", neighbour=neighbour)
+            told = self.subscription_outlets[neighbour].wanted.keys()
+            require(told <= beside, "nothing is told back", neighbour=neighbour)

@@ -3,9 +3,9 @@
 A broker that has lost its tables would find nobody to send an event to, acknowledge it, and lose it. So it keeps them,
 and it knows of which neighbours it has a complete telling: what is meant for any other is kept until that has come.
 
-It keeps, too, which topics it offers for its own clients: neighbours that hear nothing of them any more take back what
-they wanted, and what is published after the next failure would be for nobody. And which offers neighbours have answered
-(`Answers`): of the others, everything is kept for them.
+It keeps, too, which topics it advertises for its own clients: neighbours that hear nothing of them any more take back
+what they wanted, and what is published after the next failure would be for nobody. And which advertisements neighbours
+have answered (`Answers`): of the others, everything is kept for them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from holdfast.model import Filter
 from holdfast.protocols.routing.answers import AnswerChange
 from holdfast.protocols.routing.messages import (
     RECORD_FORMAT,
-    OffersAnswered,
+    AdvertisementsAnswered,
     Routes,
     RoutesTold,
     TableState,
     Told,
-    TopicOffered,
-    TopicWithdrawn,
+    TopicAdvertised,
+    TopicUnadvertised,
 )
 from holdfast.protocols.routing.router import Router, parse_filter
 
@@ -38,8 +38,8 @@ class TableStore:
 
     def __init__(self, router: Router) -> None:
         self.complete: dict[str, None] = {}  # neighbours that have told everything on their side
-        self.topics: dict[str, TopicOffered] = {}  # entry → what is offered under it for clients of our own
-        self.answered: dict[str, dict[str, None]] = {}  # neighbour → filters of offers that it has answered
+        self.topics: dict[str, TopicAdvertised] = {}  # entry → what is advertised under it for clients of our own
+        self.answered: dict[str, dict[str, None]] = {}  # neighbour → filters of advertisements that it has answered
         self._bytes = 0
         self._snapshot_bytes = 0
         self._router = router
@@ -48,44 +48,53 @@ class TableStore:
         """Brings the router to where the records end."""
         router = self._router
         for record in streams.get(STREAM, ()):
-            if not isinstance(record, RoutesTold | TableState | TopicOffered | TopicWithdrawn | OffersAnswered):
+            if not isinstance(
+                record, RoutesTold | TableState | TopicAdvertised | TopicUnadvertised | AdvertisementsAnswered
+            ):
                 broken("the routes on the disk are known records", record=type(record).__name__)
             require(record.format == RECORD_FORMAT, "the routes' format is known", format=record.format)
             match record:
                 case TableState():
                     self.complete = dict.fromkeys(record.complete)
-                    self.topics = {offered.entry: offered for offered in record.topics}
+                    self.topics = {advertised.entry: advertised for advertised in record.topics}
                     self.answered = {peer: dict.fromkeys(filters) for peer, filters in record.answered.items()}
                     self._snapshot_bytes = self._size_of_all(record.told)
                     self._bytes = 0
-                    for source, (offers, wishes) in record.told.items():
+                    for source, (advertisements, subscriptions) in record.told.items():
                         if source in router.neighbours:
-                            router.replace(source, _parsed(offers), _parsed(wishes))
-                case TopicOffered():
+                            router.replace(source, _parsed(advertisements), _parsed(subscriptions))
+                case TopicAdvertised():
                     self.topics[record.entry] = record
                     self._bytes += _size(record)
-                case TopicWithdrawn():
+                case TopicUnadvertised():
                     self.topics.pop(record.entry, None)
                     self._bytes += _size(record)
-                case OffersAnswered():
+                case AdvertisementsAnswered():
                     self._answer(record)
                 case RoutesTold():
                     if record.source in router.neighbours:
                         routes = record.routes
-                        apply_routes(router, record.source, routes, _parsed(routes.offers), _parsed(routes.wishes))
+                        apply_routes(
+                            router, record.source, routes, _parsed(routes.advertisements), _parsed(routes.subscriptions)
+                        )
                         self._count(record.source, routes)
 
     def told(
-        self, source: str, routes: Routes, offers: dict[str, Filter], wishes: dict[str, Filter], out: Outbox
+        self,
+        source: str,
+        routes: Routes,
+        advertisements: dict[str, Filter],
+        subscriptions: dict[str, Filter],
+        out: Outbox,
     ) -> None:
         """A neighbour told something; of a full telling that came in parts, all of it."""
         record = RoutesTold(
             source,
             Routes(
-                [(entry, str(filter)) for entry, filter in offers.items()],
-                [(entry, str(filter)) for entry, filter in wishes.items()],
-                routes.withdrawn,
-                routes.unwished,
+                [(entry, str(filter)) for entry, filter in advertisements.items()],
+                [(entry, str(filter)) for entry, filter in subscriptions.items()],
+                routes.unadvertised,
+                routes.unsubscribed,
                 routes.full,
                 True,
                 routes.complete,
@@ -95,19 +104,19 @@ class TableStore:
         self._count(source, record.routes)
         self._keep_short(out)
 
-    def offered(self, entry: str, client: str, topic: str | None, out: Outbox) -> None:
-        """A topic is offered for a client of our own; or an offer that is there is for another one now."""
-        self._add(TopicOffered(entry, client, topic), out)
+    def advertised(self, entry: str, client: str, topic: str | None, out: Outbox) -> None:
+        """A topic is advertised for a client of our own; or an advertisement that is there is for another one now."""
+        self._add(TopicAdvertised(entry, client, topic), out)
 
-    def withdrew(self, entry: str, out: Outbox) -> None:
+    def unadvertised(self, entry: str, out: Outbox) -> None:
         if entry in self.topics:
-            self._add(TopicWithdrawn(entry), out)
+            self._add(TopicUnadvertised(entry), out)
 
     def keep_answers(self, changed: list[AnswerChange], out: Outbox) -> None:
-        """Before anyone is told of offers that are taken back: their answers are worth nothing from then on."""
+        """Before anyone is told of advertisements that are taken back: their answers are worth nothing from then on."""
         for peer in dict.fromkeys([change.peer for change in changed]):
             last = {change.filter: change.answered for change in changed if change.peer == peer}
-            record = OffersAnswered(
+            record = AdvertisementsAnswered(
                 peer,
                 [text for text, answered in last.items() if answered],
                 [text for text, answered in last.items() if not answered],
@@ -117,15 +126,15 @@ class TableStore:
         if changed:
             self._keep_short(out)
 
-    def _answer(self, record: OffersAnswered) -> None:
+    def _answer(self, record: AdvertisementsAnswered) -> None:
         answered = self.answered.setdefault(record.peer, {})
         answered |= dict.fromkeys(record.filters)
         for text in record.taken_back:
             answered.pop(text, None)
         self._bytes += sum(map(len, (*record.filters, *record.taken_back)))
 
-    def _add(self, record: TopicOffered | TopicWithdrawn, out: Outbox) -> None:
-        if isinstance(record, TopicOffered):
+    def _add(self, record: TopicAdvertised | TopicUnadvertised, out: Outbox) -> None:
+        if isinstance(record, TopicAdvertised):
             self.topics[record.entry] = record
         else:
             del self.topics[record.entry]
@@ -163,16 +172,16 @@ class TableStore:
 
 
 def apply_routes(
-    router: Router, source: str, routes: Routes, offers: dict[str, Filter], wishes: dict[str, Filter]
+    router: Router, source: str, routes: Routes, advertisements: dict[str, Filter], subscriptions: dict[str, Filter]
 ) -> None:
     """What a neighbour told, with its filters parsed; of a full telling, all of them."""
     if routes.full and routes.complete:
-        router.replace(source, offers, wishes)
+        router.replace(source, advertisements, subscriptions)
         return
-    router.merge(source, offers, wishes)
-    for entry in routes.withdrawn:
+    router.merge(source, advertisements, subscriptions)
+    for entry in routes.unadvertised:
         router.unadvertise(source, entry)
-    for entry in routes.unwished:
+    for entry in routes.unsubscribed:
         router.unsubscribe(source, entry)
 
 
@@ -180,10 +189,10 @@ def _parsed(told: list[tuple[str, str]]) -> dict[str, Filter]:
     return {entry: parse_filter(text) for entry, text in told}
 
 
-def _size(record: TopicOffered | TopicWithdrawn) -> int:
+def _size(record: TopicAdvertised | TopicUnadvertised) -> int:
     words = len(record.entry)
-    return words + len(record.client) + len(record.topic or "") if isinstance(record, TopicOffered) else words
+    return words + len(record.client) + len(record.topic or "") if isinstance(record, TopicAdvertised) else words
 
 
 def _weight(told: dict[str, tuple[list[Told], list[Told]]]) -> int:
-    return sum(Routes(offers, wishes).weight() for offers, wishes in told.values())
+    return sum(Routes(advertisements, subscriptions).weight() for advertisements, subscriptions in told.values())

@@ -9,13 +9,13 @@ from holdfast.protocols.routing.messages import ROUTES_BYTES, Routes, Told, chec
 from holdfast.protocols.routing.router import parse_filter
 
 
-def changes(offers: Changes, wishes: Changes, ticket: int) -> list[Routes]:
+def changes(advertisements: Changes, subscriptions: Changes, ticket: int) -> list[Routes]:
     return in_parts(
-        [(entry, str(filter)) for entry, filter in offers.told.items()],
-        [(entry, str(filter)) for entry, filter in wishes.told.items()],
+        [(entry, str(filter)) for entry, filter in advertisements.told.items()],
+        [(entry, str(filter)) for entry, filter in subscriptions.told.items()],
         full=False,
-        withdrawn=list(offers.taken_back),
-        unwished=list(wishes.taken_back),
+        unadvertised=list(advertisements.taken_back),
+        unsubscribed=list(subscriptions.taken_back),
         ticket=ticket,
     )
 
@@ -33,18 +33,18 @@ def parse(told: list[Told]) -> dict[str, Filter]:
 
 
 def in_parts(
-    offers: list[Told],
-    wishes: list[Told],
+    advertisements: list[Told],
+    subscriptions: list[Told],
     complete: bool = True,
     full: bool = True,
-    withdrawn: list[str] | None = None,
-    unwished: list[str] | None = None,
+    unadvertised: list[str] | None = None,
+    unsubscribed: list[str] | None = None,
     ticket: int = 0,
 ) -> list[Routes]:
     """As many messages as it takes. What is taken back comes with the last, so that nothing is lacking in between."""
     parts: list[tuple[list[Told], list[Told]]] = [([], [])]
     size = 0
-    for place, told in enumerate((offers, wishes)):
+    for place, told in enumerate((advertisements, subscriptions)):
         for entry, text in told:
             size += len(entry) + len(text) + 8
             if size > ROUTES_BYTES:
@@ -52,5 +52,5 @@ def in_parts(
                 size = len(entry) + len(text) + 8
             parts[-1][place].append((entry, text))
     messages = [Routes(*part, full=full, last=False, complete=complete) for part in parts[:-1]]
-    messages.append(Routes(*parts[-1], withdrawn or [], unwished or [], full, True, complete, ticket))
+    messages.append(Routes(*parts[-1], unadvertised or [], unsubscribed or [], full, True, complete, ticket))
     return messages

@@ -6,9 +6,9 @@ What is owed follows from publications, subscriptions and failures:
   nothing ever failed (D1-C1);
 - at the levels that buffer (D1-C3, D1-C5), an event is owed to a subscription that was confirmed so long before that it
   has got there: each two brokers on the way were well together for a while, one pair after the other. With
-  advertisements it is owed, too, to one that was confirmed before anyone published on the event's topic or offered it,
-  whoever was down then or had never been up. (A topic that is too long for a filter offers all topics; and so, here,
-  does an advertisement of more than a topic.)
+  advertisements it is owed, too, to one that was confirmed before anyone published on the event's topic or advertised
+  it, whoever was down then or had never been up. (A topic that is too long for a filter advertises all topics; and so,
+  here, does an advertisement of more than a topic.)
 
 Beside that, an event is owed where the brokers say so themselves: to a subscription that wants it and whose path was
 complete when the event was accepted. Every broker on the way from the publisher's broker to the subscriber's had an
@@ -120,7 +120,7 @@ class Network(Checker):
     def _on_routed(self, row: Routed) -> None:
         if row.table != "subscriptions":
             if row.source == LOCAL and row.present:
-                self._first_use.setdefault(_offered(row.filter), row.t)
+                self._first_use.setdefault(_advertised(row.filter), row.t)
             return
         table = self._tables.setdefault(row.node, {}).setdefault(row.source, {})
         if not row.present:
@@ -262,8 +262,8 @@ class Network(Checker):
         return self._advertised and owed.since <= first
 
 
-def _offered(text: str) -> str | None:
-    """The topic that an advertisement offers, if it offers that and nothing else."""
+def _advertised(text: str) -> str | None:
+    """The topic that an advertisement names, if it advertises that and nothing else."""
     found = _TOPIC.fullmatch(text)
     return "" if text == "topic IS NULL" else found[1] if found else ANY_TOPIC
 
