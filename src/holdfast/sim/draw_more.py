@@ -39,7 +39,7 @@ LINED_UP: Final = 20
 WIPED: Final = 10
 JUMPS: Final = 15
 LATE: Final = 20
-OFFERS: Final = 20
+ADVERTISEMENTS: Final = 20
 GOODBYES: Final = 10
 LONG: Final = 10
 MOVING: Final = 10
@@ -50,7 +50,7 @@ LONG_TOPICS: Final = (4_070, 4_086, 4_087, 60_000)  # characters: what fits into
 LONG_FILTER: Final = 4_096  # characters, as many as a filter may have; with as many predicates
 PREDICATES_MAX: Final = 256
 LARGER: Final = 20  # times as many bytes as else are no storm
-OFFERED: Final = ("topic = 'stock'", "topic = 'news'", "", "price > 50", "topic = 'stock' OR topic = 'news'")
+ADVERTISED: Final = ("topic = 'stock'", "topic = 'news'", "", "price > 50", "topic = 'stock' OR topic = 'news'")
 
 
 def with_more(scenario: Scenario, pairs: Sequence[tuple[str, str]]) -> Scenario:
@@ -62,7 +62,7 @@ def with_more(scenario: Scenario, pairs: Sequence[tuple[str, str]]) -> Scenario:
         (LINED_UP, more.line_up),
         (WIPED, more.wipe),
         (JUMPS, more.jump),
-        (OFFERS, more.offer),
+        (ADVERTISEMENTS, more.offer),
         (GOODBYES, more.say_goodbye),
         (NARROW, more.narrow),
         (LONG, more.make_long),
@@ -172,11 +172,12 @@ class _More:
 
     # ------------------------------------------------------------------------------------------------------ clients
     def offer(self) -> None:
+        """Advertisements. What adds something keeps its name: the draws of recorded seeds begin with it."""
         rng, last = self.rng, self.scenario.safety_ms
         for number in range(1, rng.randint(1, 3) + 1):
             client, name = rng.choice(self.scenario.clients).id, f"a{number}"
             at = rng.randint(0, last // 10 if rng.random() < 0.7 else last)
-            self._act(Advertise(at_ms=at, client=client, name=name, filter=rng.choice(OFFERED)))
+            self._act(Advertise(at_ms=at, client=client, name=name, filter=rng.choice(ADVERTISED)))
             if rng.random() < 0.6:
                 self._act(Unadvertise(at_ms=rng.randint(at, last), client=client, name=name))
 
@@ -188,8 +189,8 @@ class _More:
         self._act(Close(at_ms=at, client=client))
 
     def make_long(self) -> None:
-        """A name, a topic and a filter. Not on narrow links of a network: what is offered there would not be known when
-        its publisher's patience ends, and events may go out then that nobody has asked for yet."""
+        """A name, a topic and a filter. Not on narrow links of a network: what is advertised there would not be known
+        when its publisher's patience ends, and events may go out then that nobody has asked for yet."""
         rng = self.rng
         if self._is_network and self.scenario.network.bytes_per_second:
             return

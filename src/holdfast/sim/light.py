@@ -131,7 +131,7 @@ class LightClient:
         self._addresses = client.brokers
         self._resubscribe = client.resubscribe
         self._pace = client
-        self._wanted: dict[str, Subscribe] = {}  # outlives crashes, as the application's wish does
+        self._wanted: dict[str, Subscribe] = {}  # outlives crashes, as what the application wants does
         self._kept: list[tuple[Callable[..., None], tuple[Any, ...]]] = []  # what came while it was paused
         self._forget()
 

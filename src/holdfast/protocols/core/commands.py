@@ -75,7 +75,7 @@ class Receive(_Command, frozen=True, tag=7):
 
 
 class DropSubscriptions(_Command, frozen=True, tag=8):
-    """The client stayed away for too long: what it wanted and offered goes. How far it was with publishing is still
+    """The client stayed away for too long: what it wanted and advertised goes. How far it was with publishing is still
     known when it comes back."""
 
     epoch: int

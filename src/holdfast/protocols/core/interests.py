@@ -1,4 +1,4 @@
-"""What the clients of one broker want and offer, as the other brokers of its network have to know it.
+"""What the clients of one broker want and advertise, as the other brokers of its network have to know it.
 
 The core says what comes and goes; whoever routes takes the changes. It is no part of the core's state: after a restart
 everything that is there is a change.
@@ -19,7 +19,7 @@ ADVERTISEMENT: Final = "advertisement"
 
 
 class Interest(NamedTuple):
-    """Something that is wanted or offered. `owner` names the subscription in traces: its client, and its number."""
+    """Something that is wanted or advertised. `owner` names the subscription in traces: its client, and its number."""
 
     key: Key
     filter: Filter
@@ -35,7 +35,7 @@ class Interests:
         self._changes: list[Interest | Key] = []
         self._left: list[str] = []
         self.have_changed = False
-        self._offered: dict[str, dict[Key, None]] = {}  # client → its advertisements
+        self._advertised: dict[str, dict[Key, None]] = {}  # client → its advertisements
 
     def subscribed(self, client: str, number: int, filter: Filter) -> None:
         owner = f"{client.partition(':')[2]}/{number}"
@@ -53,17 +53,17 @@ class Interests:
 
     def advertised(self, client: str, number: int, text: str) -> None:
         key = (ADVERTISEMENT, client, str(number))
-        self._offered.setdefault(client, {})[key] = None
+        self._advertised.setdefault(client, {})[key] = None
         self._add(Interest(key, Filter(text)))
 
     def unadvertised(self, client: str, number: int) -> None:
         key = (ADVERTISEMENT, client, str(number))
-        if self._offered.get(client, {}).pop(key, key) is None:
+        if self._advertised.get(client, {}).pop(key, key) is None:
             self._add(key)
 
     def left(self, client: str) -> None:
-        """The client offers nothing any more. What it wanted is taken back one by one."""
-        self._changes += self._offered.pop(client, {})
+        """The client advertises nothing any more. What it wanted is taken back one by one."""
+        self._changes += self._advertised.pop(client, {})
         self._left.append(client)
         self.have_changed = True
 

@@ -44,9 +44,9 @@ def judge(
             matched += [*index.match_batch(pairs[start:row]), []]
     if advertised is not None:
         sound = [row for row in range(len(pairs)) if row not in refused]
-        offers = advertised.match_batch([pairs[row] for row in sound])
+        found = advertised.match_batch([pairs[row] for row in sound])
         refused |= {
-            row: (Refusal.NOT_ADVERTISED, NOT_ADVERTISED) for row, offer in zip(sound, offers, strict=True) if not offer
+            row: (Refusal.NOT_ADVERTISED, NOT_ADVERTISED) for row, under in zip(sound, found, strict=True) if not under
         }
     for row in refused:
         matched[row] = []

@@ -127,7 +127,7 @@ class LogLookedAt(msgspec.Struct, frozen=True, gc=False):
 
 
 class NameRemoval(msgspec.Struct, frozen=True, gc=False):
-    """What came of an operator's wish to give a name up. `owner` is the client that has it, or had it until now, if
+    """What came of an operator's request to give a name up. `owner` is the client that has it, or had it until now, if
     one does; `behind` how many events it had not acknowledged."""
 
     operator: str

@@ -63,17 +63,17 @@ class Session:
         wanted = sum([len(str(subscription.filter)) for subscription in self.subscriptions.values()])
         if self.advertised is None:
             return wanted
-        return wanted + sum([len(str(offer)) for _, offer in self.advertised.items()])
+        return wanted + sum([len(str(filter)) for _, filter in self.advertised.items()])
 
     def advertise(self, number: int, text: str, limits: CoreLimits) -> Advertised | AdvertiseRefused:
-        offered = FilterIndex[int]() if self.advertised is None else self.advertised
-        if number in offered:
-            if str(offered.filter(number)) != text:
+        index = FilterIndex[int]() if self.advertised is None else self.advertised
+        if number in index:
+            if str(index.filter(number)) != text:
                 problem = f"advertisement {number} exists already, with another filter"
                 return AdvertiseRefused(number, Refusal.CONFLICT, problem)
             return Advertised(number)
         allowed, limit = limits.advertisements_per_session, "advertisements_per_session"
-        if len(offered) >= allowed:
+        if len(index) >= allowed:
             problem = f"a session has at most {allowed} advertisements"
             return AdvertiseRefused(number, Refusal.LIMIT, problem, limit=limit, allowed=allowed)
         allowed, limit = limits.filter_bytes_per_session, "filter_bytes_per_session"
@@ -81,10 +81,10 @@ class Session:
             problem = too_many_filter_bytes(allowed)
             return AdvertiseRefused(number, Refusal.LIMIT, problem, limit=limit, allowed=allowed)
         try:
-            offered.add(number, Filter(text))
+            index.add(number, Filter(text))
         except FilterError as error:
             return AdvertiseRefused(number, Refusal.FILTER, error.problem, error.offset, error.expected)
-        self.advertised = offered
+        self.advertised = index
         return Advertised(number)
 
     def execute(self, command: Execute, hosting: Hosting) -> Answer | None:
@@ -112,7 +112,7 @@ class Session:
         self.incarnation = incarnation
 
     def want_nothing(self) -> None:
-        """What the client wanted and offered is gone, as far as the session knows."""
+        """What the client wanted and advertised is gone, as far as the session knows."""
         self.subscriptions, self.ended, self.advertised = {}, {}, None
 
     def confirm(self, number: int) -> None:
@@ -137,7 +137,7 @@ class Session:
             self.accepted,
             self.refused,
             self.ended,
-            {} if self.advertised is None else {number: str(offer) for number, offer in self.advertised.items()},
+            {} if self.advertised is None else {number: str(filter) for number, filter in self.advertised.items()},
             self.confirmed,
             self.answers,
             self.incarnation,

@@ -1,4 +1,4 @@
-"""`endings`: a subscription ends at its owner's request, or for a reason that the run explains.
+"""`endings`: a subscription ends as its owner asks, or for a reason that the run explains.
 
 What has ended is owed nothing: a broker that ended subscriptions as it liked would keep every other promise. A client
 that says goodbye (`goodbyes` in the header) ends what it has, whether its broker is there or not. Besides, there is one

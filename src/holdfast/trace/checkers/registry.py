@@ -55,7 +55,7 @@ CHECKERS: dict[str, Entry] = {
         "BROKER",
     ),
     "no-forgetting": Entry(lambda _: NoForgetting(), "no subscription is forgotten by its broker"),
-    "endings": Entry(lambda _: Endings(), "no subscription ends but at its owner's request, or for a reason in the run"),
+    "endings": Entry(lambda _: Endings(), "no subscription ends but as its owner asks, or for a reason in the run"),
     "bounded-queues": Entry(lambda _: BoundedQueues(), "no queue passes the limit that is claimed for it"),
     "network": Entry(lambda _: Network(), "events reach whom the network's level of reliability promises them to"),
     "liveness": Entry(lambda _: Liveness(), "every publication and every subscription gets its answer"),
