@@ -966,9 +966,9 @@ FRESH: list[Fresh] = [
         "events of a whole path are lost",
         edits=(
             Edit(
-                f"{_ROUTING}.neighbours:Neighbours._knows_beside",
-                "return not self._awaited or (len(self._awaited) == 1 and peer in self._awaited)",
-                "return len(self._awaited) <= 1",
+                f"{_ROUTING}.awaited:Awaited.knows_beside",
+                "return not self.peers or (len(self.peers) == 1 and peer in self.peers)",
+                "return len(self.peers) <= 1",
             ),
         ),
     ),
@@ -977,7 +977,9 @@ FRESH: list[Fresh] = [
         mistake="half-a-telling-kept-over-a-lost-link",
         breaks="entries of a telling that broke off join the next one: what was taken back meanwhile is wanted for "
         "ever, and sent to where nobody wants it",
-        edits=(Edit(f"{_ROUTING}.neighbours:Neighbours._drop", "    neighbour.parts = ({}, {})\n", ""),),
+        edits=(
+            Edit(f"{_ROUTING}.neighbours:Neighbours.on_neighbour_unlinked", "    self._parts.pop(peer, None)\n", ""),
+        ),
     ),
     Fresh(
         area="routing",
@@ -1101,8 +1103,8 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_ROUTING}.forwarding:Forwarding.finish",
-                "if self._store is not None and self._neighbours.lacks_news(peer):",
-                "if self._store is not None and self._neighbours.lacks_news(peer) and not feed.has_unsent:",
+                "if self._store is not None and self._hearing.lacks_news(peer):",
+                "if self._store is not None and self._hearing.lacks_news(peer) and not feed.has_unsent:",
             ),
         ),
     ),
@@ -1113,9 +1115,9 @@ FRESH: list[Fresh] = [
         "that nobody tells",
         edits=(
             Edit(
-                f"{_ROUTING}.neighbours:Neighbours._tell_around",
-                "elif peer in self._lacking and neighbour.synced and self._is_direct(peer):",
-                "elif peer in self._lacking and neighbour.synced and not neighbour.told_completely:",
+                f"{_ROUTING}.teller:Teller._tell_around",
+                "elif peer in self._lacking and hearer.is_synced and self.is_direct(peer):",
+                "elif peer in self._lacking and hearer.is_synced and not hearer.was_told_completely:",
             ),
         ),
     ),

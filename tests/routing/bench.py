@@ -13,6 +13,7 @@ from holdfast.kernel.outbox import Append, Disconnect, Effect, Send
 from holdfast.kernel.storage import EVENTS, LogBounds
 from holdfast.protocols.catalogue import RECORDS
 from holdfast.protocols.routing.forwarding import Forwarding
+from holdfast.protocols.routing.links import Links
 from holdfast.protocols.routing.messages import Introduction
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
@@ -46,6 +47,10 @@ class NetworkBench(Bench):
     def forwarding(self) -> Forwarding:
         part: Forwarding = self._part(Forwarding)
         return part
+
+    def is_linked(self, name: str) -> bool:
+        links: Links = self._part(Links)
+        return name in links.acquaintances
 
     def up(self, name: str, incarnation: int = 1) -> list[Effect]:
         self._last_link += 1

@@ -88,9 +88,9 @@ def test_a_breach_of_protocol_ends_the_link_that_it_came_by_and_changes_nothing_
     before = tables(bench)
     assert "protocol error" in bench.closed("left", BREACHES[what](bench))
     assert tables(bench) == before
-    assert bench.neighbours.is_linked("right")
+    assert bench.is_linked("right")
     bench.meet("left")
-    assert bench.neighbours.is_linked("left"), "it may come again"
+    assert bench.is_linked("left"), "it may come again"
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -136,7 +136,7 @@ def test_a_broker_of_another_network_is_sent_away_and_counts_as_up_for_nobody(le
     assert {effect.link for effect in effects if isinstance(effect, Disconnect)} == {bench.links["left"]}
     news = [state for message in bench.told(effects, "right") for state in getattr(message, "states", ())]
     assert not any("left" in state.up for state in news)
-    assert not bench.neighbours.is_linked("left")
+    assert not bench.is_linked("left")
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -207,7 +207,7 @@ def test_a_breach_in_a_detour_or_in_news_ends_the_link_that_it_came_by(what: str
     before = tables(bench)
     assert "protocol error" in bench.closed("right", DETOUR_BREACHES[what])
     assert tables(bench) == before
-    assert bench.neighbours.is_linked("left")
+    assert bench.is_linked("left")
 
 
 @pytest.mark.parametrize("level", DETOURING)
@@ -261,7 +261,7 @@ def test_anything_may_be_said_and_the_broker_goes_on(level: str, said: list[tupl
             bench.up("left")
             if introduces:
                 bench.say("left", bench.introduction("left"))
-    assert bench.neighbours.is_linked("right")
+    assert bench.is_linked("right")
     bench.advance(30_000_000_000)
 
 

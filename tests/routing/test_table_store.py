@@ -13,6 +13,7 @@ from holdfast.protocols.routing import table_store
 from holdfast.protocols.routing.messages import Routes
 from holdfast.protocols.routing.router import Router
 from holdfast.protocols.routing.table_store import STREAM, TableStore, apply_routes
+from holdfast.protocols.routing.tellings import Telling
 
 
 def test_records_between_snapshots_do_not_grow_while_the_tables_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,8 +25,8 @@ def test_records_between_snapshots_do_not_grow_while_the_tables_do_not(monkeypat
     routes = Routes([], [(entry, str(filter)) for entry, filter in subscriptions.items()], full=True)
     kinds = []
     for _ in range(400):
-        apply_routes(router, "left", routes, {}, subscriptions)
-        store.told("left", routes, {}, subscriptions, out)
+        apply_routes(router, "left", routes, Telling({}, subscriptions))
+        store.told("left", routes, Telling({}, subscriptions), out)
         kinds += [type(effect) for effect in out.take_effects()]
     places = [place for place, kind in enumerate(kinds) if kind is Snapshot]
     gaps = {after - before for before, after in pairwise(places)}
@@ -41,8 +42,8 @@ def test_tables_are_those_of_the_snapshot_and_what_was_told_behind_it(monkeypatc
     for n in range(12):
         subscriptions = {f"left.1.{n}": Filter(f"price > {n}")}
         routes = Routes([], [], unsubscribed=[f"left.1.{n - 3}"], full=n == 0)
-        apply_routes(router, "left", routes, {}, subscriptions)
-        store.told("left", routes, {}, subscriptions, out)
+        apply_routes(router, "left", routes, Telling({}, subscriptions))
+        store.told("left", routes, Telling({}, subscriptions), out)
         for effect in out.take_effects():
             if isinstance(effect, Snapshot):
                 kept = {STREAM: [effect.record]}
@@ -67,8 +68,8 @@ def test_a_snapshot_holds_everything_that_was_written_before_it(monkeypatch: pyt
     for n in range(40):
         subscriptions = {f"left.1.{n}": Filter(f"price > {n}")}
         routes = Routes([], [], full=n == 0)
-        apply_routes(router, "left", routes, {}, subscriptions)
-        store.told("left", routes, {}, subscriptions, out)
+        apply_routes(router, "left", routes, Telling({}, subscriptions))
+        store.told("left", routes, Telling({}, subscriptions), out)
         snapshots += [effect.record for effect in out.take_effects() if isinstance(effect, Snapshot)]
     assert snapshots
     recovered = TableStore(Router(["left"]))

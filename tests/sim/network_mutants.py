@@ -26,6 +26,7 @@ from holdfast.protocols.routing.notices import Detoured, NeighbourConnected, Nei
 from holdfast.protocols.routing.router import LOCAL, Router
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.protocols.routing.store import EventStore
+from holdfast.protocols.routing.teller import Teller
 from holdfast.sim.draw_network import NetworkShape, draw_network_scenario
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import Scenario
@@ -159,15 +160,15 @@ class ForgetsToUncover(Router):
         self.subscription_outlets = {neighbour: _ForgetsToUncover(covering) for neighbour in self.neighbours}
 
 
-class NeverRefreshes(Neighbours):
+class NeverRefreshes(Teller):
     """D1-B3: who was restarted is told nothing, at once or later."""
 
-    def _tell_all(self, peer: str, neighbour: Any, out: Outbox) -> None:
-        if neighbour.told_life and self.is_ready and out.now > 3_000_000_000:
-            neighbour.synced = True
-            self.router.take(peer)
+    def _tell_all(self, peer: str, hearer: Any, out: Outbox) -> None:
+        if hearer.life and self._awaited.is_ready and out.now > 3_000_000_000:
+            hearer.sync()
+            self._router.take(peer)
         else:
-            super()._tell_all(peer, neighbour, out)
+            super()._tell_all(peer, hearer, out)
 
 
 class DropsWhatWasSaid(Neighbours):
@@ -257,7 +258,7 @@ MUTANTS = [
     _mutant("impatient", "none", gate=Impatient),
     _mutant("holds-for-ever", "none", gate=HoldsForEver),
     _mutant("shuffles-a-publisher", "none", forwarding=ShufflesAPublisher),
-    _mutant("never-refreshes", "periodic", neighbours=NeverRefreshes),
+    _mutant("never-refreshes", "periodic", teller=NeverRefreshes),
     _mutant("no-way-around", "bypass", forwarding=NoWayAround),
     _mutant("forgets-what-came-around", "bypass+buffered", forwarding=ForgetsWhatCameAround),
 ]

@@ -21,17 +21,21 @@ from holdfast.protocols.core.session import Session
 from holdfast.protocols.desks.sequencer import DirectSequencer
 from holdfast.protocols.failure.detector import FailureDetector, Trust
 from holdfast.protocols.routing.answers import Answers
+from holdfast.protocols.routing.awaited import Awaited
 from holdfast.protocols.routing.feed import Feed, Feeds
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.gate import Gate
-from holdfast.protocols.routing.local import LocalInterests
+from holdfast.protocols.routing.links import Acquaintances, Links
+from holdfast.protocols.routing.local import EntryIds, LocalInterests
 from holdfast.protocols.routing.messages import ROUTING_MESSAGES, Forward, Routes
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.router import Router
 from holdfast.protocols.routing.settings import RoutingSettings
+from holdfast.protocols.routing.settling import Settling
 from holdfast.protocols.routing.store import EventStore
 from holdfast.protocols.routing.table_store import TableStore
-from holdfast.protocols.routing.ways import Acquaintances, NoDetours, Ways
+from holdfast.protocols.routing.teller import Teller
+from holdfast.protocols.routing.ways import NoDetours, Ways
 from holdfast.protocols.sessions.messages import Publish
 
 
@@ -41,6 +45,7 @@ class NetworkKit(msgspec.Struct, frozen=True):
     router: type[Router] = Router
     neighbours: type[Neighbours] = Neighbours
     answers: type[Answers] = Answers
+    teller: type[Teller] = Teller
     forwarding: type[Forwarding] = Forwarding
     store: type[EventStore] = EventStore
     gate: type[Gate] = Gate
@@ -56,15 +61,16 @@ class NetworkParts:
         detector: FailureDetector,
         gate: Gate,
         neighbours: Neighbours,
+        links: Links,
         forwarding: Forwarding,
     ) -> None:
         # News come before the detector: a restart is known before the neighbour counts as up. The gate advertises, the
         # neighbours are told, the events follow.
-        self.parts: tuple[Part, ...] = (*bypass, detector, gate, neighbours, forwarding)
+        self.parts: tuple[Part, ...] = (*bypass, detector, gate, neighbours, links, forwarding)
         self._settings = settings
         self._detector = detector
         self._gate = gate
-        self._neighbours = neighbours
+        self._links = links
         self._forwarding = forwarding
 
     def admits(self, session: Session, message: Publish, out: Outbox) -> bool:
@@ -80,7 +86,7 @@ class NetworkParts:
         return {
             "reliability": self._settings.reliability.value,
             "neighbours": ", ".join(near),
-            "neighbours_up": ", ".join(peer for peer in near if self._neighbours.is_linked(peer)),
+            "neighbours_up": ", ".join(peer for peer in near if peer in self._links.acquaintances),
             "neighbours_suspected": ", ".join(suspected),
         }
 
@@ -99,10 +105,12 @@ def make_network(
     level = settings.reliability
     tree = settings.overlay.spanning_tree()
     near = tree.neighbours(settings.name)
-    local = LocalInterests(settings.name, core.interests)
+    ids = EntryIds(settings.name)
     feeds = Feeds({peer: Feed() for peer in near})
-    answers = kit.answers(near, local) if level.buffers else None
+    answers = kit.answers(near, ids) if level.buffers else None
     router = kit.router(near, settings.advertisements, settings.covering, answers, feeds if level.buffers else None)
+    settling = Settling()
+    local = LocalInterests(ids, core.interests, router, settling)
     table = TableStore(router)
     if level.buffers:
         table.recover(streams)
@@ -116,8 +124,11 @@ def make_network(
         after = LATEST if level.buffers else NOW
         detours = Detours(database, View(database, tree), _CARRIED, detector, acquaintances, after)
         ways, bypass = detours, [LinkStateNews(database, detector, acquaintances), detours]
-    neighbours = kit.neighbours(settings, router, local, table, acquaintances, ways, answers)
+    awaited = Awaited()
+    teller = kit.teller(settings, router, settling, table, acquaintances, ways, awaited, answers)
+    neighbours = kit.neighbours(settings, router, settling, ids, local, table, acquaintances, awaited, teller, answers)
     store = kit.store(near, streams, sequencer.recovered_entered) if level.buffers else None
-    forwarding = kit.forwarding(settings, core, sequencer, neighbours, feeds, ways, store)
-    gate = kit.gate(settings, core, neighbours, local, table, forwarding)
-    return NetworkParts(settings, bypass, detector, gate, neighbours, forwarding)
+    forwarding = kit.forwarding(settings, core, sequencer, router, feeds, acquaintances, teller, ways, store)
+    gate = kit.gate(settings, core, local, table, awaited, forwarding)
+    links = Links(settings, acquaintances)
+    return NetworkParts(settings, bypass, detector, gate, neighbours, links, forwarding)

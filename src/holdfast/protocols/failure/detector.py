@@ -18,7 +18,7 @@ from holdfast.kernel.outbox import NOW, Level, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.protocols.failure.messages import Alive
 from holdfast.protocols.failure.notices import NeighbourSuspected, NeighbourTrusted
-from holdfast.protocols.failure.rhythm import Rhythm
+from holdfast.protocols.failure.pauses import Pauses
 from holdfast.protocols.failure.settings import DetectorSettings
 
 BROKERS: Final = frozenset({Role.BROKER})
@@ -34,12 +34,22 @@ class Trust(enum.Enum):
 
 
 class _Neighbour:
-    __slots__ = ("link", "rhythm", "trust")
+    __slots__ = ("link", "pauses", "trust")
 
     def __init__(self, settings: DetectorSettings) -> None:
         self.trust = Trust.UNKNOWN
         self.link: int | None = None  # the one that is up
-        self.rhythm = Rhythm(settings)
+        self.pauses = Pauses(settings)
+
+    def connect(self, link: int, now: int) -> None:
+        self.link = link
+        self.pauses.begin(now)
+
+    def disconnect(self) -> None:
+        self.link = None
+
+    def judge(self, trust: Trust) -> None:
+        self.trust = trust
 
 
 class FailureDetector(Part):
@@ -64,12 +74,12 @@ class FailureDetector(Part):
 
     def patience(self, peer: str) -> int:
         """How long the neighbour may be silent now."""
-        return self._neighbours[peer].rhythm.patience
+        return self._neighbours[peer].pauses.patience
 
     # ------------------------------------------------------------------------------------------------------- links
     def on_started(self, started: Started, out: Outbox) -> None:
         for neighbour in self._neighbours.values():
-            neighbour.rhythm.begin(out.now)
+            neighbour.pauses.begin(out.now)
         self._beat_at = out.now + self._settings.heartbeat
         self._set_timer(out)
 
@@ -77,14 +87,13 @@ class FailureDetector(Part):
         neighbour = self._neighbours.get(up.peer)
         if neighbour is None or up.role is not Role.BROKER:
             return
-        neighbour.link = up.link
-        neighbour.rhythm.begin(out.now)
+        neighbour.connect(up.link, out.now)
         self._trust(up.peer, neighbour, out)  # it has just answered a handshake
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
         neighbour = self._neighbours.get(down.peer)
         if neighbour is not None and neighbour.link == down.link:  # or a newer link has taken its place
-            neighbour.link = None
+            neighbour.disconnect()
             self._suspect(down.peer, neighbour, down.reason, out)
 
     def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
@@ -96,7 +105,7 @@ class FailureDetector(Part):
         neighbour = self._neighbours.get(peer)
         if neighbour is not None and neighbour.link is not None:
             self._excuse(out)
-            neighbour.rhythm.hear(out.now)
+            neighbour.pauses.hear(out.now)
             self._trust(peer, neighbour, out)
 
     def on_alive(self, peer: str, message: Alive, out: Outbox) -> None:
@@ -116,7 +125,7 @@ class FailureDetector(Part):
         late = out.now - self._wake_at
         if late >= self._settings.heartbeat:
             for neighbour in self._neighbours.values():
-                neighbour.rhythm.excuse(late, out.now)
+                neighbour.pauses.excuse(late, out.now)
             self._wake_at = out.now
 
     def _beat(self, out: Outbox) -> None:
@@ -127,19 +136,19 @@ class FailureDetector(Part):
         self._beat_at = out.now + self._settings.heartbeat
 
     def _look_at(self, peer: str, neighbour: _Neighbour, out: Outbox) -> None:
-        silence = out.now - neighbour.rhythm.heard_at
+        silence = out.now - neighbour.pauses.heard_at
         if silence >= self._limit(neighbour) and neighbour.trust is not Trust.SUSPECTED:
             self._suspect(peer, neighbour, f"silent for {silence} ns", out)
         if neighbour.link is not None and silence >= self._settings.suspect_after_max:
             # A connection can be dead without breaking. Only a new one can tell.
             out.disconnect(neighbour.link, f"{peer} was silent for {silence} ns")
-            neighbour.link = None
+            neighbour.disconnect()
             self._closed += 1
 
     def _limit(self, neighbour: _Neighbour) -> int:
         """The silence after which the next is to be done about a neighbour."""
         if neighbour.trust is Trust.TRUSTED:
-            return neighbour.rhythm.patience
+            return neighbour.pauses.patience
         return self._settings.suspect_after_max
 
     def _set_timer(self, out: Outbox) -> None:
@@ -147,7 +156,7 @@ class FailureDetector(Part):
         wake = self._beat_at
         for neighbour in self._neighbours.values():
             if neighbour.link is not None or neighbour.trust is Trust.UNKNOWN:
-                wake = min(wake, neighbour.rhythm.heard_at + self._limit(neighbour))
+                wake = min(wake, neighbour.pauses.heard_at + self._limit(neighbour))
         self._wake_at = wake
         out.set_timer((self.name, "wake"), wake - out.now)
 
@@ -156,7 +165,7 @@ class FailureDetector(Part):
         if neighbour.trust is Trust.SUSPECTED:
             return
         met = neighbour.trust is not Trust.UNKNOWN
-        neighbour.trust = Trust.SUSPECTED
+        neighbour.judge(Trust.SUSPECTED)
         self._suspicions += 1
         reason = reason[:REASON_CHARACTERS_MAX]
         # When a whole network starts, some are there before others: no one has failed.
@@ -167,8 +176,8 @@ class FailureDetector(Part):
     def _trust(self, peer: str, neighbour: _Neighbour, out: Outbox) -> None:
         if neighbour.trust is Trust.TRUSTED:
             return
-        neighbour.trust = Trust.TRUSTED
-        out.report("neighbour-trusted", Level.INFO, neighbour=peer)
+        neighbour.judge(Trust.TRUSTED)
+        out.report("neighbour-trusted", neighbour=peer)
         out.tell(NeighbourTrusted(peer))
 
     # ---------------------------------------------------------------------------------------------------- operators

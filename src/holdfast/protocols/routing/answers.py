@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from holdfast.matching import FilterIndex
 from holdfast.model import Filter
-from holdfast.protocols.routing.local import LocalInterests
+from holdfast.protocols.routing.local import EntryIds
 from holdfast.protocols.routing.router import Router
 
 EVERYTHING: Final = Filter("")
@@ -50,8 +50,8 @@ class _Side:
 class Answers:
     """Follows what the router tells neighbours of advertisements, from `begin` on."""
 
-    def __init__(self, neighbours: Sequence[str], local: LocalInterests) -> None:
-        self._local = local
+    def __init__(self, neighbours: Sequence[str], ids: EntryIds) -> None:
+        self._ids = ids
         self._sides = {peer: _Side() for peer in neighbours}
         self._has_begun = False
         self.changed: list[AnswerChange] = []  # since the last look
@@ -89,7 +89,7 @@ class Answers:
                 self._expect(router, peer, side, entry, filter)
 
     def _expect(self, router: Router, peer: str, side: _Side, entry: str, filter: Filter) -> None:
-        side.expected[entry] = subscription = self._local.new_entry()
+        side.expected[entry] = subscription = self._ids.new()
         router.expect(peer, subscription, filter)
 
     def _add(self, peer: str, side: _Side, filter: Filter) -> None:

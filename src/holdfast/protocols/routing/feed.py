@@ -16,6 +16,7 @@ from holdfast.model.event import EventBytes
 WINDOW_BYTES = 4 * 1024 * 1024  # sent and not acknowledged
 BATCH_EVENTS = 1_024
 BATCH_BYTES = 256 * 1024
+PATIENCE_DOUBLED_MAX = 5  # how often, before something is sent again
 CHECK_SHARE = 8  # invariants are looked at after every change of a feed with fewer batches, and more rarely with more
 
 
@@ -75,6 +76,8 @@ class Feed:
 
     __slots__ = (
         "_batches",
+        "_progress_at",
+        "_repeats",
         "_sent_bytes",
         "_unchecked",
         "_unsent",
@@ -82,8 +85,6 @@ class Feed:
         "bytes",
         "expired",
         "following",
-        "progress_at",
-        "repeats",
         "sent",
     )
 
@@ -97,8 +98,8 @@ class Feed:
         self.sent = 0  # the highest that ever was, also if it is to be sent again
         self.bytes = 0
         self.expired = 0  # how many events were given up since their time was over
-        self.repeats = 0  # how often everything was sent again since then
-        self.progress_at = 0  # when something was last acknowledged, or sent after all was
+        self._repeats = 0  # how often everything was sent again since then
+        self._progress_at = 0  # when something was last acknowledged, or sent after all was
 
     def __len__(self) -> int:
         """How many events are not acknowledged."""
@@ -125,9 +126,11 @@ class Feed:
             self.bytes += batch.bytes
             self.following += end - start
 
-    def take(self, wall: int) -> list[Batch]:
+    def take(self, wall: int, now: int = 0) -> list[Batch]:
         """What may be sent now, and has time left; it counts as sent."""
         taken: list[Batch] = []
+        if not self.is_under_way:
+            self._progress_at = now
         self._unchecked += 1
         while self._unsent < len(self._batches) and self._sent_bytes < WINDOW_BYTES:
             batch = self._batches[self._unsent]
@@ -168,6 +171,13 @@ class Feed:
                 self._sent_bytes += rest.bytes
         return True
 
+    def advance(self, number: int, now: int) -> bool:
+        """The neighbour has acknowledged everything up to a number, on its link. Whether that is news."""
+        if not self.acknowledge(number):
+            return False
+        self._progress_at, self._repeats = now, 0
+        return True
+
     def _drop_first(self) -> Batch:
         batch = self._batches.popleft()
         self.bytes -= batch.bytes
@@ -182,6 +192,20 @@ class Feed:
         sent = sum(len(self._batches[place].events) for place in range(self._unsent))
         self._unsent = self._sent_bytes = 0
         return sent
+
+    def resume(self) -> None:
+        """There is a new link, on which everything that is not acknowledged is sent again."""
+        self.rewind()
+        self._repeats = 0
+
+    def repeat(self, now: int, patience: int) -> int:
+        """Sends again what was not acknowledged in time, ever more slowly: who does not acknowledge may have no room.
+        How many events that are."""
+        patience <<= min(self._repeats, PATIENCE_DOUBLED_MAX)
+        if not self.is_under_way or now - self._progress_at < patience:
+            return 0
+        self._repeats += 1
+        return self.rewind()
 
     def clear(self) -> int:
         """Gives everything up, and begins anew with number 1. How many events that were."""
@@ -199,6 +223,10 @@ class Feed:
         self._batches = deque(batches)
         self.bytes = sum(batch.bytes for batch in batches)
         self.rewind()
+
+    def number_from(self, number: int) -> None:
+        """The next event has this number, unless the feed is beyond it."""
+        self.following = max(self.following, number)
 
     def begin(self) -> None:
         """The feed was filled from the disk: what is not in it is acknowledged."""

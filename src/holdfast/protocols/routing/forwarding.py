@@ -14,8 +14,8 @@ again, also after a crash (D1-B4). At the others it is lost with its link.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from typing import ClassVar, Final
+from collections.abc import Container, Mapping
+from typing import ClassVar, Final, Protocol
 
 from holdfast.errors import EventError, ProtocolError
 from holdfast.kernel.inputs import Durable, Started, TimerKey
@@ -32,8 +32,8 @@ from holdfast.protocols.core.judgement import judge
 from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.desks.sequencer import Sequencer
 from holdfast.protocols.routing.feed import BATCH_BYTES, BATCH_EVENTS, Batch, Feeds, in_batches
+from holdfast.protocols.routing.links import BROKERS
 from holdfast.protocols.routing.messages import NUMBER_MAX, AcknowledgeEvents, Forward, Introduction
-from holdfast.protocols.routing.neighbours import BROKERS, Neighbours
 from holdfast.protocols.routing.notices import (
     Detoured,
     NeighbourAnswered,
@@ -43,14 +43,25 @@ from holdfast.protocols.routing.notices import (
     RoomMade,
     TopicsRecovered,
 )
-from holdfast.protocols.routing.router import LOCAL
+from holdfast.protocols.routing.router import LOCAL, Router
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.store import EventStore
 from holdfast.protocols.routing.ways import Ways
 
-PATIENCE_DOUBLED_MAX: Final = 5  # how often, before something is sent again
 # That wait for one neighbour: more of what came around is dropped, since it is stored elsewhere.
 AROUND_BYTES_MAX: Final = 16 * 1024 * 1024
+
+
+class Hearing(Protocol):
+    """What neighbours have heard of the tables, and answered."""
+
+    def lacks_news(self, peer: str) -> bool:
+        """Whether the neighbour may not have heard what goes before events that are sent over its link."""
+        ...
+
+    def owes_answers(self, peer: str) -> bool:
+        """Whether it has not said what it wants of all that is kept for it."""
+        ...
 
 
 class Forwarding(Part):
@@ -71,16 +82,19 @@ class Forwarding(Part):
         settings: RoutingSettings,
         core: BrokerCore,
         sequencer: Sequencer,
-        neighbours: Neighbours,
+        router: Router,
         feeds: Feeds,
+        acquaintances: Container[str],
+        hearing: Hearing,
         ways: Ways,
         store: EventStore | None = None,
     ) -> None:
         self._settings = settings
         self._core = core
         self._sequencer = sequencer
-        self._neighbours = neighbours
-        self._router = neighbours.router
+        self._router = router
+        self._acquaintances = acquaintances
+        self._hearing = hearing
         self._store = store
         self._ways = ways
         self._feed_id = ""
@@ -104,17 +118,13 @@ class Forwarding(Part):
         if self._store is not None:
             self._received = self._store.recover_into(self.feeds)
             self._durable = dict(self._received)
-            topics = self._store.topics
-            for output in self._store.not_stored:
-                topics |= dict.fromkeys([event.topic for event in output.events])
-            if self._store.not_stored or not all(feed.is_idle for feed in self.feeds.values()):
-                out.tell(TopicsRecovered(list(topics)))  # before they are routed: it depends on what is advertised
-            for output in self._store.not_stored:
+            recovered, topics = self._store.take_recovered()
+            if recovered or not all(feed.is_idle for feed in self.feeds.values()):
+                out.tell(TopicsRecovered(topics))  # before they are routed: it depends on what is advertised
+            for output in recovered:
                 self.entered(output, out)
-            self._store.not_stored = []
             self.due = True
             self._keep_ticking(out)
-            self._store.topics = {}
 
     def on_neighbour_connected(self, connected: NeighbourConnected, out: Outbox) -> None:
         """Says how far the neighbour's feed is on our disk, not how far it is taken in: the neighbour forgets so much
@@ -146,9 +156,8 @@ class Forwarding(Part):
                 if introduction.stored >= feed.following:
                     raise ProtocolError(f"{peer} has stored {introduction.stored}, and there are {feed.following - 1}")
                 feed.acknowledge(introduction.stored)
-            feed.rewind()
-            feed.repeats = 0
-        if self._neighbours.owes_answers(peer) and not feed.is_idle:
+            feed.resume()
+        if self._hearing.owes_answers(peer) and not feed.is_idle:
             # What was kept for it in case it is wanted would go through all of the network: it is asked first.
             self._held[peer] = None
             out.set_timer((self.name, "held", peer), self._settings.settle)
@@ -201,7 +210,7 @@ class Forwarding(Part):
             self._store.entered(entered.number)
 
     def on_forward(self, peer: str, message: Forward, out: Outbox) -> None:
-        if peer not in self.feeds or not self._neighbours.is_linked(peer):
+        if peer not in self.feeds or peer not in self._acquaintances:
             raise ProtocolError("events are forwarded by neighbours in the tree, behind an introduction")
         try:
             events, slices = self._core.decode(message.events)
@@ -305,8 +314,7 @@ class Forwarding(Part):
         feed = self.feeds.get(peer)
         if feed is None or message.number >= feed.following:
             raise ProtocolError(f"{message.number} is acknowledged, and was never sent")
-        if feed.acknowledge(message.number):
-            feed.progress_at, feed.repeats = out.now, 0
+        if feed.advance(message.number, out.now):
             self.due = True
 
     # -------------------------------------------------------------------------------------------------- congestion
@@ -344,12 +352,10 @@ class Forwarding(Part):
         after = NOW if self._store is None else LATEST
         for peer in self._open:
             feed = self.feeds[peer]
-            if self._store is not None and self._neighbours.lacks_news(peer):
+            if self._store is not None and self._hearing.lacks_news(peer):
                 self.due = True  # advertisements and subscriptions may be under way around its link
             elif feed.has_unsent:
-                if not feed.is_under_way:
-                    feed.progress_at = out.now
-                for first, events in _joined(feed.take(out.wall)):
+                for first, events in _joined(feed.take(out.wall, out.now)):
                     self.forwarded_total += len(events)
                     out.send(peer, Forward(first, encode_batch(events)), Lane.USER, after)
         self._keep_ticking(out)
@@ -378,11 +384,8 @@ class Forwarding(Part):
         self._ticking, self.due = False, True
         for peer, feed in self.feeds.items():
             feed.drop_expired(out.wall)
-            # Ever more slowly: who does not acknowledge may have no room.
-            patience = self._settings.retransmit << min(feed.repeats, PATIENCE_DOUBLED_MAX)
-            if peer in self._open and feed.is_under_way and out.now - feed.progress_at >= patience:
-                self.repeated_total += feed.rewind()
-                feed.repeats += 1
+            if peer in self._open:
+                self.repeated_total += feed.repeat(out.now, self._settings.retransmit)
 
     def measure(self) -> dict[str, int]:
         return {

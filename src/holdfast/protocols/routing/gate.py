@@ -22,7 +22,6 @@ from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.session import Session
 from holdfast.protocols.desks.overlay import PublicationReleased
 from holdfast.protocols.routing.local import LocalInterests
-from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.notices import (
     BecameReady,
     BecomingReady,
@@ -30,7 +29,6 @@ from holdfast.protocols.routing.notices import (
     TicketsSettled,
     TopicsRecovered,
 )
-from holdfast.protocols.routing.router import LOCAL
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.table_store import TableStore
 from holdfast.protocols.sessions.messages import Publish
@@ -54,10 +52,24 @@ class _Held:
         self.bytes = 0
         self.since = now
 
+    def put(self, *messages: Publish) -> None:
+        self.messages.extend(messages)
+        self.bytes += sum([len(message.events) for message in messages])
 
-class Outlets(Protocol):
+    def wait_anew(self, now: int) -> None:
+        self.since = now
+
+
+class Readiness(Protocol):
+    @property
+    def is_ready(self) -> bool:
+        """Whether the tables are known, or were waited for long enough."""
+        ...
+
+
+class WayOut(Protocol):
     def is_congested(self) -> bool:
-        """Whether publishers have to wait, since the ways out are full."""
+        """Whether publishers have to wait, since the way out of this broker is full."""
         ...
 
 
@@ -77,14 +89,13 @@ class Gate(Part):
         self,
         settings: RoutingSettings,
         core: BrokerCore,
-        neighbours: Neighbours,
         local: LocalInterests,
         table: TableStore,
-        outlets: Outlets,
+        readiness: Readiness,
+        way_out: WayOut,
     ) -> None:
         self._settings = settings
         self._core = core
-        self._neighbours = neighbours
         self._local = local
         self._table = table if settings.reliability.buffers else None
         # Client → topic or ANYTHING → the entry of its advertisement.
@@ -94,7 +105,8 @@ class Gate(Part):
         self._lingering: dict[str | None, tuple[str, int]] = {}
         self._recovered: list[str] = []  # advertisements of what was stored when the broker started
         self._held: dict[str, _Held] = {}
-        self._outlets = outlets
+        self._readiness = readiness
+        self._way_out = way_out
 
     def on_started(self, started: Started, out: Outbox) -> None:
         """Advertises what was advertised before (D1-B4), for the clients that are still known, and else for a while:
@@ -102,7 +114,7 @@ class Gate(Part):
         for entry, advertised in list(self._table.topics.items()) if self._table is not None else ():
             client, topic = advertised.client, advertised.topic
             filter = None if topic is None else filter_of(topic)
-            self._neighbours.router.advertise(LOCAL, entry, Filter("") if filter is None else filter)
+            self._local.advertise(Filter("") if filter is None else filter, entry)
             if client in self._core.sessions:
                 self._advertised.setdefault(client, {})[topic] = entry
             else:
@@ -119,15 +131,14 @@ class Gate(Part):
             held = self._held[client] = _Held(session.epoch, out.now)
             out.set_timer((self.name, "patience"), self._settings.settle)
         if held.bytes + len(message.events) <= HELD_BYTES_MAX or not held.messages:
-            held.messages.append(message)
-            held.bytes += len(message.events)
+            held.put(message)
         return False
 
     def _must_wait(self, client: str) -> bool:
         # What the client has just advertised, perhaps in this turn, is told and waited for first.
-        self._local.update(self._neighbours.router, self._neighbours.settling)
+        self._local.update()
         self._take_tickets()
-        return not self._neighbours.is_ready or client in self._tickets.values() or self._outlets.is_congested()
+        return not self._readiness.is_ready or client in self._tickets.values() or self._way_out.is_congested()
 
     def _take_tickets(self) -> None:
         self._tickets |= self._local.take_asked()
@@ -153,27 +164,24 @@ class Gate(Part):
         if topic in self._lingering:
             entry = self._lingering.pop(topic)[0]
         else:
-            entry = self._local.new_entry()
-            self._neighbours.router.advertise(LOCAL, entry, filter)
-            self._tickets[self._neighbours.settling.ask(LOCAL)] = client
+            entry = self._local.advertise(filter)
+            self._tickets[self._local.ask()] = client
         self._advertised[client][topic] = entry
         if self._table is not None:
             self._table.advertised(entry, client, topic, out)
 
     def _unadvertise(self, entry: str, out: Outbox) -> None:
-        self._neighbours.router.unadvertise(LOCAL, entry)
+        self._local.unadvertise(entry)
         if self._table is not None:
             self._table.unadvertised(entry, out)
 
     def on_topics_recovered(self, recovered: TopicsRecovered, out: Outbox) -> None:
         """What the broker has stored was published under advertisements that it may have forgotten. They are made
         again, for until it is sent (D1-B4): without, those who want it would be forgotten before it gets to them."""
-        router, topics = self._neighbours.router, recovered.topics
+        topics = recovered.topics
         filters = [filter_of(topic) for topic in topics] if len(topics) <= TOPICS_MAX else [None]
         for filter in filters:
-            entry = self._local.new_entry()
-            router.advertise(LOCAL, entry, Filter("") if filter is None else filter)
-            self._recovered.append(entry)
+            self._recovered.append(self._local.advertise(Filter("") if filter is None else filter))
 
     # ---------------------------------------------------------------------------------------------------- releasing
     def on_tickets_settled(self, settled: TicketsSettled, out: Outbox) -> None:
@@ -192,8 +200,8 @@ class Gate(Part):
         """The tables are about to be known, and neighbours to be told what is advertised here: those who wait for that
         wait for its answer, too."""
         for client, held in self._held.items():
-            self._tickets[self._neighbours.settling.ask(LOCAL)] = client
-            held.since = out.now
+            self._tickets[self._local.ask()] = client
+            held.wait_anew(out.now)
             out.set_timer((self.name, "patience"), self._settings.settle)
 
     def _release_soon(self, out: Outbox) -> None:
@@ -211,8 +219,7 @@ class Gate(Part):
             out.tell(PublicationReleased(client, held.messages.popleft()))
             again = self._held.get(client)
             if again is not None:  # the rest goes behind what waits again
-                again.messages.extend(held.messages)
-                again.bytes += sum(len(message.events) for message in held.messages)
+                again.put(*held.messages)
                 return
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
@@ -243,8 +250,8 @@ class Gate(Part):
     def finish(self, out: Outbox) -> None:
         recovered, self._recovered = self._recovered, []
         for entry in recovered:
-            self._neighbours.router.unadvertise(LOCAL, entry)  # which waits until it is sent
-        self._local.update(self._neighbours.router, self._neighbours.settling)
+            self._local.unadvertise(entry)  # which waits until it is sent
+        self._local.update()
         for client in self._local.take_left():
             self._held.pop(client, None)
             self._tickets = {ticket: other for ticket, other in self._tickets.items() if other != client}

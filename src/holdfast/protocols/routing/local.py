@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from holdfast.model import Filter
 from holdfast.protocols.core.interests import ADVERTISEMENT, Interest, Interests, Key
 from holdfast.protocols.routing.router import LOCAL, Router
-
-if TYPE_CHECKING:
-    from holdfast.protocols.routing.settling import Settling
+from holdfast.protocols.routing.settling import Settling
 
 
 def broker_of(entry: str) -> str:
@@ -16,24 +13,49 @@ def broker_of(entry: str) -> str:
     return entry.rsplit(".", 2)[0]
 
 
-class LocalInterests:
-    """Ids are the broker's name, its life and a running number: unique in the network, and never used again."""
+class EntryIds:
+    """The ids of this broker's entries: its name, its life and a running number. They are unique in the network, and
+    never used again."""
 
-    def __init__(self, name: str, interests: Interests) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
+        self._incarnation = self._last = 0
+
+    def begin(self, incarnation: int) -> None:
+        self._incarnation = incarnation
+
+    def new(self) -> str:
+        self._last += 1
+        return f"{self._name}.{self._incarnation}.{self._last}"
+
+
+class LocalInterests:
+    """The subscriptions and advertisements of this broker's clients, as entries of the router's tables."""
+
+    def __init__(self, ids: EntryIds, interests: Interests, router: Router, settling: Settling) -> None:
+        self._ids = ids
         self._interests = interests
-        self.incarnation = 0
-        self._last = 0
+        self._router = router
+        self._settling = settling
         self._entries: dict[Key, str] = {}
         self.owners: dict[str, str] = {}  # entry → the subscription that it stands for, for traces
         self._left: list[str] = []  # clients that left, for who keeps something for them
         self._asked: dict[int, str] = {}  # tickets of what clients have advertised, for who waits for them
 
-    def new_entry(self) -> str:
-        self._last += 1
-        return f"{self._name}.{self.incarnation}.{self._last}"
+    def advertise(self, filter: Filter, entry: str = "") -> str:
+        """The entry, which is a new one unless it was there before."""
+        entry = entry or self._ids.new()
+        self._router.advertise(LOCAL, entry, filter)
+        return entry
 
-    def update(self, router: Router, settling: Settling) -> None:
+    def unadvertise(self, entry: str) -> None:
+        self._router.unadvertise(LOCAL, entry)
+
+    def ask(self) -> int:
+        """The ticket that is answered when what is advertised now is known wherever it may be wanted."""
+        return self._settling.ask(LOCAL)
+
+    def update(self) -> None:
         """Brings the router up to date with the clients."""
         if not self._interests.have_changed:
             return
@@ -41,10 +63,10 @@ class LocalInterests:
         self._left += left
         for change in changes:
             if isinstance(change, Interest):
-                self._remove(change.key, router)  # a name may have another filter now
-                self._add(change, router, settling)
+                self._remove(change.key)  # a name may have another filter now
+                self._add(change)
             else:
-                self._remove(change, router)
+                self._remove(change)
 
     def take_left(self) -> list[str]:
         left, self._left = self._left, []
@@ -54,21 +76,21 @@ class LocalInterests:
         asked, self._asked = self._asked, {}
         return asked
 
-    def _add(self, interest: Interest, router: Router, settling: Settling) -> None:
-        entry = self._entries[interest.key] = self.new_entry()
+    def _add(self, interest: Interest) -> None:
         if interest.key[0] == ADVERTISEMENT:
-            router.advertise(LOCAL, entry, interest.filter)
-            self._asked[settling.ask(LOCAL)] = interest.key[1]
+            self._entries[interest.key] = self.advertise(interest.filter)
+            self._asked[self.ask()] = interest.key[1]
             return
+        entry = self._entries[interest.key] = self._ids.new()
         if interest.owner:
             self.owners[entry] = interest.owner
-        router.subscribe(LOCAL, entry, interest.filter)
+        self._router.subscribe(LOCAL, entry, interest.filter)
 
-    def _remove(self, key: Key, router: Router) -> None:
+    def _remove(self, key: Key) -> None:
         entry = self._entries.pop(key, None)
         if entry is not None:
             self.owners.pop(entry, None)
             if key[0] == ADVERTISEMENT:
-                router.unadvertise(LOCAL, entry)
+                self.unadvertise(entry)
             else:
-                router.unsubscribe(LOCAL, entry)
+                self._router.unsubscribe(LOCAL, entry)

@@ -21,13 +21,14 @@ class NeighbourLinked(Notice, frozen=True):
 
 
 class NeighbourAccepted(Notice, frozen=True):
-    """Nothing is against what a neighbour said of itself."""
+    """Nothing is against what a neighbour said of itself; `incarnation` is which of its lives the link is to."""
 
     peer: str
+    incarnation: int
 
 
 class NeighbourUnlinked(Notice, frozen=True):
-    """The link to a neighbour that was known is gone."""
+    """The link to a neighbour is gone, whether it was known or not."""
 
     peer: str
 

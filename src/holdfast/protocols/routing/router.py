@@ -37,7 +37,7 @@ class TableChange(NamedTuple):
     present: bool
 
 
-class Table:
+class RoutingTable:
     """Entries by source and id."""
 
     __slots__ = ("by_source",)
@@ -78,10 +78,10 @@ class Router:
         self.neighbours = tuple(neighbours)
         self.is_advertised = advertisements
         sources = (LOCAL, *neighbours)
-        self.subscriptions = Table(sources)  # D0-A4: they route events
-        self.advertisements = Table(sources)  # D0-A3: they route subscriptions
+        self.subscriptions = RoutingTable(sources)  # D0-A4: they route events
+        self.advertisements = RoutingTable(sources)  # D0-A3: they route subscriptions
         # What neighbours count as wanting, since they have not answered advertisements that they were told.
-        self.expected = Table(neighbours)
+        self.expected = RoutingTable(neighbours)
         self.subscription_outlets = {neighbour: Outlet(covering) for neighbour in neighbours}
         self.advertisement_outlets = {neighbour: Outlet(covering) for neighbour in neighbours}
         self._index: FilterIndex[tuple[str, str]] = FilterIndex()  # of subscriptions that neighbours told
@@ -96,7 +96,7 @@ class Router:
         if entry not in self.subscriptions.by_source[source]:
             self._want(self.subscriptions, source, entry, filter)
 
-    def _want(self, table: Table, source: str, entry: str, filter: Filter) -> None:
+    def _want(self, table: RoutingTable, source: str, entry: str, filter: Filter) -> None:
         table.by_source[source][entry] = filter
         self._note(SUBSCRIPTIONS, entry, source, filter, True)
         if source != LOCAL:
@@ -115,7 +115,7 @@ class Router:
     def forget_expected(self, neighbour: str, entry: str) -> None:
         self._want_no_longer(self.expected, neighbour, entry)
 
-    def _want_no_longer(self, table: Table, source: str, entry: str) -> None:
+    def _want_no_longer(self, table: RoutingTable, source: str, entry: str) -> None:
         filter = table.by_source[source].pop(entry, None)
         if filter is None:
             return

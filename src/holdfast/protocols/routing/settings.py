@@ -31,6 +31,11 @@ class Reliability(enum.Enum):
         return self is not Reliability.NONE
 
     @property
+    def expires(self) -> bool:
+        """Whether what was not told again for long is forgotten (D1-B3)."""
+        return self.refreshes and not self.buffers
+
+    @property
     def buffers(self) -> bool:
         """Whether events are kept until the next broker has stored them (D1-B4)."""
         return self in (Reliability.BUFFERED, Reliability.BYPASS_BUFFERED)

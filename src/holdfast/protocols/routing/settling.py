@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 # Who asked, and under which ticket.
-Asked: TypeAlias = tuple[str, int]
+Question: TypeAlias = tuple[str, int]
 
 
 class Settling:
@@ -22,8 +22,8 @@ class Settling:
     def __init__(self) -> None:
         self._last = 0
         self._outstanding: dict[str, dict[int, None]] = {}  # neighbour → tickets that it has not answered
-        self.asked: list[Asked] = []  # asked in this turn
-        self._waiting: dict[Asked, dict[Asked, None]] = {}  # asked → (neighbour, ticket) that it waits for
+        self.asked: list[Question] = []  # asked in this turn
+        self._waiting: dict[Question, dict[Question, None]] = {}  # question → ours to neighbours that it waits for
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -44,20 +44,20 @@ class Settling:
         self._outstanding.setdefault(neighbour, {})[self._last] = None
         return self._last
 
-    def answered(self, neighbour: str, ticket: int) -> list[Asked]:
+    def answered(self, neighbour: str, ticket: int) -> list[Question]:
         """A neighbour has answered. Gives those who asked and wait for nothing any more."""
         if self._outstanding.get(neighbour, {}).pop(ticket, ticket) is not None:
             return []
         return self._done(neighbour, [ticket])
 
-    def lost(self, neighbour: str) -> list[Asked]:
+    def lost(self, neighbour: str) -> list[Question]:
         """A neighbour's link is gone. It asks for nothing any more, and nothing is waited for from it."""
         for asked in [asked for asked in self._waiting if asked[0] == neighbour]:
             del self._waiting[asked]
         self.asked = [asked for asked in self.asked if asked[0] != neighbour]
         return self._done(neighbour, list(self._outstanding.pop(neighbour, ())))
 
-    def _done(self, neighbour: str, tickets: list[int]) -> list[Asked]:
+    def _done(self, neighbour: str, tickets: list[int]) -> list[Question]:
         done = []
         for asked, waits in list(self._waiting.items()):
             for ticket in tickets:
@@ -67,7 +67,7 @@ class Settling:
                 done.append(asked)
         return done
 
-    def finish(self) -> list[Asked]:
+    def finish(self) -> list[Question]:
         """All that follows from the turn is told. Gives those of the turn who need not wait.
 
         The others wait for all that is not answered, not only for what was told in their turn: what they asked about

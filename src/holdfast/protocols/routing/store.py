@@ -41,8 +41,8 @@ class EventStore:
         self._entered = 0 if last is None else last.entered
         self._received: dict[str, tuple[str, int]] = {} if last is None else dict(last.stored)
         # What the journal says was published here, and did not get into the store.
-        self.not_stored = [output for output in recovered if output.number > self._entered]
-        self.topics: dict[str, None] = {}  # of the events in the records, after recovery
+        self._not_stored = [output for output in recovered if output.number > self._entered]
+        self._topics: dict[str, None] = {}  # of the events in the records, after recovery
         self._kept: deque[tuple[int, dict[str, int]]] = deque()  # records → the last number of each feed in them
         # Of this turn:
         self._events: list[EventBytes] = []
@@ -54,9 +54,9 @@ class EventStore:
         for record in self._records:
             for peer, following in record.following.items():
                 if peer in feeds:
-                    feeds[peer].following = max(feeds[peer].following, following)
+                    feeds[peer].number_from(following)
             events, slices = decode_batch(record.events)
-            self.topics |= dict.fromkeys([event.topic for event in events])
+            self._topics |= dict.fromkeys([event.topic for event in events])
             # In the order that the neighbours had then: the site file may be another now.
             for place, peer in enumerate(record.following):
                 rows = [row for row, places in enumerate(record.places) if place in places]
@@ -69,6 +69,15 @@ class EventStore:
             feed.begin()
         self._records = []
         return dict(self._received)
+
+    def take_recovered(self) -> tuple[list[Entered], list[str]]:
+        """What was published here and is to be routed again; and the topics of that and of all that the feeds were
+        filled with."""
+        entered, self._not_stored = self._not_stored, []
+        topics, self._topics = self._topics, {}
+        for output in entered:
+            topics |= dict.fromkeys([event.topic for event in output.events])
+        return entered, list(topics)
 
     # ------------------------------------------------------------------------------------------------- of the turn
     def entered(self, number: int) -> None:

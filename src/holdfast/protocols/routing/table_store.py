@@ -28,6 +28,7 @@ from holdfast.protocols.routing.messages import (
     TopicUnadvertised,
 )
 from holdfast.protocols.routing.router import Router, parse_filter
+from holdfast.protocols.routing.tellings import Telling, texts
 
 STREAM: Final = "routes"
 SNAPSHOT_BYTES: Final = 1024 * 1024  # of records, before a snapshot takes their place
@@ -74,25 +75,17 @@ class TableStore:
                 case RoutesTold():
                     if record.source in router.neighbours:
                         routes = record.routes
-                        apply_routes(
-                            router, record.source, routes, _parsed(routes.advertisements), _parsed(routes.subscriptions)
-                        )
+                        telling = Telling(_parsed(routes.advertisements), _parsed(routes.subscriptions))
+                        apply_routes(router, record.source, routes, telling)
                         self._count(record.source, routes)
 
-    def told(
-        self,
-        source: str,
-        routes: Routes,
-        advertisements: dict[str, Filter],
-        subscriptions: dict[str, Filter],
-        out: Outbox,
-    ) -> None:
+    def told(self, source: str, routes: Routes, telling: Telling, out: Outbox) -> None:
         """A neighbour told something; of a full telling that came in parts, all of it."""
         record = RoutesTold(
             source,
             Routes(
-                [(entry, str(filter)) for entry, filter in advertisements.items()],
-                [(entry, str(filter)) for entry, filter in subscriptions.items()],
+                texts(telling.advertisements),
+                texts(telling.subscriptions),
                 routes.unadvertised,
                 routes.unsubscribed,
                 routes.full,
@@ -155,8 +148,8 @@ class TableStore:
         router = self._router
         told = {
             source: (
-                [(entry, str(filter)) for entry, filter in router.advertisements.by_source[source].items()],
-                [(entry, str(filter)) for entry, filter in router.subscriptions.by_source[source].items()],
+                texts(router.advertisements.by_source[source]),
+                texts(router.subscriptions.by_source[source]),
             )
             for source in router.neighbours
         }
@@ -171,14 +164,12 @@ class TableStore:
         return _weight(told) + sum(map(_size, self.topics.values())) + answered
 
 
-def apply_routes(
-    router: Router, source: str, routes: Routes, advertisements: dict[str, Filter], subscriptions: dict[str, Filter]
-) -> None:
+def apply_routes(router: Router, source: str, routes: Routes, telling: Telling) -> None:
     """What a neighbour told, with its filters parsed; of a full telling, all of them."""
     if routes.full and routes.complete:
-        router.replace(source, advertisements, subscriptions)
+        router.replace(source, *telling)
         return
-    router.merge(source, advertisements, subscriptions)
+    router.merge(source, *telling)
     for entry in routes.unadvertised:
         router.unadvertise(source, entry)
     for entry in routes.unsubscribed:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from holdfast.errors import FilterError, ProtocolError
 from holdfast.model import Filter
 from holdfast.protocols.routing.covered import Changes
@@ -9,10 +12,21 @@ from holdfast.protocols.routing.messages import ROUTES_BYTES, Routes, Told, chec
 from holdfast.protocols.routing.router import parse_filter
 
 
+class Telling(NamedTuple):
+    """Entries that a neighbour tells, with their filters."""
+
+    advertisements: dict[str, Filter]
+    subscriptions: dict[str, Filter]
+
+
+def texts(entries: Mapping[str, Filter]) -> list[Told]:
+    return [(entry, str(filter)) for entry, filter in entries.items()]
+
+
 def changes(advertisements: Changes, subscriptions: Changes, ticket: int) -> list[Routes]:
     return in_parts(
-        [(entry, str(filter)) for entry, filter in advertisements.told.items()],
-        [(entry, str(filter)) for entry, filter in subscriptions.told.items()],
+        texts(advertisements.told),
+        texts(subscriptions.told),
         full=False,
         unadvertised=list(advertisements.taken_back),
         unsubscribed=list(subscriptions.taken_back),

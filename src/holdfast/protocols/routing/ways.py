@@ -47,23 +47,3 @@ class NoDetours:
 
     def send_around(self, neighbour: str, message: Message, out: Outbox) -> bool:
         return False
-
-
-class Acquaintances:
-    """The neighbours that are known to be of this network, over a link that is up."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, None] = {}
-
-    def __contains__(self, peer: object) -> bool:
-        return peer in self._known
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def add(self, peer: str) -> None:
-        self._known[peer] = None
-
-    def forget(self, peer: str) -> bool:
-        """Whether it was known."""
-        return self._known.pop(peer, peer) is None

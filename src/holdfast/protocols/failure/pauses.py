@@ -1,4 +1,4 @@
-"""How long the pauses of one neighbour usually are, and from when on a pause is suspicious.
+"""The pauses of one neighbour: how long they usually are, and from when on one is suspicious.
 
 The estimator is the one that TCP has for round trips: a moving mean and a moving deviation, in integers. What is
 averaged is the longest pause of each heartbeat's time, so that what was learned lasts equally long whether much or
@@ -16,8 +16,8 @@ DEVIATION_SHARE: Final = 4  # … and for the deviation
 DEVIATIONS: Final = 4  # beyond the mean are nothing to worry about
 
 
-class Rhythm:
-    """The pauses of one neighbour."""
+class Pauses:
+    """Times without a word of one neighbour."""
 
     __slots__ = ("_deviation", "_longest", "_mean", "_sampled_at", "_settings", "heard_at")
 

@@ -1,0 +1,205 @@
+"""What neighbours in the tree are told of the tables: everything when their link is new, and then what changes (D0-B1).
+
+Where the level detours and a link is of no use, those who stand in for its neighbour are told in its place (D1-B5).
+What went around a link is told over it again when it is good: until then the neighbour may lack it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container
+
+from holdfast.kernel.outbox import LATEST, NOW, Outbox
+from holdfast.protocols.routing.answers import Answers
+from holdfast.protocols.routing.awaited import Awaited
+from holdfast.protocols.routing.covered import Changes
+from holdfast.protocols.routing.messages import Routes
+from holdfast.protocols.routing.router import Router
+from holdfast.protocols.routing.settings import RoutingSettings
+from holdfast.protocols.routing.settling import Settling
+from holdfast.protocols.routing.table_store import TableStore
+from holdfast.protocols.routing.tellings import changes, in_parts, texts
+from holdfast.protocols.routing.ways import Ways
+
+
+class _Hearer:
+    """What one neighbour has heard."""
+
+    __slots__ = ("is_synced", "life", "was_told_completely")
+
+    def __init__(self) -> None:
+        self.life = 0  # the one that was greeted last
+        self.is_synced = False  # it was told everything on this link, and is told what changes
+        self.was_told_completely = False  # what it was told on this link is all that there is
+
+    def meet(self, life: int) -> bool:
+        """Whether it was restarted since it was greeted last."""
+        before, self.life = self.life, life
+        return before not in (0, life)
+
+    def sync(self, complete: bool = False) -> None:
+        self.is_synced, self.was_told_completely = True, complete
+
+    def lose(self) -> None:
+        self.is_synced = self.was_told_completely = False
+
+
+class Teller:
+    """Tells each neighbour in the tree; `answers`: of a level that buffers."""
+
+    def __init__(
+        self,
+        settings: RoutingSettings,
+        router: Router,
+        settling: Settling,
+        store: TableStore,
+        acquaintances: Container[str],
+        ways: Ways,
+        awaited: Awaited,
+        answers: Answers | None,
+    ) -> None:
+        self._settings = settings
+        self._level = settings.reliability
+        self._router = router
+        self._settling = settling
+        self._store = store
+        self._acquaintances = acquaintances
+        self._ways = ways
+        self._awaited = awaited
+        self._answers = answers
+        near = settings.overlay.neighbours(settings.name)
+        self._hearers = {peer: _Hearer() for peer in near if peer in router.neighbours}
+        self._detoured: dict[str, tuple[str, ...]] = {}  # neighbour → those who were told in its place
+        self._lacking: dict[str, None] = {}  # neighbours that may lack what was told around their links
+        self.view_changed = False
+        self.after = LATEST if self._level.buffers else NOW
+
+    # ------------------------------------------------------------------------------------------------------- links
+    def greet(self, peer: str, life: int, out: Outbox) -> None:
+        """Tells a neighbour whose link is new what is on this side, if its level and its past say so."""
+        self.look_around()
+        hearer = self._hearers.get(peer)
+        if hearer is None:
+            return  # it is beside the tree
+        restarted = hearer.meet(life)
+        if restarted and not self._level.refreshes:
+            hearer.sync()  # it hears of what changes, and of nothing else
+            self._router.take(peer)
+        elif restarted and self._level.expires and not self._settings.ask_neighbours:
+            pass  # the next refresh tells it
+        else:
+            self._tell_all(peer, hearer, out)
+
+    def lose(self, peer: str) -> None:
+        """The neighbour's link is gone."""
+        self.look_around()
+        if peer in self._hearers:
+            self._hearers[peer].lose()
+        if self._answers is not None:
+            self._answers.unlinked(peer)
+
+    def look_around(self) -> None:
+        """Others may stand in for a neighbour now, or need not any more: that is seen to at the end of the turn."""
+        self.view_changed = True
+
+    def lacks_news(self, peer: str) -> bool:
+        """Whether something was told around the neighbour's link that it may not have heard: what goes over the link
+        now could be ahead of it."""
+        return peer in self._lacking
+
+    def owes_answers(self, peer: str) -> bool:
+        """Whether, at a level that buffers, the neighbour has not answered all advertisements that it was told."""
+        return self._answers is not None and peer in self._hearers and self._answers.are_due(peer)
+
+    # -------------------------------------------------------------------------------------------------- everything
+    def _tell_all(self, peer: str, hearer: _Hearer, out: Outbox) -> None:
+        complete = self._awaited.knows_beside(peer)
+        for message in self._everything(peer, complete, out, asks=True):
+            out.send(peer, message, after=self.after)
+        hearer.sync(complete)
+        self._lacking.pop(peer, None)
+
+    def tell_more_completely(self, out: Outbox) -> None:
+        """More is known than some neighbours were told."""
+        for peer, hearer in self._hearers.items():
+            if hearer.is_synced and not hearer.was_told_completely and self._awaited.knows_beside(peer):
+                self._tell_all(peer, hearer, out)
+
+    def tell_again(self, peer: str, out: Outbox) -> None:
+        if self._detoured.get(peer):
+            self._tell_everything_around(peer, out)
+        elif peer in self._acquaintances:
+            self._tell_all(peer, self._hearers[peer], out)
+
+    def _everything(self, peer: str, complete: bool, out: Outbox, asks: bool = False) -> list[Routes]:
+        self._take(peer, out, everything=True)  # what has changed is a part of it
+        ticket = self._ticket(peer, advertisements=None) if asks else 0
+        advertisements = texts(self._router.advertisement_outlets[peer].told())
+        return in_parts(advertisements, texts(self._router.subscription_outlets[peer].told()), complete, ticket=ticket)
+
+    def _take(self, peer: str, out: Outbox, everything: bool = False) -> tuple[Changes, Changes]:
+        """What a neighbour is to be told of what has changed. At the levels that buffer the disk knows first that
+        something is taken back."""
+        advertisements, subscriptions = self._router.take(peer)
+        if self._answers is not None and (everything or advertisements.taken_back):
+            self._answers.told(peer, advertisements.taken_back, everything)
+            self._store.keep_answers(self._answers.take_changed(), out)
+        return advertisements, subscriptions
+
+    def _ticket(self, peer: str, advertisements: Collection[str] | None) -> int:
+        """The ticket for a telling of these advertisements, or of everything; 0 if nobody waits for an answer. What was
+        asked about in this turn may be a part of it."""
+        asks = advertisements is None or bool(advertisements)
+        ticket = self._settling.tell(peer, asks and self._answers is not None and self._answers.are_due(peer))
+        if ticket and self._answers is not None:
+            self._answers.ask(peer, ticket, advertisements)
+        return ticket
+
+    # ------------------------------------------------------------------------------------------------------ changes
+    def finish(self, out: Outbox) -> None:
+        """Tells what this turn has changed."""
+        if self.view_changed:
+            self._tell_around(out)
+        if self._router.changed:
+            self._tell_changes(out)
+
+    def _tell_changes(self, out: Outbox) -> None:
+        for peer in self._router.neighbours:
+            around = bool(self._detoured.get(peer))
+            if not around and not self._hearers[peer].is_synced:
+                continue
+            advertisements, subscriptions = self._take(peer, out)
+            if not advertisements and not subscriptions:
+                continue
+            if around:
+                self._lacking[peer] = None
+                for message in changes(advertisements, subscriptions, 0):
+                    self._ways.tell_around(peer, message, out)
+            else:
+                for message in changes(advertisements, subscriptions, self._ticket(peer, advertisements.told.keys())):
+                    out.send(peer, message, after=self.after)
+
+    # ------------------------------------------------------------------------------------------------------ detours
+    def is_direct(self, peer: str) -> bool:
+        """Whether what is told goes over the link."""
+        return peer in self._acquaintances and self._ways.is_good(peer)
+
+    def _tell_around(self, out: Outbox) -> None:
+        """Whoever stands in for a neighbour without a link is told what the neighbour should know (D1-B5)."""
+        self.view_changed = False
+        for peer in self._router.neighbours:
+            told, hearer = self._detoured.get(peer, ()), self._hearers[peer]
+            targets = () if self.is_direct(peer) else self._ways.around(peer)
+            if any(target not in told for target in targets):
+                self._tell_everything_around(peer, out)
+                self._lacking[peer] = None
+            elif peer in self._lacking and hearer.is_synced and self.is_direct(peer):
+                self._tell_all(peer, hearer, out)  # the link is good again, and lacks what went around it
+            self._detoured[peer] = targets
+
+    def _tell_everything_around(self, peer: str, out: Outbox) -> None:
+        """In one part if it fits; else in several that say less: nothing is forgotten on their word either."""
+        messages = self._everything(peer, self._awaited.knows_beside(peer), out)
+        for message in messages:
+            if len(messages) > 1:
+                message = Routes(message.advertisements, message.subscriptions, full=True, complete=False)
+            self._ways.tell_around(peer, message, out)
