@@ -1103,8 +1103,8 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_ROUTING}.forwarding:Forwarding.finish",
-                "if self._store is not None and self._hearing.lacks_news(peer):",
-                "if self._store is not None and self._hearing.lacks_news(peer) and not feed.has_unsent:",
+                "if self._store is not None and peer in self._hearing.lacking:",
+                "if self._store is not None and peer in self._hearing.lacking and not feed.has_unsent:",
             ),
         ),
     ),
@@ -1116,8 +1116,8 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_ROUTING}.teller:Teller._tell_around",
-                "elif peer in self._lacking and hearer.is_synced and self.is_direct(peer):",
-                "elif peer in self._lacking and hearer.is_synced and not hearer.was_told_completely:",
+                "elif peer in self.lacking and hearer.is_synced and self.is_direct(peer):",
+                "elif peer in self.lacking and hearer.is_synced and not hearer.was_told_completely:",
             ),
         ),
     ),

@@ -25,7 +25,7 @@ from holdfast.protocols.routing.awaited import Awaited
 from holdfast.protocols.routing.feed import Feed, Feeds
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.gate import Gate
-from holdfast.protocols.routing.links import Acquaintances, Links
+from holdfast.protocols.routing.links import Links
 from holdfast.protocols.routing.local import EntryIds, LocalInterests
 from holdfast.protocols.routing.messages import ROUTING_MESSAGES, Forward, Routes
 from holdfast.protocols.routing.neighbours import Neighbours
@@ -115,7 +115,8 @@ def make_network(
     if level.buffers:
         table.recover(streams)
     detector = FailureDetector(settings.detector, network_neighbours(settings))
-    acquaintances = Acquaintances()
+    links = Links(settings)
+    acquaintances = links.acquaintances
     ways: Ways = NoDetours()
     bypass: list[Part] = []
     if level.detours:
@@ -130,5 +131,4 @@ def make_network(
     store = kit.store(near, streams, sequencer.recovered_entered) if level.buffers else None
     forwarding = kit.forwarding(settings, core, sequencer, router, feeds, acquaintances, teller, ways, store)
     gate = kit.gate(settings, core, local, table, awaited, forwarding)
-    links = Links(settings, acquaintances)
     return NetworkParts(settings, bypass, detector, gate, neighbours, links, forwarding)

@@ -6,28 +6,26 @@ from collections.abc import Iterable
 
 
 class Awaited:
-    """Those neighbours, and whether they were waited for long enough."""
+    """Those neighbours; the broker `is_ready` when there are none, or when they were waited for long enough."""
 
     def __init__(self) -> None:
         self.peers: dict[str, None] = {}
-        self._was_enough = False
+        self.is_ready = True
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether everything is known that neighbours can tell, or was waited for long enough."""
-        return not self.peers or self._was_enough
+    def begin(self, peers: Iterable[str]) -> None:
+        self.peers = dict.fromkeys(peers)
+        self.is_ready = not self.peers
+
+    def learn(self, peer: str) -> bool:
+        """Everything is known that a neighbour can tell now. Whether it was awaited."""
+        was_awaited = self.peers.pop(peer, peer) is None
+        self.is_ready = self.is_ready or not self.peers
+        return was_awaited
+
+    def stop(self) -> None:
+        """Nobody is waited for any longer, though not everything is known."""
+        self.is_ready = True
 
     def knows_beside(self, peer: str) -> bool:
         """Whether everything is known that this neighbour can be told: what is beyond the others."""
         return not self.peers or (len(self.peers) == 1 and peer in self.peers)
-
-    def begin(self, peers: Iterable[str]) -> None:
-        self.peers = dict.fromkeys(peers)
-
-    def learn(self, peer: str) -> bool:
-        """Everything is known that a neighbour can tell now. Whether it was awaited."""
-        return self.peers.pop(peer, peer) is None
-
-    def stop(self) -> None:
-        """It is gone on with what is known."""
-        self._was_enough = True

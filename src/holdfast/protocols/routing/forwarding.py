@@ -55,9 +55,7 @@ AROUND_BYTES_MAX: Final = 16 * 1024 * 1024
 class Hearing(Protocol):
     """What neighbours have heard of the tables, and answered."""
 
-    def lacks_news(self, peer: str) -> bool:
-        """Whether the neighbour may not have heard what goes before events that are sent over its link."""
-        ...
+    lacking: dict[str, None]  # neighbours that may not have heard what goes before events over their links
 
     def owes_answers(self, peer: str) -> bool:
         """Whether it has not said what it wants of all that is kept for it."""
@@ -352,7 +350,7 @@ class Forwarding(Part):
         after = NOW if self._store is None else LATEST
         for peer in self._open:
             feed = self.feeds[peer]
-            if self._store is not None and self._hearing.lacks_news(peer):
+            if self._store is not None and peer in self._hearing.lacking:
                 self.due = True  # advertisements and subscriptions may be under way around its link
             elif feed.has_unsent:
                 for first, events in _joined(feed.take(out.wall, out.now)):

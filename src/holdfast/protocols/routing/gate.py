@@ -61,10 +61,7 @@ class _Held:
 
 
 class Readiness(Protocol):
-    @property
-    def is_ready(self) -> bool:
-        """Whether the tables are known, or were waited for long enough."""
-        ...
+    is_ready: bool  # the tables are known, or were waited for long enough
 
 
 class WayOut(Protocol):
@@ -252,7 +249,7 @@ class Gate(Part):
         for entry in recovered:
             self._local.unadvertise(entry)  # which waits until it is sent
         self._local.update()
-        for client in self._local.take_left():
+        for client in self._local.take_left() if self._local.left else ():
             self._held.pop(client, None)
             self._tickets = {ticket: other for ticket, other in self._tickets.items() if other != client}
             self._linger(self._advertised.pop(client, {}), out)

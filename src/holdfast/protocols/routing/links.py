@@ -27,25 +27,6 @@ from holdfast.protocols.routing.settings import RoutingSettings
 BROKERS: Final = frozenset({Role.BROKER})
 
 
-class Acquaintances:
-    """The neighbours that are known to be of this network, over a link that is up."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, None] = {}
-
-    def __contains__(self, peer: object) -> bool:
-        return peer in self._known
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def add(self, peer: str) -> None:
-        self._known[peer] = None
-
-    def forget(self, peer: str) -> None:
-        self._known.pop(peer, None)
-
-
 class Links(Part):
     """One link to each neighbour, the newest."""
 
@@ -53,10 +34,10 @@ class Links(Part):
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Introduction: BROKERS}
     due = False  # nothing is left to the end of a turn
 
-    def __init__(self, settings: RoutingSettings, acquaintances: Acquaintances) -> None:
+    def __init__(self, settings: RoutingSettings) -> None:
         self._settings = settings
         self._network = settings.network_id
-        self.acquaintances = acquaintances
+        self.acquaintances: dict[str, None] = {}  # neighbours that are known to be of this network, over their links
         brokers, own = settings.overlay.brokers, settings.name
         self._neighbours = settings.overlay.neighbours(own)
         self._dialled = {peer for peer in self._neighbours if brokers.index(own) < brokers.index(peer)}
@@ -102,7 +83,7 @@ class Links(Part):
     def _drop(self, peer: str, out: Outbox) -> None:
         del self._links[peer]
         out.drop_queue(peer)
-        self.acquaintances.forget(peer)
+        self.acquaintances.pop(peer, None)
         out.tell(NeighbourUnlinked(peer))
 
     def on_introduction(self, peer: str, introduction: Introduction, out: Outbox) -> None:
@@ -113,7 +94,7 @@ class Links(Part):
             out.report("other-network", peer=peer)
             out.disconnect(up.link, f"{peer} belongs to another network, or has another site file")
             return
-        self.acquaintances.add(peer)
+        self.acquaintances[peer] = None
         out.tell(NeighbourLinked(peer, introduction))
         out.tell(NeighbourAccepted(peer, up.incarnation))
 

@@ -39,7 +39,7 @@ class LocalInterests:
         self._settling = settling
         self._entries: dict[Key, str] = {}
         self.owners: dict[str, str] = {}  # entry → the subscription that it stands for, for traces
-        self._left: list[str] = []  # clients that left, for who keeps something for them
+        self.left: list[str] = []  # clients that left, for who keeps something for them
         self._asked: dict[int, str] = {}  # tickets of what clients have advertised, for who waits for them
 
     def advertise(self, filter: Filter, entry: str = "") -> str:
@@ -60,7 +60,7 @@ class LocalInterests:
         if not self._interests.have_changed:
             return
         changes, left = self._interests.take()
-        self._left += left
+        self.left += left
         for change in changes:
             if isinstance(change, Interest):
                 self._remove(change.key)  # a name may have another filter now
@@ -69,7 +69,7 @@ class LocalInterests:
                 self._remove(change)
 
     def take_left(self) -> list[str]:
-        left, self._left = self._left, []
+        left, self.left = self.left, []
         return left
 
     def take_asked(self) -> dict[int, str]:

@@ -69,7 +69,8 @@ class Teller:
         near = settings.overlay.neighbours(settings.name)
         self._hearers = {peer: _Hearer() for peer in near if peer in router.neighbours}
         self._detoured: dict[str, tuple[str, ...]] = {}  # neighbour → those who were told in its place
-        self._lacking: dict[str, None] = {}  # neighbours that may lack what was told around their links
+        # Neighbours that may not have heard what was told around their links: what goes over them could be ahead of it.
+        self.lacking: dict[str, None] = {}
         self.view_changed = False
         self.after = LATEST if self._level.buffers else NOW
 
@@ -101,11 +102,6 @@ class Teller:
         """Others may stand in for a neighbour now, or need not any more: that is seen to at the end of the turn."""
         self.view_changed = True
 
-    def lacks_news(self, peer: str) -> bool:
-        """Whether something was told around the neighbour's link that it may not have heard: what goes over the link
-        now could be ahead of it."""
-        return peer in self._lacking
-
     def owes_answers(self, peer: str) -> bool:
         """Whether, at a level that buffers, the neighbour has not answered all advertisements that it was told."""
         return self._answers is not None and peer in self._hearers and self._answers.are_due(peer)
@@ -116,7 +112,7 @@ class Teller:
         for message in self._everything(peer, complete, out, asks=True):
             out.send(peer, message, after=self.after)
         hearer.sync(complete)
-        self._lacking.pop(peer, None)
+        self.lacking.pop(peer, None)
 
     def tell_more_completely(self, out: Outbox) -> None:
         """More is known than some neighbours were told."""
@@ -171,7 +167,7 @@ class Teller:
             if not advertisements and not subscriptions:
                 continue
             if around:
-                self._lacking[peer] = None
+                self.lacking[peer] = None
                 for message in changes(advertisements, subscriptions, 0):
                     self._ways.tell_around(peer, message, out)
             else:
@@ -191,8 +187,8 @@ class Teller:
             targets = () if self.is_direct(peer) else self._ways.around(peer)
             if any(target not in told for target in targets):
                 self._tell_everything_around(peer, out)
-                self._lacking[peer] = None
-            elif peer in self._lacking and hearer.is_synced and self.is_direct(peer):
+                self.lacking[peer] = None
+            elif peer in self.lacking and hearer.is_synced and self.is_direct(peer):
                 self._tell_all(peer, hearer, out)  # the link is good again, and lacks what went around it
             self._detoured[peer] = targets
 
