@@ -2,7 +2,7 @@
 
     python -m benchmarks.overlay --chain                         # real processes: 1, 2 and 4 brokers, all levels
     # the simulator: 10 to 100 brokers, 50 to 500 subscriptions
-    python -m benchmarks.overlay --tables                      
+    python -m benchmarks.overlay --tables
     python -m benchmarks.overlay --tables --brokers 10,50,100,500 --subscriptions 50,500,5000 --to docs
     python -m benchmarks.overlay --read docs/overlay-results/overlay.json       # draws it again, measures nothing
 

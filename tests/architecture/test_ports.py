@@ -88,23 +88,15 @@ def test_no_part_has_a_callable_that_others_replace() -> None:
     assert {str(path): found for path, source in modules("protocols") if (found := rebindable(source))} == {}
 
 
-def test_parts_of_a_network_assign_to_nobody_else() -> None:
-    found = {
-        str(path): assigned
-        for path, source in modules("protocols")
-        if path.parts[1] in ("routing", "bypass", "failure") and (assigned := assigned_from_outside(source))
-    }
-    assert found == {}
+@pytest.mark.parametrize("layer", ["protocols", "broker", "runtime", "sim"])
+def test_no_attribute_of_another_object_is_assigned(layer: str) -> None:
+    assert {str(path): found for path, source in modules(layer) if (found := assigned_from_outside(source))} == {}
 
 
-def test_nodes_are_put_together_by_constructors_alone() -> None:
-    assert {str(path): found for path, source in modules("broker") if (found := assigned_from_outside(source))} == {}
-
-
-def test_nothing_of_a_broker_is_assigned_from_outside_its_class() -> None:
-    clean = {"core", "desks"}
-    found = {str(path): found for path, source in modules("protocols") if (found := assigned_from_outside(source))}
-    assert {path: where for path, where in found.items() if PurePosixPath(path).parts[1] in clean} == {}
+def test_drivers_know_no_protocol() -> None:
+    drivers = [*modules("runtime"), *modules("wire"), *(each for each in modules("sim") if each[0].stem in SIMULATOR)]
+    assert {path.stem for path, _ in drivers} >= {"runner", "framing", *SIMULATOR}
+    assert {str(path): found for path, source in drivers if (found := imported_protocols(source))} == {}
 
 
 def test_imports_between_protocols_point_one_way() -> None:

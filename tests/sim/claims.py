@@ -117,7 +117,7 @@ class ClaimsWatched(Simulation):
                 require(number <= disk.accepted.get(end.peer, 0), "what is answered is on the disk", **told)
 
     @staticmethod
-    def _advertisements(host: Host, peer: str) -> set[str]:
+    def _advertisements(host: Machine, peer: str) -> set[str]:
         """What the broker knows that a neighbour advertises, and has not taken back: what goes when the events under it
         have passed is gone from the disk already."""
         (part,) = [part for part in getattr(host.node, "parts", ()) if isinstance(part, Neighbours)]

@@ -155,8 +155,8 @@ class _ForgetsToUncover(Outlet):
 class ForgetsToUncover(Router):
     """D2-B4: what the broader subscription hid is never told."""
 
-    def __init__(self, neighbours: Any, advertisements: bool = True, covering: bool = True) -> None:
-        super().__init__(neighbours, advertisements, covering)
+    def __init__(self, neighbours: Any, advertisements: bool = True, covering: bool = True, *others: Any) -> None:
+        super().__init__(neighbours, advertisements, covering, *others)
         self.subscription_outlets = {neighbour: _ForgetsToUncover(covering) for neighbour in self.neighbours}
 
 

@@ -177,7 +177,7 @@ class FailureDetector(Part):
         if neighbour.trust is Trust.TRUSTED:
             return
         neighbour.judge(Trust.TRUSTED)
-        out.report("neighbour-trusted", neighbour=peer)
+        out.report("neighbour-trusted", Level.INFO, neighbour=peer)
         out.tell(NeighbourTrusted(peer))
 
     # ---------------------------------------------------------------------------------------------------- operators

@@ -13,7 +13,7 @@ from holdfast.errors import ProtocolError
 from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
-from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.outbox import Level, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.protocols.routing.messages import Introduction
 from holdfast.protocols.routing.notices import (
@@ -91,7 +91,7 @@ class Links(Part):
         if up is None or peer in self.acquaintances:
             raise ProtocolError("an introduction is the first message of a neighbour, and comes once")
         if introduction.network != self._network:
-            out.report("other-network", peer=peer)
+            out.report("other-network", Level.WARNING, peer=peer)
             out.disconnect(up.link, f"{peer} belongs to another network, or has another site file")
             return
         self.acquaintances[peer] = None
