@@ -88,15 +88,12 @@ class Consumer(Part):
         self, cursor: FollowedCursor, problem: str, out: Outbox, refused: requests.RefusedByLog | None = None
     ) -> None:
         """No event of the cursor is handed over any more."""
-        if cursor.maker is not None:
-            out.complete(cursor.maker, refused or requests.RefusedByLog(None, problem))
-            cursor.maker = None
-        cursor.phase = CursorPhase.CLOSING
+        if (maker := cursor.take_maker()) is not None:
+            out.complete(maker, refused or requests.RefusedByLog(None, problem))
         self._unreported.pop(cursor, None)
         self._unacknowledged.pop(cursor, None)
-        for _, request in cursor.waiters:
+        for request in cursor.end():
             out.complete(request, refused or requests.RefusedByLog(None, problem))
-        cursor.waiters = []
 
     def on_consume_cursor(self, request: int, command: requests.ConsumeCursor, out: Outbox) -> None:
         cursor = self._cursors.get(command.cursor)
@@ -120,9 +117,7 @@ class Consumer(Part):
         if request and command.position <= cursor.acknowledged:
             out.complete(request, requests.AcknowledgedUpTo(cursor.acknowledged))
             return
-        cursor.wanted = max(cursor.wanted, command.position)
-        if request:
-            cursor.waiters.append((command.position, request))
+        cursor.want(command.position, request)
         self._unacknowledged[cursor] = None
         self.due = True
 
@@ -136,9 +131,8 @@ class Consumer(Part):
             raise ProtocolError("a cursor begins behind what is acknowledged")
         cursor.opened(message, self._conversation.log_id)
         self._conversation.progressed(out)
-        if cursor.maker is not None:
-            out.complete(cursor.maker, requests.CursorMade(cursor.number, message.acknowledged))
-            cursor.maker = None
+        if (maker := cursor.take_maker()) is not None:
+            out.complete(maker, requests.CursorMade(cursor.number, message.acknowledged))
         self._answer_waiters(cursor, out)
         if cursor.acknowledged < cursor.wanted:
             self._unacknowledged[cursor] = None
@@ -146,10 +140,8 @@ class Consumer(Part):
         self.due = True
 
     def _answer_waiters(self, cursor: FollowedCursor, out: Outbox) -> None:
-        known = cursor.acknowledged
-        for _, request in [waiter for waiter in cursor.waiters if waiter[0] <= known]:
-            out.complete(request, requests.AcknowledgedUpTo(known))
-        cursor.waiters = [waiter for waiter in cursor.waiters if waiter[0] > known]
+        for request in cursor.take_answered():
+            out.complete(request, requests.AcknowledgedUpTo(cursor.acknowledged))
 
     def _disown(self, peer: str, number: int, out: Outbox) -> None:
         """The broker believes that we have a cursor which we have not: a message of ours came late."""
@@ -190,7 +182,7 @@ class Consumer(Part):
         cursor = self._find(peer, message.cursor, CursorPhase.LIVE)
         if cursor is None or message.position <= cursor.acknowledged:
             return
-        cursor.acknowledged = message.position
+        cursor.acknowledge(message.position)
         self._conversation.progressed(out)
         self._answer_waiters(cursor, out)
 
@@ -209,10 +201,10 @@ class Consumer(Part):
         self._unreported[cursor] = None
         self.due = True
         if message.after > cursor.received:
-            cursor.gap = True
+            cursor.note_gap()
             return
         if message.through <= cursor.received:
-            cursor.asked = True
+            cursor.note_asked()
             return
         known = sum(position <= cursor.received for position in message.positions)
         try:
@@ -221,7 +213,6 @@ class Consumer(Part):
             ]
         except EventError as error:
             raise ProtocolError(f"in CursorEvents, {error}") from error
-        cursor.gap = False
         positions = message.positions[known:]
         late = [event for event in events if 0 < event.deadline <= out.wall] if any_expired(events, out.wall) else []
         if late or message.expired:
@@ -237,7 +228,7 @@ class Consumer(Part):
 
     def _expire(self, cursor: FollowedCursor, late: list[ReceivedEvent], count: int, out: Outbox) -> None:
         """What has expired counts as received, and is not handed over (D1-A4)."""
-        cursor.expired += count
+        cursor.expire(count)
         if count:
             out.complete(UNSOLICITED, EventsExpired(-cursor.number, count))
         for event in late if out.tracing else ():
@@ -287,15 +278,14 @@ class Consumer(Part):
         for cursor in cursors:
             if cursor.phase is CursorPhase.LIVE:
                 self._conversation.send(cursor.progress(), out)
-                cursor.reported, cursor.unreported = cursor.received, 0
-                cursor.gap = cursor.asked = False
+                cursor.report()
 
     # ----------------------------------------------------------------------------------------- called by the client
     def opened(self, out: Outbox) -> None:
         """A session is open; the broker may have given our cursors up with an earlier one."""
         for cursor in list(self._cursors.values()):
             if cursor.phase is CursorPhase.LIVE:
-                cursor.phase = CursorPhase.OPENING
+                cursor.reopen()
             if cursor.phase is CursorPhase.OPENING and cursor.generation:
                 self._check_log(cursor, out)
         self.repeat(out)

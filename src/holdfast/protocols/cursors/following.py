@@ -45,6 +45,49 @@ class FollowedCursor:
         self.reported = 0
         self._positions: deque[int] = deque()  # handed over and not consumed
 
+    def take_maker(self) -> int | None:
+        """The request that waits for it, which is answered now."""
+        maker, self.maker = self.maker, None
+        return maker
+
+    def end(self) -> list[int]:
+        """Nothing is handed over any more. The requests that wait for an acknowledgement."""
+        self.phase = CursorPhase.CLOSING
+        waiters, self.waiters = self.waiters, []
+        return [request for _, request in waiters]
+
+    def reopen(self) -> None:
+        """The broker may have given it up with an earlier session."""
+        self.phase = CursorPhase.OPENING
+
+    def want(self, position: int, request: int) -> None:
+        """The application is done with all up to the position; `request` waits for the broker's word, if not 0."""
+        self.wanted = max(self.wanted, position)
+        if request:
+            self.waiters.append((position, request))
+
+    def acknowledge(self, position: int) -> None:
+        self.acknowledged = position
+
+    def take_answered(self) -> list[int]:
+        """The requests that waited for what is acknowledged now."""
+        answered = [request for position, request in self.waiters if position <= self.acknowledged]
+        self.waiters = [waiter for waiter in self.waiters if waiter[0] > self.acknowledged]
+        return answered
+
+    def note_gap(self) -> None:
+        self.gap = True
+
+    def note_asked(self) -> None:
+        self.asked = True
+
+    def expire(self, count: int) -> None:
+        self.expired += count
+
+    def report(self) -> None:
+        self.reported, self.unreported = self.received, 0
+        self.gap = self.asked = False
+
     def opening(self) -> OpenCursor:
         command = self.command
         # In this life of the client the place is the broker's affair: it is not moved again.
@@ -74,7 +117,7 @@ class FollowedCursor:
         self.phase = CursorPhase.LIVE
 
     def hand_over(self, events: list[ReceivedEvent], positions: list[int], through: int) -> None:
-        self.received = through
+        self.received, self.gap = through, False
         self._positions.extend(positions)
         if not self._positions:
             self.consumed = through

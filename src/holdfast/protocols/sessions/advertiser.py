@@ -38,6 +38,14 @@ class _Advertisement:
         self.maker: int | None = maker  # the request that waits for it; None once it was answered
         self.enders: list[int] = []
 
+    def enter(self, phase: AdvertisementPhase) -> None:
+        self.phase = phase
+
+    def take_maker(self) -> int | None:
+        """The request that waits for it, which is answered now."""
+        maker, self.maker = self.maker, None
+        return maker
+
 
 class Advertiser(Part):
     """A part of a client's node."""
@@ -88,11 +96,9 @@ class Advertiser(Part):
         advertisement.enders.append(request)
         if advertisement.phase is AdvertisementPhase.MAKING:
             self._answered(advertisement)
-            if advertisement.maker is not None:
-                problem = "ended before it was confirmed"
-                out.complete(advertisement.maker, requests.AdvertisementRefused(None, problem))
-                advertisement.maker = None
-        advertisement.phase = AdvertisementPhase.ENDING
+            if (maker := advertisement.take_maker()) is not None:
+                out.complete(maker, requests.AdvertisementRefused(None, "ended before it was confirmed"))
+        advertisement.enter(AdvertisementPhase.ENDING)
         if self._conversation.is_open:
             self._conversation.ask(Unadvertise(number), out)
 
@@ -107,10 +113,9 @@ class Advertiser(Part):
             return
         self._conversation.progressed(out)
         self._answered(advertisement)
-        advertisement.phase = AdvertisementPhase.LIVE
-        if advertisement.maker is not None:
-            out.complete(advertisement.maker, requests.AdvertisementMade(advertisement.number))
-            advertisement.maker = None
+        advertisement.enter(AdvertisementPhase.LIVE)
+        if (maker := advertisement.take_maker()) is not None:
+            out.complete(maker, requests.AdvertisementMade(advertisement.number))
 
     def on_advertise_refused(self, peer: str, refused: AdvertiseRefused, out: Outbox) -> None:
         advertisement = self._find(peer, refused.advertisement, AdvertisementPhase.MAKING)
@@ -145,7 +150,7 @@ class Advertiser(Part):
         self._restoring = 0
         for advertisement in self._advertisements.values():
             if advertisement.phase is not AdvertisementPhase.ENDING:
-                advertisement.phase = AdvertisementPhase.MAKING
+                advertisement.enter(AdvertisementPhase.MAKING)
                 self._restoring += advertisement.maker is None
         self.repeat(out)
 

@@ -92,13 +92,13 @@ class ClientSession(Part):
 
     # --------------------------------------------------------------------------------------------------- connecting
     def on_started(self, started: Started, out: Outbox) -> None:
-        self._conversation.incarnation = started.incarnation
+        self._conversation.begin(started.incarnation)
         self._connect(out)
 
     def _connect(self, out: Outbox) -> None:
         self._conversation.enter(Phase.CONNECTING)
         self._address = self._addresses.current
-        self._patience.has_choice = self._addresses.are_several
+        self._patience.choose_among(self._addresses.are_several)
         if not self._direct.is_dialling(self._address):  # else the link that comes of that is ours
             out.connect("", self._address)
         out.set_timer((self.name, "opening"), self._patience.opening_max)
@@ -123,7 +123,7 @@ class ClientSession(Part):
                 out.disconnect(up.link, "not wanted any more")
             return
         self._conversation.enter(Phase.OPENING)
-        self._conversation.broker = up.peer
+        self._conversation.turn_to(up.peer)
         self._link, self._heard_at, self._refusal = up.link, out.now, ""
         self._open(out)
         self._conversation.started_talking(out)
@@ -180,13 +180,12 @@ class ClientSession(Part):
         self._conversation.enter(Phase.OPEN)
         self._addresses.succeeded()
         self._addresses.learn(opened.alternates)
-        self._patience.has_choice = self._addresses.are_several
+        self._patience.choose_among(self._addresses.are_several)
         self._patience.opened()
         out.cancel_timer((self.name, "opening"))
         out.set_timer((self.name, "ping"), self._patience.ping_every)
         self.epoch = opened.epoch
-        self._conversation.log_id = opened.log_id
-        self._conversation.resumed, self._conversation.request_window = resumed, opened.request_window
+        self._conversation.opened(opened.log_id, resumed, opened.request_window)
         self._direct.opened(OpenDirect(self.epoch, self._instance), self._address, opened.direct, out)
         for companion in self._companions:
             companion.opened(out)
@@ -197,7 +196,7 @@ class ClientSession(Part):
     def on_alternates_changed(self, peer: str, changed: AlternatesChanged, out: Outbox) -> None:
         if self._conversation.is_open_with(peer):
             self._addresses.learn(changed.alternates)
-            self._patience.has_choice = self._addresses.are_several
+            self._patience.choose_among(self._addresses.are_several)
 
     def on_session_refused(self, peer: str, refused: SessionRefused, out: Outbox) -> None:
         if not (self._conversation.is_opening_with(peer) or self._conversation.is_open_with(peer)):

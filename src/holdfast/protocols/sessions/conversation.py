@@ -99,6 +99,16 @@ class Conversation:
         self._repeat_after = settings.repeat_after
         self._waiting = False  # the timer is set
 
+    def begin(self, incarnation: int) -> None:
+        self.incarnation = incarnation
+
+    def turn_to(self, broker: str) -> None:
+        self.broker = broker
+
+    def opened(self, log_id: str, resumed: bool, request_window: int) -> None:
+        """What the broker says of the session."""
+        self.log_id, self.resumed, self.request_window = log_id, resumed, request_window
+
     def enter(self, phase: Phase) -> None:
         require(phase in TRANSITIONS[self.phase], "a client changes its phase by the table", at=self.phase, to=phase)
         self.phase = phase

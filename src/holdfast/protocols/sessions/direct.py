@@ -40,6 +40,17 @@ class _Place:
         self.link = 0  # 0: none
         self.peer = ""  # who was there last
 
+    def open(self, link: int, peer: str) -> None:
+        self.link, self.peer, self.failures = link, peer, 0
+
+    def close(self) -> None:
+        self.link = 0
+
+    def fail(self) -> int:
+        """How often it did before."""
+        self.failures += 1
+        return self.failures - 1
+
 
 class DirectLinks(Part):
     """A part of a client's node. Comes behind the client's session, which is asked first about a link."""
@@ -94,7 +105,7 @@ class DirectLinks(Part):
             return False
         if place is None or place.link or self._opening is None:
             return False
-        place.link, place.peer, place.failures = up.link, up.peer, 0
+        place.open(up.link, up.peer)
         self._by_link[up.link] = up.address
         out.send(up.peer, self._opening)
         self._keep_saying(out)
@@ -151,9 +162,8 @@ class DirectLinks(Part):
             out.connect("", address)
 
     def _dial_later(self, address: str, out: Outbox) -> None:
-        place = self._places[address]
-        pause = min(self._settings.pause_max, self._settings.pause_min << min(place.failures, 30))
-        place.failures += 1
+        failures = self._places[address].fail()
+        pause = min(self._settings.pause_max, self._settings.pause_min << min(failures, 30))
         out.set_timer((self.name, "dial", address), self._rng.randint(pause // 2, pause))
 
     def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
@@ -167,7 +177,7 @@ class DirectLinks(Part):
         if address is not None:
             place = self._places[address]
             out.drop_queue(place.peer)
-            place.link = 0
+            place.close()
             self._dial_later(address, out)
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:

@@ -54,6 +54,20 @@ class IncomingSubscription:
         self._seen: dict[tuple[str, int], int] = {}
         self._seen_before: dict[tuple[str, int], int] = {}
 
+    def enter(self, phase: SubscriptionPhase) -> None:
+        self.phase = phase
+
+    def take_maker(self) -> int | None:
+        """The request that waits for a confirmation, which is answered now."""
+        maker, self.maker = self.maker, None
+        return maker
+
+    def note_gap(self) -> None:
+        self.gap = True
+
+    def note_asked(self) -> None:
+        self.asked = True
+
     def take(self, event: Event, late: bool = False) -> bool:
         """Counts the next event as received. False if the application had it from a session that the broker forgot, or
         if it is not to have it, since it is late."""

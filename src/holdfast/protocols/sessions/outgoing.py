@@ -33,6 +33,11 @@ class _Request:
         self.remaining = remaining
         self.refused = refused
 
+    def settle(self, count: int) -> bool:
+        """So many of its events are done. Whether all are."""
+        self.remaining -= count
+        return not self.remaining
+
 
 class Outgoing:
     """Events on their way to the broker, oldest first: in flight and sent, in flight and to be sent again, waiting."""
@@ -104,6 +109,9 @@ class Outgoing:
         """The broker has said what it has: everything else is taken again."""
         self._taken = 0
 
+    def set_window(self, window: int) -> None:
+        self.window = window
+
     def restart(self) -> None:
         """A new session: numbers begin again, and what was given up in the old one needs none."""
         self.answered = self._taken = self._sent_once = 0
@@ -132,8 +140,7 @@ class Outgoing:
                 self._tombstones -= answered
                 continue
             entry = requests[request]
-            entry.remaining -= answered
-            if not entry.remaining:
+            if entry.settle(answered):
                 del requests[request]
                 done.append((request, sorted(entry.refused, key=lambda refused: refused[0])))
         if count > 0:
@@ -146,8 +153,7 @@ class Outgoing:
         entry = self._requests[request]
         if why is not None:
             entry.refused.append((place, *why))
-        entry.remaining -= 1
-        if entry.remaining:
+        if not entry.settle(1):
             return None
         del self._requests[request]
         return sorted(entry.refused, key=lambda refused: refused[0])

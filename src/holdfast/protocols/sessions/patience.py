@@ -13,7 +13,7 @@ ROUND_TRIPS = 4  # a broker may be silent for so many
 
 
 class Patience:
-    """`has_choice` says whether there is another broker to turn to."""
+    """Depends on whether there is another broker to turn to."""
 
     def __init__(self, settings: ClientSettings) -> None:
         self.has_choice = False
@@ -34,6 +34,9 @@ class Patience:
     @property
     def opening_max(self) -> int:
         return self._opening_max if self.has_choice else self._settings.opening_max
+
+    def choose_among(self, several: bool) -> None:
+        self.has_choice = several
 
     def needs_ping(self, heard_at: int, now: int) -> bool:
         """With a choice pings are frequent, so that they are saved where other traffic shows as much. It does not show

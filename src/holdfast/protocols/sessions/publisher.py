@@ -226,7 +226,7 @@ class Publisher(Part):
 
     def opened(self, opened: SessionOpened, resumed: bool, out: Outbox) -> None:
         """A session is open: ours, or a new one that knows nothing of what we sent."""
-        self._outgoing.window = min(self._conversation.settings.publish_window, opened.publish_window)
+        self._outgoing.set_window(min(self._conversation.settings.publish_window, opened.publish_window))
         if resumed:
             self._answer(opened.accepted, opened.refused, out)
         else:

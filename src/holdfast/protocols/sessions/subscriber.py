@@ -102,11 +102,10 @@ class Subscriber(Part):
 
     def _over(self, subscription: IncomingSubscription, reason: str, out: Outbox) -> None:
         """No event of the subscription is handed over any more."""
-        if subscription.maker is not None:
+        if (maker := subscription.take_maker()) is not None:
             problem = reason or "ended before it was confirmed"
-            out.complete(subscription.maker, requests.SubscriptionRefused(None, problem))
-            subscription.maker = None
-        subscription.phase = SubscriptionPhase.ENDING
+            out.complete(maker, requests.SubscriptionRefused(None, problem))
+        subscription.enter(SubscriptionPhase.ENDING)
         self._unreported.pop(subscription, None)
         text, name = self._text(subscription), self._conversation.name
         out.note("unsubscribed", subscription=text, subscriber=name, reason=reason)
@@ -122,24 +121,22 @@ class Subscriber(Part):
         subscription = self._find(peer, message.subscription, SubscriptionPhase.MAKING)
         if subscription is None:
             return
-        subscription.phase = SubscriptionPhase.LIVE
+        subscription.enter(SubscriptionPhase.LIVE)
         self._conversation.progressed(out)
         out.note("confirmed", subscription=self._text(subscription), subscriber=self._conversation.name, via=peer)
-        if subscription.maker is not None:
-            out.complete(subscription.maker, requests.SubscriptionMade(subscription.number))
-            subscription.maker = None
+        if (maker := subscription.take_maker()) is not None:
+            out.complete(maker, requests.SubscriptionMade(subscription.number))
 
     def on_subscribe_refused(self, peer: str, refused: SubscribeRefused, out: Outbox) -> None:
         subscription = self._find(peer, refused.subscription, SubscriptionPhase.MAKING)
         if subscription is None:
             return
         del self._subscriptions[refused.subscription]
-        if subscription.maker is not None:
+        if (maker := subscription.take_maker()) is not None:
             result = requests.SubscriptionRefused(
                 refused.reason, refused.problem, refused.offset, refused.expected, refused.limit, refused.allowed
             )
-            out.complete(subscription.maker, result)
-            subscription.maker = None
+            out.complete(maker, result)
         else:
             lost = requests.SubscriptionLost(subscription.number, refused.problem)
             out.complete(requests.UNSOLICITED, lost)
@@ -227,9 +224,9 @@ class Subscriber(Part):
         for place, event in zip(numbers, events, strict=True):
             if place != subscription.received + 1:
                 if place > subscription.received:
-                    subscription.gap = True
+                    subscription.note_gap()
                 else:
-                    subscription.asked = True
+                    subscription.note_asked()
             elif place > subscription.consumed + subscription.window:
                 raise ProtocolError(f"event {place} of subscription {subscription.number} is beyond its window")
             else:
@@ -262,7 +259,7 @@ class Subscriber(Part):
         before = subscription.received
         count = subscription.skip(dropped.through)
         if not count:
-            subscription.asked = True
+            subscription.note_asked()
         self._changed(subscription)
         expired = min(count, dropped.expired_between(before, dropped.through))
         if expired:
