@@ -85,8 +85,8 @@ class BrokerCore:
         interests: Interests | None = None,
         arrivals: Arrivals | None = None,
     ) -> None:
-        """Of a network's broker: `interests` is what its clients want and offer, `arrivals` what has come from other
-        brokers."""
+        """Of a network's broker: `interests` is what its clients want and advertise, `arrivals` what has come from
+        other brokers."""
         self.limits = limits or CoreLimits()
         self.log = LogState() if log else None  # of the events; without one there are no positions
         self.interests = interests or Untold()
@@ -421,7 +421,7 @@ class BrokerCore:
         self.register.set_state(decoded.sessions, decoded.dormant, decoded.subscriptions, decoded.settled)
         self.log, self.staging = decoded.log, decoded.staging or Staging()
         self.cursors.set_state(self.log or LogState(), decoded.cursors, decoded.generations, decoded.cursors_ended)
-        self.register.tell_offers()
+        self.register.tell_advertisements()
         self.hosting.set_state(decoded.hosting)
         self.arrivals.set_state(decoded.arrivals)
 

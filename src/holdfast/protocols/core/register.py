@@ -1,4 +1,4 @@
-"""The core's register of sessions: who has one, what it wants and what it offers.
+"""The core's register of sessions: who has one, what it wants and what it advertises.
 
 A session is (client, epoch). The epoch is granted here, larger than any that the client had, when a client comes with a
 new instance or one that is not known any more; so a client that was started again is not taken for its earlier self and
@@ -269,11 +269,11 @@ class SessionRegister:
         for kept in subscriptions:
             self._add(Subscription.from_state(kept))
 
-    def tell_offers(self) -> None:
+    def tell_advertisements(self) -> None:
         """Those that were restored. Subscriptions are told as they are added."""
         for session in self.sessions.values():
-            for number, offer in () if session.advertised is None else session.advertised.items():
-                self._interests.advertised(session.client, number, str(offer))
+            for number, filter in () if session.advertised is None else session.advertised.items():
+                self._interests.advertised(session.client, number, str(filter))
 
     def check_invariants(self, answers_max: int) -> None:
         """`answers_max`: to requests of one session, that are kept."""
@@ -288,10 +288,10 @@ class SessionRegister:
                 knows = subscription.deadlines is not None
                 require((subscription in self.perishing) == knows, "who knows of deadlines is listed", number=number)
             self._crowding.check_invariants(client, session.ledger, session.subscriptions.values())
-            require(session.advertised is None or len(session.advertised), "no offers are none", client=client)
+            require(session.advertised is None or len(session.advertised), "no advertisements are none", client=client)
             dormant = client in self.dormant
             wants = session.subscriptions or session.advertised is not None
-            require(not (dormant and wants), "a dormant session wants and offers nothing", client=client)
+            require(not (dormant and wants), "a dormant session wants and advertises nothing", client=client)
             require(all(n <= session.accepted for n in session.refused), "what is refused was answered", client=client)
             require(len(session.answers) <= answers_max, "answers are bounded", client=client)
         require(self.dormant.keys() <= self.sessions.keys(), "who is dormant has a session")
