@@ -24,7 +24,7 @@ from holdfast.apps.zapviewers.generator import BOXES, ZapSettings
 from holdfast.apps.zapviewers.pipeline.running import EVENTS, EVENTS_PER_BATCH, source_options
 from holdfast.apps.zapviewers.pipeline.streaming import start_stream
 from holdfast.apps.zapviewers.pipeline.tables import Tables
-from holdfast.apps.zapviewers.publishing import PublishSettings, Tally, publish_log
+from holdfast.apps.zapviewers.publishing import PublishedLines, PublishSettings, publish_log
 from holdfast.client import blocking
 from holdfast.spark import make_session
 
@@ -38,7 +38,7 @@ def publish(url: str, lines_a_second: float, seconds: float) -> None:
     settings = PublishSettings(
         run="live", log=ZapSettings(boxes=BOXES), publishers=PUBLISHERS, rate=lines_a_second, seconds=seconds
     )
-    asyncio.run(publish_log(url, settings, Tally(), asyncio.Event()))
+    asyncio.run(publish_log(url, settings, PublishedLines(), asyncio.Event()))
 
 
 def slope(points: list[tuple[float, float]]) -> float:

@@ -21,7 +21,7 @@ from experiments.replication.gaps import largest_gap
 from experiments.replication.group import ReplicaGroup
 from holdfast.apps.zapviewers import watching
 from holdfast.apps.zapviewers.generator import ZapSettings
-from holdfast.apps.zapviewers.publishing import Acknowledged, PublishSettings, Tally, publish_log
+from holdfast.apps.zapviewers.publishing import Acknowledged, PublishedLines, PublishSettings, publish_log
 from holdfast.cli.terminal import is_terminal
 from holdfast.kernel.time import MILLISECOND
 
@@ -45,7 +45,7 @@ class Boxes:
     """The publishers; used with `async with`."""
 
     def __init__(self, url: str, settings: PublishSettings) -> None:
-        self.tally = Tally()
+        self.tally = PublishedLines()
         self.acknowledged: list[tuple[int, int]] = []
         self.answered_at: list[int] = []
         self._url = url

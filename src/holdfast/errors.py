@@ -296,12 +296,7 @@ class WrongLog(Fields, LogError):
     """A log of another broker, or of another kind, than the one that is to use it. `problem` says which it is."""
 
     problem: str
-    folder: str = field(default="", init=False)  # where, once that is known
-
-    def found_in(self, folder: str) -> WrongLog:
-        """Itself, when it is known where the log is."""
-        self.folder = folder
-        return self
+    folder: str = ""  # where, once that is known
 
     def __str__(self) -> str:
         return f"{self.folder}: {self.problem}" if self.folder else self.problem

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from holdfast.kernel.inputs import Drained
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import InvariantBroken
-from holdfast.kernel.queues import Entry, Lane, Lanes, OutputQueue, QueueState
+from holdfast.kernel.queues import Lane, Lanes, OutputQueue, Queued, QueueState
 
 ALL = 1_000_000
 
@@ -18,18 +18,18 @@ class Word(Message, frozen=True):
     text: str
 
 
-def entry(text: str, lane: Lane = Lane.USER, token: int = 0, weight: int = 10) -> Entry:
-    return Entry(Word(text), lane, token, weight)
+def entry(text: str, lane: Lane = Lane.USER, token: int = 0, weight: int = 10) -> Queued:
+    return Queued(Word(text), lane, token, weight)
 
 
-def make_queue(*entries: Entry) -> OutputQueue:
+def make_queue(*entries: Queued) -> OutputQueue:
     queue = OutputQueue("b", {})
     for one in entries:
         queue.put(one)
     return queue
 
 
-def words(entries: list[Entry]) -> list[str]:
+def words(entries: list[Queued]) -> list[str]:
     return [one.message.text for one in entries if isinstance(one.message, Word)]
 
 
@@ -130,15 +130,15 @@ class Backwards:
     """A discipline: last in, first out, one at a time."""
 
     def __init__(self) -> None:
-        self._entries: deque[Entry] = deque()
+        self._entries: deque[Queued] = deque()
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: Queued) -> None:
         self._entries.appendleft(entry)
 
-    def take(self, durable: int, bytes_max: int) -> list[Entry]:
+    def take(self, durable: int, bytes_max: int) -> list[Queued]:
         return [self._entries.popleft()] if self._entries else []
 
-    def drain(self) -> list[Entry]:
+    def drain(self) -> list[Queued]:
         entries, self._entries = list(self._entries), deque()
         return entries
 
@@ -217,10 +217,10 @@ def test_each_lane_is_fifo_for_both_kinds_and_nothing_is_lost(
     # Tokens of an outbox never fall.
     tokens = sorted(token for _, token, _ in puts)
     entries = [
-        Entry(Word(str(n)), lane, tokens[n] if waits else 0, weight) for n, (lane, waits, weight) in enumerate(puts)
+        Queued(Word(str(n)), lane, tokens[n] if waits else 0, weight) for n, (lane, waits, weight) in enumerate(puts)
     ]
     queue = make_queue(*entries)
-    left: list[Entry] = []
+    left: list[Queued] = []
     for durable, bytes_max in takes:
         taken, waiting = queue.take(durable, bytes_max)
         assert waiting == len(queue)

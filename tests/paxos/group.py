@@ -12,7 +12,7 @@ from holdfast.errors import NotAMember
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Note
 from holdfast.kernel.parts import Assembly
-from holdfast.kernel.queues import Entry
+from holdfast.kernel.queues import Queued
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MICROSECOND, MILLISECOND
 from holdfast.protocols.catalogue import MESSAGES, RECORDS
@@ -34,7 +34,7 @@ class WatchedSimulation(Simulation):
 
     watch: Watch
 
-    def note_hops(self, host: Machine, end: End, entries: list[Entry]) -> None:
+    def note_hops(self, host: Machine, end: End, entries: list[Queued]) -> None:
         for entry in entries:
             self.watch.sent(host.name, host.life, entry.message)
 

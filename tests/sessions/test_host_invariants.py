@@ -11,17 +11,17 @@ from holdfast.kernel.node import InvariantBroken
 from holdfast.model.filter import Filter
 from holdfast.protocols.core.subscriptions import Subscription
 from holdfast.protocols.desks.admission import Admission, _UnderWay
-from holdfast.protocols.desks.deliveries import Cursor, Deliveries
+from holdfast.protocols.desks.deliveries import Deliveries, SentSoFar
 from holdfast.protocols.sessions.messages import Overflow
 
 
-def _deliveries() -> tuple[Deliveries, Cursor]:
+def _deliveries() -> tuple[Deliveries, SentSoFar]:
     """One client with one subscription, of which everything was sent."""
     subscription = Subscription("c", 1, Filter("x = 1"), Overflow.BLOCK, 10)
     core: Any = SimpleNamespace(sessions={"c": SimpleNamespace(subscriptions={1: subscription})})
     nothing: Any = None
     deliveries = Deliveries("b", core, nothing)
-    cursor = Cursor(subscription, 0, 0, 0, 1)
+    cursor = SentSoFar(subscription, 0, 0, 0, 1)
     deliveries._cursors["c"] = {1: cursor}
     deliveries._unconfirmed[cursor] = None
     deliveries.check_invariants()
@@ -45,7 +45,7 @@ def test_what_is_ahead_of_what_exists_is_seen(field: str) -> None:
 
 def test_what_is_repeated_and_not_on_its_way_is_seen() -> None:
     deliveries, cursor = _deliveries()
-    deliveries._unconfirmed[Cursor(cursor.subscription, 0, 0, 0, 1)] = None
+    deliveries._unconfirmed[SentSoFar(cursor.subscription, 0, 0, 0, 1)] = None
     with pytest.raises(InvariantBroken, match="what is repeated is on its way"):
         deliveries.check_invariants()
 

@@ -17,7 +17,7 @@ from holdfast.codec import Registry
 from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Append, Snapshot, Truncate
-from holdfast.kernel.queues import Entry
+from holdfast.kernel.queues import Queued
 from holdfast.protocols.core import commands
 from holdfast.protocols.routing.messages import (
     AcknowledgeEvents,
@@ -84,7 +84,7 @@ class ClaimsWatched(Simulation):
         self._telling: dict[tuple[str, str], list[str]] = {}
         self._told: dict[tuple[str, str, int], list[str]] = {}
 
-    def note_hops(self, host: Machine, end: End, entries: list[Entry]) -> None:
+    def note_hops(self, host: Machine, end: End, entries: list[Queued]) -> None:
         super().note_hops(host, end, entries)
         if isinstance(host.disk, ReadDisk):
             for entry in entries:

@@ -18,11 +18,11 @@ from holdfast.protocols.core.outputs import Output
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.sim.draw import Shape, group_shape
 from holdfast.sim.run import Factories, run_scenario
-from holdfast.sim.scenario import Application, Scenario
+from holdfast.sim.scenario import HostedApplication, Scenario
 from holdfast.trace.schema import Control, Fault, Published, Row
 from tests.sessions.counting import Counting
 
-APPLICATION = Application(factory="tests.sessions.counting:Counting", topics=("count", "tenth"))
+APPLICATION = HostedApplication(factory="tests.sessions.counting:Counting", topics=("count", "tenth"))
 SINGLE = Shape(application=APPLICATION, name="hosting-broker")
 GROUP = replace(group_shape(name="hosting-group"), application=APPLICATION)
 

@@ -10,7 +10,7 @@ from holdfast.kernel.inputs import Durable, LinkDown, LinkUp, Requested, Started
 from holdfast.kernel.node import InvariantBroken
 from holdfast.kernel.outbox import Outbox, RecordingOutbox, Stop
 from holdfast.kernel.parts import Assembly, Part
-from holdfast.kernel.queues import Entry
+from holdfast.kernel.queues import Queued
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.sim.machine import Machine, Program
 from holdfast.trace import schema
@@ -397,15 +397,15 @@ def test_a_discipline_that_holds_back_is_asked_again_after_the_next_sync() -> No
         """Lets the last message leave, and that only once it is safe."""
 
         def __init__(self) -> None:
-            self._entry: Entry | None = None
+            self._entry: Queued | None = None
 
-        def put(self, entry: Entry) -> None:
+        def put(self, entry: Queued) -> None:
             self._entry = entry
 
-        def take(self, durable: int, bytes_max: int) -> list[Entry]:
+        def take(self, durable: int, bytes_max: int) -> list[Queued]:
             return self.drain() if self._entry is not None and self._entry.token <= durable else []
 
-        def drain(self) -> list[Entry]:
+        def drain(self) -> list[Queued]:
             entry, self._entry = self._entry, None
             return [] if entry is None else [entry]
 

@@ -25,13 +25,13 @@ from holdfast.protocols.core.outputs import Logged, Output
 from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.sim.draw import draw_scenario, group_shape
 from holdfast.sim.run import Factories, run_scenario
-from holdfast.sim.scenario import Application, Publish, Scenario, ScenarioEvent
+from holdfast.sim.scenario import HostedApplication, Publish, Scenario, ScenarioEvent
 from holdfast.trace.schema import Control, Row
 
 EVERY_MS = 100
 CHANNELS = ("A", "B", "C", "D", "E", "F")  # few, so that many have equally many viewers
 FACTORY = "holdfast.apps.zapviewers.viewership:Viewership"
-APPLICATION = Application(factory=FACTORY, settings={"every_ms": EVERY_MS}, topics=(ZAP,))
+APPLICATION = HostedApplication(factory=FACTORY, settings={"every_ms": EVERY_MS}, topics=(ZAP,))
 GROUP = replace(group_shape(name="zapviewers"), application=APPLICATION)
 NONSENSE = ("", "no line", "2026-02-30,20:00:00,10.0.0.1,A,B", "2026-01-01,20:00:00,10.0.0.1,volume 101", "ü" * 40)
 

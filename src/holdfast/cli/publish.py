@@ -32,8 +32,8 @@ a line of events.jsonl:
 
 
 @dataclass
-class Tally:
-    posted: int = 0
+class Posted:
+    count: int = 0
     acknowledged: int = 0
 
 
@@ -54,13 +54,13 @@ def _run(arguments: argparse.Namespace) -> int:
     one = None if arguments.attributes is None else read_event(arguments.topic, arguments.attributes)
     if one is None and sys.stdin.isatty():
         print("reading events from the terminal, a JSON object a line; Ctrl-D ends", file=sys.stderr)
-    tally = Tally()
+    posted = Posted()
     try:
-        loop.run(_publish(url, _events(one), arguments.timeout, tally))
+        loop.run(_publish(url, _events(one), arguments.timeout, posted))
     except KeyboardInterrupt:
-        print(f"interrupted: {_so_far(tally)}", file=sys.stderr)
+        print(f"interrupted: {_so_far(posted)}", file=sys.stderr)
         raise
-    print(f"{tally.posted:,} published", file=sys.stderr)
+    print(f"{posted.count:,} published", file=sys.stderr)
     return OK
 
 
@@ -75,28 +75,28 @@ async def _events(one: EventLine | None) -> AsyncIterator[EventLine]:
             yield read_line(line, number)
 
 
-async def _publish(url: str, events: AsyncIterator[EventLine], timeout_s: float | None, tally: Tally) -> None:
+async def _publish(url: str, events: AsyncIterator[EventLine], timeout_s: float | None, posted: Posted) -> None:
     try:
         async with bus_at(url, timeout_s) as bus:
             try:
-                await _post(bus, events, tally)
+                await _post(bus, events, posted)
                 await bus.flush()
             finally:
-                tally.acknowledged = tally.posted - bus.unanswered
+                posted.acknowledged = posted.count - bus.unanswered
     except NotConnected as error:
-        if not tally.posted:
+        if not posted.count:
             raise
-        raise NotConnected(f"{error}; {_so_far(tally)}") from error
+        raise NotConnected(f"{error}; {_so_far(posted)}") from error
 
 
-async def _post(bus: Bus, events: AsyncIterator[EventLine], tally: Tally) -> None:
+async def _post(bus: Bus, events: AsyncIterator[EventLine], posted: Posted) -> None:
     try:
         async for event in events:
             await bus.post(event.attributes, **as_builtins(event))
-            tally.posted += 1
+            posted.count += 1
     except EventError as error:
         await bus.flush()
-        raise EventError(f"{error}; {_before(tally.posted)}", error.attribute) from error
+        raise EventError(f"{error}; {_before(posted.count)}", error.attribute) from error
 
 
 def _before(count: int) -> str:
@@ -109,5 +109,5 @@ def _before(count: int) -> str:
             return f"the {count:,} events before it were published"
 
 
-def _so_far(tally: Tally) -> str:
-    return f"{tally.acknowledged:,} of {tally.posted:,} events were acknowledged"
+def _so_far(posted: Posted) -> str:
+    return f"{posted.acknowledged:,} of {posted.count:,} events were acknowledged"

@@ -23,7 +23,7 @@ from holdfast.sim.draw import Shape, group_shape
 from holdfast.sim.draw_network import NetworkShape
 from holdfast.sim.latency import RoundTripMatrix
 from holdfast.sim.run import Factories, Outcome, header_of, run_scenario
-from holdfast.sim.scenario import Application, Broker, Routing, Scenario
+from holdfast.sim.scenario import Broker, HostedApplication, Routing, Scenario
 from holdfast.sim.scenario_file import scenario_from_json, scenario_to_json
 from holdfast.sim.shrink import count_pieces, shrink
 from holdfast.trace.checkers import make_checker
@@ -125,7 +125,7 @@ def _source(arguments: argparse.Namespace) -> Source:
     if site.application is None or make_application is None or isinstance(shape, NetworkShape):
         return shape
     topics = tuple(sorted(make_application().topics))
-    hosted = Application(factory=site.application.factory, settings=site.application.settings, topics=topics)
+    hosted = HostedApplication(factory=site.application.factory, settings=site.application.settings, topics=topics)
     return msgspec.structs.replace(shape, application=hosted)
 
 

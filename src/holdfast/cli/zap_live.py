@@ -18,7 +18,7 @@ from holdfast.apps.zapviewers.asking import ask_counts, ask_top, ask_viewers
 from holdfast.apps.zapviewers.channels import INVENTED, read_channels
 from holdfast.apps.zapviewers.errors import ZapError
 from holdfast.apps.zapviewers.generator import BOXES, ZapSettings
-from holdfast.apps.zapviewers.publishing import PUBLISHERS_MAX, PublishSettings, Tally, publish_log
+from holdfast.apps.zapviewers.publishing import PUBLISHERS_MAX, PublishedLines, PublishSettings, publish_log
 from holdfast.cli.main import INTERRUPTED, OK
 from holdfast.cli.terminal import InPlace, is_terminal, table
 from holdfast.cli.where import DEFAULT_URL, url_of
@@ -84,7 +84,7 @@ def _publish(arguments: argparse.Namespace) -> int:
         seconds=seconds,
         lines=arguments.count,
     )
-    url, tally, code = url_of(arguments.where), Tally(), OK
+    url, tally, code = url_of(arguments.where), PublishedLines(), OK
     try:
         loop.run(publish_log(url, settings, tally))
     except KeyboardInterrupt:

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from holdfast.kernel.inputs import Input, LogRead, LogSent, TimerKey
 from holdfast.kernel.node import Node
 from holdfast.kernel.outbox import Complete, Connect, Deliver, Disconnect, Note, Operation, Outbox, ReadLog, SendLog
-from holdfast.kernel.queues import Entry, Lane, OutputQueue, QueueState
+from holdfast.kernel.queues import Lane, OutputQueue, Queued, QueueState
 from holdfast.kernel.storage import LogPart, message_of
 
 TAKE_BYTES: Final = 256 * 1024  # from a queue for one write
@@ -43,7 +43,7 @@ class Driver(Protocol[_Link_contra]):
         """Whether the link takes more now. If not, `writable` of the carrier is said when it does."""
         ...
 
-    def put(self, link: _Link_contra, entries: list[Entry]) -> None:
+    def put(self, link: _Link_contra, entries: list[Queued]) -> None:
         """Puts messages on the link."""
         ...
 
@@ -173,7 +173,7 @@ class Carrier(Generic[Link]):
         queue = self.out.queues.get(wanted.to)
         if queue is not None and queue.state is not QueueState.CLOSED:
             # Behind what was sent before, also if that waits for the disk.
-            queue.put(Entry(message, Lane.USER, wanted.token, message.weight()))
+            queue.put(Queued(message, Lane.USER, wanted.token, message.weight()))
             self._transmit(queue)
         return LogSent(wanted.request, wanted.to, through, count, part.gone)
 

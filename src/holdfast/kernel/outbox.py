@@ -20,7 +20,7 @@ import msgspec
 from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.notices import Hearers, Notice
-from holdfast.kernel.queues import Entry, Lane, OutputQueue
+from holdfast.kernel.queues import Lane, OutputQueue, Queued
 from holdfast.kernel.storage import LogMessage
 
 
@@ -207,7 +207,7 @@ class Outbox:
         queue = self.queues.get(to)
         if queue is None:
             queue = self.queue(to)
-        queue.put(Entry(message, lane, self.token if after is LATEST else 0, message.weight()))
+        queue.put(Queued(message, lane, self.token if after is LATEST else 0, message.weight()))
 
     def queue(self, peer: str) -> OutputQueue:
         """The peer's queue, made when it is first asked for."""

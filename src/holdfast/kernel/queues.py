@@ -34,7 +34,7 @@ class QueueState(enum.Enum):
     CLOSED = "closed"
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class Queued(msgspec.Struct, frozen=True, gc=False):
     """A message on its way out. It may leave once everything up to `token` is durable; 0 waits for nothing."""
 
     message: Message
@@ -46,14 +46,14 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 class Discipline(Protocol):
     """In which order messages leave a queue."""
 
-    def put(self, entry: Entry) -> None: ...
+    def put(self, entry: Queued) -> None: ...
 
-    def take(self, durable: int, bytes_max: int) -> list[Entry]:
+    def take(self, durable: int, bytes_max: int) -> list[Queued]:
         """Removes and gives what may leave now: nothing whose token is above `durable`, and not much more than
         `bytes_max` in all."""
         ...
 
-    def drain(self) -> list[Entry]:
+    def drain(self) -> list[Queued]:
         """Removes and gives everything, in the order in which it would leave."""
         ...
 
@@ -72,10 +72,10 @@ class Lanes:
     def __init__(self) -> None:
         # In the order of leaving: control that waits for nothing, control that waits for the disk, then user traffic
         # likewise. Queues are many and mostly empty, so that a deque is made only when it is needed.
-        self._lanes: list[deque[Entry] | None] = [None, None, None, None]
+        self._lanes: list[deque[Queued] | None] = [None, None, None, None]
         self._count = 0
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: Queued) -> None:
         place = (0 if entry.lane is Lane.CONTROL else 2) + (1 if entry.token else 0)
         lane = self._lanes[place]
         if lane is None:
@@ -83,8 +83,8 @@ class Lanes:
         lane.append(entry)
         self._count += 1
 
-    def take(self, durable: int, bytes_max: int) -> list[Entry]:
-        taken: list[Entry] = []
+    def take(self, durable: int, bytes_max: int) -> list[Queued]:
+        taken: list[Queued] = []
         if self._count:
             for lane in self._lanes:
                 while lane and bytes_max > 0 and lane[0].token <= durable:
@@ -94,7 +94,7 @@ class Lanes:
             self._count -= len(taken)
         return taken
 
-    def drain(self) -> list[Entry]:
+    def drain(self) -> list[Queued]:
         entries = [entry for lane in self._lanes if lane is not None for entry in lane]
         self._lanes = [None, None, None, None]
         self._count = 0
@@ -133,7 +133,7 @@ class OutputQueue:
         self._discipline = discipline
         self.touch()
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: Queued) -> None:
         if self.state is QueueState.CLOSED:
             broken("nothing is put into a closed queue", peer=self.peer)
         self._discipline.put(entry)
@@ -144,7 +144,7 @@ class OutputQueue:
         """Makes the driver look at the queue after this turn."""
         self._touched[self] = None
 
-    def take(self, durable: int, bytes_max: int) -> tuple[list[Entry], int]:
+    def take(self, durable: int, bytes_max: int) -> tuple[list[Queued], int]:
         """For the driver: what may leave now, and how many messages are left."""
         discipline = self._discipline
         if self.state is not QueueState.OPEN:

@@ -35,7 +35,7 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.node import InvariantBroken, Node, broken
 from holdfast.kernel.outbox import CONTROL, Connect, Disconnect, Note, Operation, ReadLog, SendLog
 from holdfast.kernel.parts import BREACH
-from holdfast.kernel.queues import Entry
+from holdfast.kernel.queues import Queued
 from holdfast.kernel.storage import StoredStreams
 from holdfast.runtime.connection import CLOSE_WITHIN_S, SECONDS, Connection
 from holdfast.runtime.live_trace import LiveTrace
@@ -263,7 +263,7 @@ class NodeRunner:
     def has_room(self, link: Connection) -> bool:
         return link.writable
 
-    def put(self, link: Connection, entries: list[Entry]) -> None:
+    def put(self, link: Connection, entries: list[Queued]) -> None:
         if self._trace is not None:  # before the peer can have it: rows of several brokers stand by their clocks
             for entry in entries:
                 self._trace.sent(link.peer, entry.message, entry.weight)

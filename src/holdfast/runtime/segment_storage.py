@@ -118,7 +118,7 @@ class SegmentStorage:
             last, owner = int.from_bytes(body[:8], "big"), body[8:].decode()
         if owner and self._owner and owner != self._owner:
             problem = f"the data are those of {owner}, not of {self._owner}: give each broker its own folder"
-            raise WrongLog(problem).found_in(self._folder)
+            raise WrongLog(problem, str(self._folder))
         incarnation = max(last + 1, time.time_ns())
         opened.snapshot(LIVES, _LIFE_KIND, incarnation.to_bytes(8, "big") + (self._owner or owner).encode())
         opened.commit()

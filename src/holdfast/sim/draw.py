@@ -25,7 +25,6 @@ from holdfast.sim.mortal import with_lifetimes
 from holdfast.sim.network import Adversary
 from holdfast.sim.scenario import (
     Action,
-    Application,
     Broker,
     Client,
     ClockJump,
@@ -34,6 +33,7 @@ from holdfast.sim.scenario import (
     DiskSlow,
     Fault,
     Group,
+    HostedApplication,
     Kill,
     Network,
     Pause,
@@ -80,7 +80,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     checkers: tuple[str, ...] | None = None  # instead of what the drawn brokers promise
     name: str = "one-broker"
     system: Literal["tree", "paxos"] = "tree"
-    application: Application | None = None  # that the brokers host
+    application: HostedApplication | None = None  # that the brokers host
     lifetimes: bool = False  # whether events have some
     more: bool = True  # whether rare meetings are drawn besides (`draw_more`)
     group: Group | None = None  # its protocol and its pipeline stand; else they are drawn, as the rest of it always is

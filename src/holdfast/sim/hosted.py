@@ -6,13 +6,13 @@ from random import Random
 
 from msgspec.structs import replace
 
-from holdfast.sim.scenario import Action, Application, Ask, Publish, Scenario, ScenarioEvent
+from holdfast.sim.scenario import Action, Ask, HostedApplication, Publish, Scenario, ScenarioEvent
 
 SEEN = 0.7  # the share of events that the application sees
 ASKS_MAX = 20
 
 
-def with_application(scenario: Scenario, application: Application) -> Scenario:
+def with_application(scenario: Scenario, application: HostedApplication) -> Scenario:
     """The same scenario, with an application; what its events and requests are is drawn from the same seed."""
     rng = Random(f"{scenario.name}/{scenario.seed}/application")
 

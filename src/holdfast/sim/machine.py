@@ -24,7 +24,7 @@ from holdfast.kernel.inputs import (
 from holdfast.kernel.links import Role, peer_name
 from holdfast.kernel.node import Node, broken, require
 from holdfast.kernel.outbox import Connect, Disconnect, Note, Operation, Outbox, ReadLog, SendLog
-from holdfast.kernel.queues import Entry
+from holdfast.kernel.queues import Queued
 from holdfast.kernel.storage import StoredStreams
 from holdfast.sim.disk import Disk
 from holdfast.sim.network import End, Frame, Packet
@@ -342,7 +342,7 @@ class Machine:
         end.woken()
         self._carrier.writable(end.peer)
 
-    def put(self, link: End, entries: list[Entry]) -> None:
+    def put(self, link: End, entries: list[Queued]) -> None:
         simulation = self._simulation
         if simulation.tracing_brokers:
             simulation.note_hops(self, link, entries)

@@ -104,7 +104,7 @@ class Routing(_Data, frozen=True, kw_only=True):
     duplicates_remembered: Positive = 65_536
 
 
-class Application(_Data, frozen=True, kw_only=True):
+class HostedApplication(_Data, frozen=True, kw_only=True):
     """What the brokers host, as a site names it; `topics` are those that it wants to see, so that some events have
     them."""
 
@@ -297,7 +297,7 @@ class Scenario(_Data, frozen=True, kw_only=True):
     down: list[str] = []  # brokers that are down from `safety_ms` on, when all others are healed: others do without
     storm: Storm | None = None  # when a run is given up as one; left out, it may take whatever it takes
     checkers: list[str]
-    application: Application | None = None
+    application: HostedApplication | None = None
 
 
 def overlay_of(scenario: Scenario, routing: Routing) -> Overlay:

@@ -16,7 +16,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import Note
-from holdfast.kernel.queues import Entry
+from holdfast.kernel.queues import Queued
 from holdfast.sim.disk import Disk
 from holdfast.sim.machine import Machine, NodeFactory, Program
 from holdfast.sim.network import Adversary, Delays, End, Network
@@ -145,7 +145,7 @@ class Simulation:
             fields = {"node": node, **fields}
         self.emit(row_type(t=self.now, **fields))
 
-    def note_hops(self, machine: Machine, end: End, entries: list[Entry]) -> None:
+    def note_hops(self, machine: Machine, end: End, entries: list[Queued]) -> None:
         target = end.other.station.name
         for entry in entries:
             self.note_hop(machine.name, target, entry.message, entry.weight)

@@ -13,7 +13,7 @@ import holdfast
 from holdfast.apps.zapviewers import publishing
 from holdfast.apps.zapviewers.errors import ZapError
 from holdfast.apps.zapviewers.generator import ZapSettings, generate
-from holdfast.apps.zapviewers.publishing import Acknowledged, PublishSettings, Tally, publish_log
+from holdfast.apps.zapviewers.publishing import Acknowledged, PublishedLines, PublishSettings, publish_log
 from tests.runtime.broker_process import BrokerProcess
 
 LOG = ZapSettings(boxes=2_000, rate=20)
@@ -27,11 +27,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 def published(
     broker: BrokerProcess, settings: PublishSettings, stop: asyncio.Event | None = None
-) -> tuple[Tally, list[Acknowledged], list[holdfast.Event]]:
+) -> tuple[PublishedLines, list[Acknowledged], list[holdfast.Event]]:
     """What was acknowledged, and what the log has of this run."""
 
-    async def scene() -> tuple[Tally, list[Acknowledged], list[holdfast.Event]]:
-        tally, heard = Tally(), list[Acknowledged]()
+    async def scene() -> tuple[PublishedLines, list[Acknowledged], list[holdfast.Event]]:
+        tally, heard = PublishedLines(), list[Acknowledged]()
         await publish_log(broker.url, settings, tally, stop, heard.append)
         async with holdfast.connect(broker.url) as bus:
             return tally, heard, [event async for event in bus.read(f"topic = 'zap' AND run = '{settings.run}'")]
@@ -110,4 +110,4 @@ def test_what_can_not_be_is_refused(settings: dict[str, Any], problem: str) -> N
 def test_a_broker_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publishing, "CONNECT_WITHIN_S", 0.01)
     with pytest.raises(holdfast.NotConnected):
-        asyncio.run(publish_log("holdfast://127.0.0.1:1", PublishSettings(run="r", log=LOG), Tally()))
+        asyncio.run(publish_log("holdfast://127.0.0.1:1", PublishSettings(run="r", log=LOG), PublishedLines()))

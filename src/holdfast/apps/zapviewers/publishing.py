@@ -78,7 +78,7 @@ class Acknowledged(NamedTuple):
 Hear: TypeAlias = Callable[[Acknowledged], None]
 
 
-class Tally:
+class PublishedLines:
     """What was acknowledged so far."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class Tally:
 async def publish_log(
     url: str,
     settings: PublishSettings,
-    tally: Tally,
+    published: PublishedLines,
     stop: asyncio.Event | None = None,
     on_acknowledged: Hear | None = None,
 ) -> None:
@@ -119,13 +119,13 @@ async def publish_log(
             name = f"zap-{settings.run}-{publisher.number}"
             bus = await stack.enter_async_context(connect(url, name=name, timeout_s=CONNECT_WITHIN_S))
             publisher.bus = bus
-        tally.begun = tally.ended = time.monotonic_ns()
-        heard: list[Hear] = [tally.add] if on_acknowledged is None else [tally.add, on_acknowledged]
+        published.begun = published.ended = time.monotonic_ns()
+        heard: list[Hear] = [published.add] if on_acknowledged is None else [published.add, on_acknowledged]
         stopped = stop or asyncio.Event()
         try:
             async with asyncio.TaskGroup() as group:
                 for publisher in publishers:
-                    group.create_task(publisher.run(tally.begun, stopped, heard))
+                    group.create_task(publisher.run(published.begun, stopped, heard))
         except ExceptionGroup as problems:
             raise problems.exceptions[0] from None
 

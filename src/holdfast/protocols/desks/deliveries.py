@@ -19,7 +19,7 @@ from holdfast.protocols.desks.sequencer import CHECK_SHARE
 from holdfast.protocols.sessions.messages import Dropped, Progress
 
 
-class Cursor:
+class SentSoFar:
     """How far one subscription's events are on their way over this link."""
 
     __slots__ = ("consumed", "progress_at", "received", "repeat_after", "sent", "subscription")
@@ -61,8 +61,8 @@ class Deliveries:
         self._node = node
         self._core = core
         self._settings = settings
-        self._cursors: dict[str, dict[int, Cursor]] = {}  # client → number → cursor
-        self._unconfirmed: dict[Cursor, None] = {}
+        self._cursors: dict[str, dict[int, SentSoFar]] = {}  # client → number → cursor
+        self._unconfirmed: dict[SentSoFar, None] = {}
         self.batches: dict[str, Batch] = {}  # of this turn
         self._turns_unchecked = 0
         self.sent_total = 0  # events, with those that were sent again
@@ -77,7 +77,7 @@ class Deliveries:
             received, consumed = known.get(subscription.number, (0, 0))
             received = max(0, min(received, subscription.last))
             consumed = max(0, min(consumed, received))
-            cursors[subscription.number] = Cursor(
+            cursors[subscription.number] = SentSoFar(
                 subscription, received, consumed, out.now, self._settings.repeat_after
             )
 
@@ -113,7 +113,7 @@ class Deliveries:
             return
         cursor = cursors.get(subscription.number)
         if cursor is None:
-            cursor = Cursor(subscription, 0, 0, out.now, self._settings.repeat_after)
+            cursor = SentSoFar(subscription, 0, 0, out.now, self._settings.repeat_after)
             cursors[subscription.number] = cursor
         batch = self._batch(client)
         if cursor.sent < subscription.first_kept - 1:
@@ -177,7 +177,7 @@ class Deliveries:
                 self.send(cursor.subscription, out)
         return advanced
 
-    def _may_repeat(self, cursor: Cursor, out: Outbox) -> bool:
+    def _may_repeat(self, cursor: SentSoFar, out: Outbox) -> bool:
         """A client that misses something says so with everything that comes after it; once is enough."""
         return out.now - cursor.progress_at >= self._settings.repeat_pause
 

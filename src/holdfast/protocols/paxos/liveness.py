@@ -20,7 +20,7 @@ INTERVALS = 3  # between heartbeats: a leader may be silent for so many of them,
 DEVIATIONS = 4  # … and for so many of their usual deviations
 
 
-class Rhythm:
+class Heartbeats:
     """How a leader's heartbeats come: the time between two, and its deviation, each as a moving average."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Liveness:
         self._rng = rng
         self._heard_at = 0
         self._ballot = 0  # of the leader that was heard last
-        self._rhythm = Rhythm()
+        self._heartbeats = Heartbeats()
         self._deadline = 0
         self._attempts = 0
         self._seen_at: dict[str, int] = {}  # when each replica last answered a heartbeat of ours
@@ -60,7 +60,7 @@ class Liveness:
     @property
     def patience(self) -> int:
         """How long to wait for a heartbeat."""
-        return min(max(self._settings.patience, self._rhythm.silence), self._settings.patience_max)
+        return min(max(self._settings.patience, self._heartbeats.silence), self._settings.patience_max)
 
     def start(self, now: int) -> None:
         self._deadline = now + self._wait(self._settings.patience)
@@ -92,10 +92,10 @@ class Liveness:
         self.leader = leader
         self.executed[self.leader] = executed
         if ballot != self._ballot:
-            self._ballot, self._rhythm = ballot, Rhythm()
+            self._ballot, self._heartbeats = ballot, Heartbeats()
         else:
             # One that stood still for long says little about how it usually is.
-            self._rhythm.beat(min(now - self._heard_at, 2 * self._settings.patience))
+            self._heartbeats.beat(min(now - self._heard_at, 2 * self._settings.patience))
         self._heard_at, self._attempts = now, 0
         self._deadline = now + self._wait(self.patience)
 

@@ -28,7 +28,7 @@ from holdfast.trace.checkers.total_order import TotalOrder
 from holdfast.trace.schema import Header
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Known(msgspec.Struct, frozen=True):
     """How a checker is made, and what it promises. `argument` says what follows the colon; empty if nothing does."""
 
     make: Callable[[str], Checker]
@@ -36,30 +36,30 @@ class Entry(msgspec.Struct, frozen=True):
     argument: str = ""
 
 
-CHECKERS: dict[str, Entry] = {
-    "only-matching": Entry(lambda _: OnlyMatching(), "only published events that match reach a subscription"),
-    "at-most-once": Entry(lambda _: AtMostOnce(), "no subscription gets an event twice"),
-    "publisher-order": Entry(lambda _: PublisherOrder(), "the events of one publisher arrive in their order"),
-    "total-order": Entry(lambda _: TotalOrder(), "any two subscriptions get their common events in one order"),
-    "no-loss": Entry(lambda _: NoLoss(), "every acknowledged event reaches every subscription that it is owed to"),
-    "exactly-once": Entry(lambda _: ExactlyOnce(), "at-most-once and no-loss"),
-    "complete": Entry(lambda _: Complete(), "subscriptions with the same filter have the same gaps"),
-    "weak-complete": Entry(
+CHECKERS: dict[str, Known] = {
+    "only-matching": Known(lambda _: OnlyMatching(), "only published events that match reach a subscription"),
+    "at-most-once": Known(lambda _: AtMostOnce(), "no subscription gets an event twice"),
+    "publisher-order": Known(lambda _: PublisherOrder(), "the events of one publisher arrive in their order"),
+    "total-order": Known(lambda _: TotalOrder(), "any two subscriptions get their common events in one order"),
+    "no-loss": Known(lambda _: NoLoss(), "every acknowledged event reaches every subscription that it is owed to"),
+    "exactly-once": Known(lambda _: ExactlyOnce(), "at-most-once and no-loss"),
+    "complete": Known(lambda _: Complete(), "subscriptions with the same filter have the same gaps"),
+    "weak-complete": Known(
         lambda broker: Restricted(Complete(f"weak-complete:{broker}"), broker),
         "complete, for events that do not traverse BROKER",
         "BROKER",
     ),
-    "weak-ordered": Entry(
+    "weak-ordered": Known(
         lambda broker: Restricted(PublisherOrder(f"weak-ordered:{broker}"), broker),
         "publisher-order, for events that do not traverse BROKER",
         "BROKER",
     ),
-    "no-forgetting": Entry(lambda _: NoForgetting(), "no subscription is forgotten by its broker"),
-    "endings": Entry(lambda _: Endings(), "no subscription ends but as its owner asks, or for a reason in the run"),
-    "bounded-queues": Entry(lambda _: BoundedQueues(), "no queue passes the limit that is claimed for it"),
-    "network": Entry(lambda _: Network(), "events reach whom the network's level of reliability promises them to"),
-    "liveness": Entry(lambda _: Liveness(), "every publication and every subscription gets its answer"),
-    "in-time": Entry(lambda _: InTime(), "no event is handed over after its deadline"),
+    "no-forgetting": Known(lambda _: NoForgetting(), "no subscription is forgotten by its broker"),
+    "endings": Known(lambda _: Endings(), "no subscription ends but as its owner asks, or for a reason in the run"),
+    "bounded-queues": Known(lambda _: BoundedQueues(), "no queue passes the limit that is claimed for it"),
+    "network": Known(lambda _: Network(), "events reach whom the network's level of reliability promises them to"),
+    "liveness": Known(lambda _: Liveness(), "every publication and every subscription gets its answer"),
+    "in-time": Known(lambda _: InTime(), "no event is handed over after its deadline"),
 }
 
 # What every scheme promises, whatever its header says.
