@@ -24,3 +24,11 @@ def test_a_module_without_a_docstring_is_caught(source: str) -> None:
 
 def test_a_docstring_is_recognised() -> None:
     assert has_docstring('"""Filters."""\nimport math\n')
+
+
+LINES_MAX = 500  # a longer file is usually two ideas
+
+
+def test_no_file_of_the_package_is_long() -> None:
+    lines = {path.name: path.read_text().count("\n") for path in python_modules()}
+    assert {name: count for name, count in lines.items() if count > LINES_MAX} == {}
