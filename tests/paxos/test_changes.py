@@ -38,6 +38,7 @@ from holdfast.protocols.paxos.messages import (
 from holdfast.protocols.paxos.settings import Member, Protocol
 from tests.paxos.bench import Bench, messages
 from tests.paxos.group import Group
+from tests.paxos.ledger import encode
 
 
 def serving(seed: int = 1, members: int = 3, spares: int = 1, **options: object) -> Group:
@@ -400,3 +401,20 @@ def test_it_is_said_why_a_replica_that_is_to_be_added_can_not_be_reached() -> No
     assert "another change is under way: r9 at r9" in bench.parts.leader.change(Leave("r1"), bench.out)
     bench.fire("beat", after_ms=2)
     assert bench.parts.changing.problem == "r9 at r9 is to be added: r9 did not answer: nobody listens"
+
+
+def test_a_candidate_that_hears_late_of_a_decided_change_proposes_what_stood_behind_it() -> None:
+    """It executes the change between its prepare and the promises: the slot is decided, and nothing waits for it."""
+    bench = Bench()
+    bench.meet()
+    old = 129  # r1's
+    change = msgspec.Raw(msgspec.msgpack.encode(Proposal(1, [], 0, ChangeProtocol(Protocol.MULTI), old)))
+    behind = msgspec.Raw(msgspec.msgpack.encode(Proposal(1, [msgspec.Raw(encode(("a", 1)))], 0, None, old)))
+    bench.say("r1", Prepare(old, 1))
+    bench.say("r1", Accept(old, 1, [change]))
+    ballot = bench.canvass()
+    assert bench.parts.memory.decided.executed == 0
+    bench.say("r1", Learn(old, [1]))
+    assert bench.parts.memory.decided.executed == 1
+    sent = bench.say("r1", Promise(ballot, 1, [Vote(1, old, change), Vote(2, old, behind)], 0))
+    assert {(accept.first, *map(bytes, accept.values)) for accept in messages(sent, Accept)} == {(2, bytes(behind))}

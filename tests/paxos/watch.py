@@ -362,10 +362,10 @@ class Watch:
         promise, submit = proposer.promise, proposer.submit
         given: dict[int, dict[str, Promise]] = {}
 
-        def watched(peer: str, message: Promise) -> bool:
+        def watched(peer: str, message: Promise, executed: int) -> bool:
             if message.ballot == proposer.ballot:
                 given.setdefault(message.ballot, {})[peer] = message
-            leads = promise(peer, message)
+            leads = promise(peer, message, executed)
             if leads:
                 self._elected(name, proposer.ballot, given.get(proposer.ballot, {}))
             return leads

@@ -42,7 +42,13 @@ FRESH: list[Fresh] = [
         mistake="promise-told-before-it-is-on-the-disk",
         breaks="two values are decided in a slot when an acceptor crashes between its promise and its disk, and then "
         "votes for the leader before",
-        edits=(Edit(f"{_PAXOS}.voter:Voter.on_prepare", "out.send(peer, part)", "out.send(peer, part, after=NOW)"),),
+        edits=(
+            Edit(
+                f"{_PAXOS}.voter:Voter.on_prepare",
+                "out.send(peer, part)",
+                "out.send(peer, part, after=__import__('holdfast.kernel.outbox', fromlist=['NOW']).NOW)",
+            ),
+        ),
     ),
     Fresh(
         area="paxos",
@@ -131,8 +137,8 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_PAXOS}.proposer:Proposer.promise",
-                "self.caught_up_at = max(self.first - 1, *(promise.executed for promise in self._promises.values()))",
-                "self.caught_up_at = self.first - 1",
+                "self.caught_up_at = max(executed, *(promise.executed for promise in self._promises.values()))",
+                "self.caught_up_at = executed",
             ),
         ),
     ),

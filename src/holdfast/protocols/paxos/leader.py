@@ -176,7 +176,7 @@ class Leader(Part):
     def _count_promise(self, peer: str, promise: Promise, out: Outbox) -> None:
         proposer, led = self._proposer, self._proposer.is_leading
         self._liveness.has_executed(peer, promise.executed)
-        if not proposer.promise(peer, promise):
+        if not proposer.promise(peer, promise, self._decided.executed):
             return
         if not led:
             self.due = True

@@ -85,8 +85,8 @@ class Proposer:
         self.waiting.clear()
         self.is_serving, self.fast_from = False, 0
 
-    def promise(self, peer: str, promise: Promise) -> bool:
-        """Whether the ballot is ours now."""
+    def promise(self, peer: str, promise: Promise, executed: int) -> bool:
+        """Whether the ballot is ours now. `executed`: by this replica, perhaps since it prepared."""
         preparing = self.phase in (Phase.PREPARING, Phase.RENEWING)
         if not preparing or promise.ballot != self.ballot or promise.first != self.first:
             return False
@@ -94,7 +94,7 @@ class Proposer:
         if len(self._promises) < self._roster.quorum:
             return False
         # What someone has executed is decided, and its votes may be forgotten: nothing is proposed there.
-        self.caught_up_at = max(self.first - 1, *(promise.executed for promise in self._promises.values()))
+        self.caught_up_at = max(executed, *(promise.executed for promise in self._promises.values()))
         votes: list[list[Vote]] = [promise.votes for promise in self._promises.values()]
         picked = self._pick(votes, self.caught_up_at + 1)
         self.undecided = {slot: NOTHING if value is None else value.copy() for slot, value in picked.items()}
