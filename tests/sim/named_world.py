@@ -7,7 +7,7 @@ happened. Against that, everything is held that a client was handed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, ClassVar
@@ -35,7 +35,9 @@ from holdfast.sim.disk import Disk
 from holdfast.sim.latency import Uniform, build
 from holdfast.sim.machine import Machine, Program
 from holdfast.sim.network import Adversary
-from holdfast.sim.simulation import Simulation
+from holdfast.sim.simulation import RowSink, Simulation
+from holdfast.trace.checkers import Watch, make_checker
+from holdfast.trace.schema import Header
 from tests.sim.named_clients import FILTERS, Client, Consumer, Publisher, Reader, Reading, matches, number
 from tests.sim.named_truth import Owner, Take, Truth, traced
 
@@ -77,9 +79,10 @@ class World:
 
     name: ClassVar[str] = "named"
     safety_ms: ClassVar[int] = 5_000
+    checked: ClassVar[tuple[str, ...]] = ("only-matching", "at-most-once", "publisher-order", "total-order")
     brokers: tuple[str, ...] = ("b1",)
 
-    def __init__(self, seed: int, parts: Parts | None = None) -> None:
+    def __init__(self, seed: int, parts: Parts | None = None, sinks: Sequence[RowSink] = ()) -> None:
         self.rng = rng = Random(f"{self.name} {seed}")
         self.parts = parts or Parts()
         self.truth = self._make_truth()
@@ -88,7 +91,12 @@ class World:
         if rng.random() < 0.4:
             adversary = Adversary(loss=0.05, duplication=0.1, reordering=0.15, late_us_max=30_000)
         delays = build(Uniform(low_us=50, high_us=rng.choice([500, 5_000])), Random(seed))
-        self.simulation = Simulation(MESSAGES, seed, delays, adversary, self._draw_rate(), checking=True)
+        # What a trace shows of named subscriptions keeps the promises that every subscription has.
+        header = Header(run=f"{self.name}/{seed}", system="tree", seed=seed)
+        self.watch = Watch(header, [make_checker(name) for name in self.checked])
+        self.simulation = Simulation(
+            MESSAGES, seed, delays, adversary, self._draw_rate(), [self.watch, *sinks], True, clients_only=True
+        )
         self.moves = rng.random() < 0.3
         self.slow_ms = rng.choice([1, 400, 3_000])
         self.names = ["risk", "audit"][: rng.choice([1, 1, 2])]
@@ -242,6 +250,9 @@ class World:
         if not self._is_done():
             self.fail("everything is delivered in the end", self._missing())
         self.check()
+        self.watch.finish()
+        if self.watch.found:
+            self.fail(f"the trace shows it, too: {self.watch.violations[0]}", [])
 
     def _missing(self) -> list[object]:
         events, takes = self.truth.events(), self.truth.takes()

@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from tests.sim.named_world import problem, run_seed
+from holdfast.trace.schema import Confirmed, Delivered, Row, Subscribed, Unsubscribed
+from tests.sim.named_world import World, problem, run_seed
 from tests.tiers import blocks, scarce
 
 SEEDS = 300
@@ -27,6 +28,27 @@ def test_named_subscriptions_keep_their_promises(seeds: range) -> None:
     happened: Counter[str] = Counter()
     assert problems(seeds, happened) == ""
     assert scarce(happened, HAPPENS, len(seeds)) == {}
+
+
+class Rows:
+    def __init__(self) -> None:
+        self.seen: list[Row] = []
+
+    def see(self, row: Row) -> None:
+        self.seen.append(row)
+
+
+def test_a_trace_shows_names_their_positions_and_second_attempts() -> None:
+    rows = Rows()
+    for seed in range(5):
+        World(seed, sinks=[rows]).run()
+    names = {row.subscription: row.name for row in rows.seen if isinstance(row, Subscribed)}
+    delivered = [row for row in rows.seen if isinstance(row, Delivered)]
+    assert {names[row.subscription] for row in delivered} == {"risk", "audit"}
+    assert all(row.position is not None for row in delivered)
+    assert {row.attempt for row in delivered} > {1, 2}
+    ended = {row.subscription for row in rows.seen if isinstance(row, Unsubscribed)}
+    assert ended < {row.subscription for row in rows.seen if isinstance(row, Confirmed | Subscribed)}
 
 
 @pytest.mark.parametrize("seed", [20506, 21133])

@@ -53,7 +53,9 @@ def is_only_matching(rows: Rows) -> bool:
             last = changes[-1]
             if not isinstance(last, Subscribed) or last.subscriber != row.subscriber:
                 return False
-            if not Filter(last.filter).matches(events[-1].attributes, events[-1].topic):
+            of_name = [s for s in before if isinstance(s, Subscribed) and s.name and s.name == last.name]
+            filters = [Filter(s.filter) for s in of_name or [last]]
+            if not any(filter.matches(events[-1].attributes, events[-1].topic) for filter in filters):
                 return False
     return True
 

@@ -511,3 +511,12 @@ def test_every_checker_is_described_and_has_its_name() -> None:
         full = f"{name}:b1" if entry.argument else name
         assert make_checker(full).name == full
         assert entry.promise
+
+
+def test_a_named_subscription_may_get_what_an_earlier_filter_of_the_name_matched() -> None:
+    run = Run().subscribe("s/1/-1", name="risk", filter="n > 1").publish("p/1/1", n=2)
+    run.subscribe("t/1/-1", name="risk", filter="n < 1")
+    assert messages("only-matching", run.deliver("t/1/-1", "p/1/1")) == []
+    other = Run().subscribe("s/1/-1", name="risk", filter="n > 1").publish("p/1/1", n=2)
+    other.subscribe("t/1/-1", name="audit", filter="n < 1")
+    assert len(messages("only-matching", other.deliver("t/1/-1", "p/1/1"))) == 1

@@ -85,11 +85,10 @@ def test_what_was_repaired_before_the_publication_is_no_part_of_the_story() -> N
 def test_details_of_every_step_are_told() -> None:
     event = Published(t=0, event="p/1/1", publisher="p", incarnation=1, sequence=1, topic="a", lifetime=2 * MS)
     run = Run(replace(HEADER, sampled=True)).subscribe("s/1/1", "s/1/2").add(event)
-    run.add(Acknowledged(t=0, event="p/1/1", publisher="p", position=("log", 7)))
+    run.add(Acknowledged(t=0, event="p/1/1", publisher="p"))
     run.add(Refused(t=0, event="p/1/1", publisher="p", reason="time\x1bout"))
-    run.add(
-        Delivered(t=MS, event="p/1/1", subscription="s/1/1", subscriber="s", via="b", hops=3, tag="late", attempt=2)
-    )
+    place = ("log", 7)
+    run.add(Delivered(t=MS, event="p/1/1", subscription="s/1/1", subscriber="s", via="b", position=place, attempt=2))
     run.add(Delivered(t=MS, event="p/1/1", subscription="s/1/1", subscriber="s"))
     assert told(run) == [
         "event p/1/1 in run hand/1 (tree, sampled: rows are left out)",
@@ -99,9 +98,9 @@ def test_details_of_every_step_are_told() -> None:
         "  lifetime  =  2.000 ms",
         "",
         "       0.000 ms  published     by p",
-        "       0.000 ms  acknowledged  to p as log:7",
+        "       0.000 ms  acknowledged  to p",
         "       0.000 ms  refused       to p: time\ufffdout",
-        "       1.000 ms  delivered     to s/1/1 via b, 3 hops, attempt 2, late",
+        "       1.000 ms  delivered     to s/1/1 via b, position 7, attempt 2",
         "       1.000 ms  delivered     to s/1/1",
         "",
         "wanted by 2 subscriptions, 1 of which did not get it",

@@ -76,7 +76,6 @@ class Acknowledged(Row, frozen=True, kw_only=True, tag="acknowledged"):
     kind: ClassVar[str] = "acknowledged"
     event: str
     publisher: str
-    position: tuple[str, int] | None = None
 
 
 class Refused(Row, frozen=True, kw_only=True, tag="refused"):
@@ -115,7 +114,8 @@ class Routed(Row, frozen=True, kw_only=True, tag="routed"):
 
 
 class Subscribed(Row, frozen=True, kw_only=True, tag="subscribed"):
-    """A subscriber's application asked for a subscription."""
+    """A subscriber's application asked for a subscription. With a name, it opened a named one: it gets what earlier
+    owners of the name have not acknowledged, and what comes."""
 
     kind: ClassVar[str] = "subscribed"
     subscription: str
@@ -151,10 +151,8 @@ class Delivered(Row, frozen=True, kw_only=True, tag="delivered"):
     subscription: str
     subscriber: str
     via: str = ""  # the broker that the subscriber got it from
-    hops: int = 0
-    tag: str = ""
-    attempt: int = 1
-    position: tuple[str, int] | None = None
+    attempt: int = 1  # of a named subscription: more than 1 is a declared redelivery
+    position: tuple[str, int] | None = None  # in a log: its id, and the number
     left: int | None = None  # nanoseconds until its deadline, by the subscriber's clock; None: it has no lifetime
 
 

@@ -246,16 +246,14 @@ def _step(row: Row) -> tuple[str, str]:
                 f"{_plain(row.what)} (message {row.message}{others})",
             )
         case Acknowledged():
-            position = f" as {_plain(row.position[0])}:{row.position[1]}" if row.position else ""
-            return "acknowledged", f"to {_plain(row.publisher)}{position}"
+            return "acknowledged", f"to {_plain(row.publisher)}"
         case Refused():
             return "refused", f"to {_plain(row.publisher)}: {_plain(row.reason)}"
         case Delivered():
             via = f" via {_plain(row.via)}" if row.via else ""
-            hops = f", {row.hops} hops" if row.hops else ""
             attempt = f", attempt {row.attempt}" if row.attempt > 1 else ""
-            tag = f", {_plain(row.tag)}" if row.tag else ""
-            return "delivered", f"to {_plain(row.subscription)}{via}{hops}{attempt}{tag}"
+            position = f", position {row.position[1]}" if row.position else ""
+            return "delivered", f"to {_plain(row.subscription)}{via}{position}{attempt}"
         case Expired():
             return "expired", f"at {_plain(row.node)}, for {_plain(row.subscription)}"
         case Fault():

@@ -68,6 +68,13 @@ class Consumer(Part):
             return
         self._last_number += 1
         cursor = self._cursors[self._last_number] = FollowedCursor(self._last_number, request, command)
+        out.note(
+            "subscribed",
+            subscription=self._text(cursor),
+            subscriber=self._conversation.name,
+            filter=command.filter,
+            name=command.name,
+        )
         if self._conversation.is_open:
             self._conversation.ask(cursor.opening(), out)
 
@@ -78,16 +85,27 @@ class Consumer(Part):
             out.complete(request, requests.CursorOver(number))
             return
         cursor.enders.append(request)
-        self._over(cursor, "ended before it was confirmed", out)
+        self._over(cursor, "ended before it was confirmed", out, reason="")
         if self._conversation.is_open:
             if cursor.acknowledged < cursor.wanted:
                 self._conversation.send(Acknowledge(number, cursor.wanted), out)
             self._conversation.ask(CloseCursor(number), out)
 
+    def _text(self, cursor: FollowedCursor) -> str:
+        return f"{self._conversation.name}/{self._conversation.incarnation}/-{cursor.number}"
+
     def _over(
-        self, cursor: FollowedCursor, problem: str, out: Outbox, refused: requests.RefusedByLog | None = None
+        self,
+        cursor: FollowedCursor,
+        problem: str,
+        out: Outbox,
+        refused: requests.RefusedByLog | None = None,
+        reason: str | None = None,
     ) -> None:
-        """No event of the cursor is handed over any more."""
+        """No event of the cursor is handed over any more. `reason`: as a trace tells it, if not as the problem."""
+        if cursor.phase is not CursorPhase.CLOSING:
+            text, name = self._text(cursor), self._conversation.name
+            out.note("unsubscribed", subscription=text, subscriber=name, reason=problem if reason is None else reason)
         if (maker := cursor.take_maker()) is not None:
             out.complete(maker, refused or requests.RefusedByLog(None, problem))
         self._unreported.pop(cursor, None)
@@ -130,6 +148,7 @@ class Consumer(Part):
         if message.after < message.acknowledged or message.acknowledged < 0:
             raise ProtocolError("a cursor begins behind what is acknowledged")
         cursor.opened(message, self._conversation.log_id)
+        out.note("confirmed", subscription=self._text(cursor), subscriber=self._conversation.name, via=peer)
         self._conversation.progressed(out)
         if (maker := cursor.take_maker()) is not None:
             out.complete(maker, requests.CursorMade(cursor.number, message.acknowledged))
@@ -232,22 +251,21 @@ class Consumer(Part):
         if count:
             out.complete(UNSOLICITED, EventsExpired(-cursor.number, count))
         for event in late if out.tracing else ():
-            detail = {"name": cursor.command.name, "event": event.id, "subscriber": self._conversation.name}
-            out.note("control", what="named-expired", detail=detail)
+            text, name = self._text(cursor), self._conversation.name
+            out.note("expired", event=event.id, subscription=text, subscriber=name, node=name)
 
     def _note_delivered(self, cursor: FollowedCursor, events: list[ReceivedEvent], via: str, out: Outbox) -> None:
+        text, name = self._text(cursor), self._conversation.name
         for event in events:
             out.note(
-                "control",
-                what="named-delivery",
-                detail={
-                    "name": cursor.command.name,
-                    "event": event.id,
-                    "position": 0 if event.position is None else event.position.number,
-                    "attempt": event.attempt,
-                    "subscriber": self._conversation.name,
-                    "via": via,
-                },
+                "delivered",
+                event=event.id,
+                subscription=text,
+                subscriber=name,
+                via=via,
+                attempt=event.attempt,
+                position=None if event.position is None else (event.position.log, event.position.number),
+                left=event.deadline - out.wall if event.lifetime else None,
             )
 
     # ----------------------------------------------------------------------------------------------------- progress

@@ -248,7 +248,10 @@ class Subscriber(Part):
         text, name = self._text(subscription), self._conversation.name
         for event in events:
             left = event.deadline - out.wall if event.lifetime else None
-            out.note("delivered", event=event.id, subscription=text, subscriber=name, via=via, left=left)
+            place = None if event.position is None else (event.position.log, event.position.number)
+            out.note(
+                "delivered", event=event.id, subscription=text, subscriber=name, via=via, position=place, left=left
+            )
 
     def on_dropped(self, peer: str, dropped: Dropped, out: Outbox) -> None:
         subscription = self._find(peer, dropped.subscription, SubscriptionPhase.LIVE)

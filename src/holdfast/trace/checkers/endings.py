@@ -6,6 +6,8 @@ reason: more waits for a subscription than its broker has room for, or publisher
 explained if its policy is to end it, and if more matching events were published by then than a broker keeps for it
 (`backlog_events` in the header; without it, at least one). How many of them it had got does not count: its broker keeps
 an event until it hears that, which takes time.
+
+Named subscriptions are not looked at: another client takes a name over, an operator forgets it, retention overtakes it.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class Endings(Checker):
 
     def _on_unsubscribed(self, row: Unsubscribed) -> None:
         subscribed = self._subscriptions.pop(row.subscription, None)
-        if not row.reason or subscribed is None:
+        if not row.reason or subscribed is None or subscribed.name:
             return
         problem = self._unexplained(row.reason, subscribed)
         if problem:

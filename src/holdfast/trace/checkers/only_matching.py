@@ -1,8 +1,10 @@
 """`only-matching`: a subscription gets nothing but published events that its filter matches, while it is in place.
 
 Delivered before the publication, to a subscription that nobody asked for or that has ended, or to somebody else than
-its owner: all of these are caught. Attributes are matched by `holdfast.model.Filter`, never by the index that routed
-the event.
+its owner: all of these are caught. What a named subscription gets was accepted under the filter that the name had then:
+any filter that the name has had will do.
+
+Attributes are matched by `holdfast.model.Filter`, never by the index that routed the event.
 """
 
 from __future__ import annotations
@@ -26,14 +28,17 @@ class OnlyMatching(Checker):
         super().__init__(name, handlers)
         self._filters = FilterCache()
         self._published: dict[str, Published] = {}
-        self._in_place: dict[str, tuple[str, Filter]] = {}
+        self._in_place: dict[str, tuple[str, list[Filter]]] = {}
+        self._of_names: dict[str, list[Filter]] = {}
         self._ended: dict[str, int] = {}
 
     def _on_published(self, row: Published) -> None:
         self._published[row.event] = row
 
     def _on_subscribed(self, row: Subscribed) -> None:
-        self._in_place[row.subscription] = (row.subscriber, self._filters[row.filter])
+        filters = self._of_names.setdefault(row.name, []) if row.name else []
+        filters.append(self._filters[row.filter])
+        self._in_place[row.subscription] = (row.subscriber, filters)
 
     def _on_unsubscribed(self, row: Unsubscribed) -> None:
         if self._in_place.pop(row.subscription, None) is not None:
@@ -52,8 +57,8 @@ class OnlyMatching(Checker):
                 self._object(row, f"which had ended at {ended / 1e6:.3f} ms")
         elif found[0] != row.subscriber:
             self._object(row, f"which belongs to {found[0]}")
-        elif not found[1].matches(event.attributes, event.topic):
-            self._object(row, f"whose filter does not match it: {found[1]}")
+        elif not any(filter.matches(event.attributes, event.topic) for filter in found[1]):
+            self._object(row, f"whose filter does not match it: {found[1][-1]}")
 
     def _object(self, row: Delivered, problem: str) -> None:
         about_event = problem.startswith("which nobody had published")
