@@ -156,7 +156,7 @@ def routing_of(setup: Setup, links: list[tuple[str, str]]) -> Routing:
         advertisements=False,
         refresh_ms=600_000,
         expire_ms=2_100_000,
-        dial_ms=30_000,
+        dial_every_ms=30_000,
         retransmit_ms=60_000,
         heartbeat_ms=heartbeat_s(setup) * 1_000,
         suspect_ms_min=heartbeat_s(setup) * 2_500,

@@ -88,7 +88,7 @@ def play(
             refresh_ms=2_000,
             expire_ms=7_000,
             restore_ms=3_000,
-            dial_ms=500,
+            dial_every_ms=500,
             heartbeat_ms=1_000,
             suspect_ms_min=2_500,
             suspect_ms_max=5_000,

@@ -22,7 +22,6 @@ from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.desks.log_desk import RetentionSettings
-from holdfast.protocols.paxos.settings import Member, PaxosSettings
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.sim import latency, scenario
 from holdfast.sim.clients import ScenarioClient
@@ -251,7 +250,7 @@ class Run:
         disk = None
         if broker.durable:
             disk = factories.disk(RECORDS, simulation.rng_for(f"disk {broker.id}", 0), broker.sync_us)
-        group = _group_settings(self._wanted, broker.id) if self._wanted.system == "paxos" else None
+        group = scenario.group_settings(self._wanted, broker.id) if self._wanted.system == "paxos" else None
 
         routing = scenario.routing_settings(self._wanted, broker.id)
         make_application = None if self._wanted.application is None else factories.application
@@ -428,23 +427,6 @@ class Run:
                 machine.disk.slow_down(1)
         if machine.running:
             note(machine.name, "healed")
-
-
-def _group_settings(wanted: Scenario, name: str) -> PaxosSettings:
-    group = wanted.group or scenario.Group()
-    return PaxosSettings(
-        name,
-        tuple(Member(broker.id, broker.id, broker.id) for broker in wanted.brokers),
-        group.protocol,
-        group.pipeline,
-        group.batch_commands,
-        heartbeat=group.heartbeat_ms * MILLISECOND,
-        patience=group.patience_ms * MILLISECOND,
-        trim_every=group.trim_every,
-        trim_keep=group.trim_keep,
-        trim_ratio=group.trim_ratio,
-        part_bytes=group.part_bytes,
-    )
 
 
 def _ways(cut: Cut) -> list[tuple[str, str]]:

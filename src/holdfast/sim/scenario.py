@@ -16,10 +16,9 @@ import msgspec
 from msgspec import Meta
 
 from holdfast.broker.site import ApplicationEntry
-from holdfast.kernel.time import MILLISECOND
+from holdfast.kernel.settings import choices, chosen
 from holdfast.model.event import PAYLOAD_BYTES_MAX
-from holdfast.protocols.failure.settings import DetectorSettings
-from holdfast.protocols.paxos.settings import Protocol
+from holdfast.protocols.paxos.settings import Member, PaxosSettings, Protocol
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.protocols.sessions.messages import Overflow
 from holdfast.sim.latency import Constant, Latency
@@ -95,7 +94,7 @@ class Routing(_Data, frozen=True, kw_only=True):
     settle_ms: Whole = 2_000
     restore_ms: Positive = 1_500
     retransmit_ms: Positive = 1_000
-    dial_ms: Positive = 250
+    dial_every_ms: Positive = 250
     heartbeat_ms: Positive = 600
     suspect_ms_min: Positive = 1_500
     suspect_ms_max: Positive = 3_000
@@ -309,24 +308,12 @@ def routing_settings(scenario: Scenario, name: str) -> RoutingSettings | None:
     said = scenario.routing
     if said is None:
         return None
-    return RoutingSettings(
-        name,
-        overlay_of(scenario, said),
-        {},
-        said.reliability,
-        said.advertisements,
-        said.covering,
-        detector=DetectorSettings(
-            said.heartbeat_ms * MILLISECOND, said.suspect_ms_min * MILLISECOND, said.suspect_ms_max * MILLISECOND
-        ),
-        dial_every=said.dial_ms * MILLISECOND,
-        refresh=said.refresh_ms * MILLISECOND,
-        expire=said.expire_ms * MILLISECOND,
-        ask_neighbours=said.ask_neighbours,
-        settle=said.settle_ms * MILLISECOND,
-        restore=said.restore_ms * MILLISECOND,
-        retransmit=said.retransmit_ms * MILLISECOND,
-        store_bytes=said.store_bytes,
-        queue_bytes=said.queue_bytes,
-        duplicates_remembered=said.duplicates_remembered,
-    )
+    told = {key: getattr(said, key) for key in choices(RoutingSettings)}
+    return chosen(RoutingSettings(name, overlay_of(scenario, said)), told)
+
+
+def group_settings(scenario: Scenario, name: str) -> PaxosSettings:
+    """What one broker of the scenario's group is told."""
+    said = scenario.group or Group()
+    members = tuple(Member(broker.id, broker.id, broker.id) for broker in scenario.brokers)
+    return chosen(PaxosSettings(name, members), {key: getattr(said, key) for key in choices(PaxosSettings)})

@@ -110,7 +110,7 @@ class Network(Checker):
         self._level = said.get("reliability", "none")
         self._advertised = said.get("advertisements", True)
         # Until a failure is noticed, or a link is there again and tables are told, with time to spare.
-        times = ("suspect_ms_max", "dial_ms", "dial_ms", "restore_ms", "refresh_ms")
+        times = ("suspect_ms_max", "dial_every_ms", "dial_every_ms", "restore_ms", "refresh_ms")
         grace = 2_000 + sum(said.get(name, 0) for name in times)
         links = [(one, other) for one, other in said.get("links", ())]
         notice = 1_000 + said.get("suspect_ms_max", 0)
