@@ -4,10 +4,13 @@ from random import Random
 
 import pytest
 
-from holdfast.broker.site import ApplicationEntry, BrokerEntry, Scheme, Site, site_from_toml
+from holdfast.broker.site import GROUP, ApplicationEntry, BrokerEntry, Scheme, Site, site_from_toml
 from holdfast.errors import SiteError
+from holdfast.kernel.settings import written
+from holdfast.kernel.time import MILLISECOND as MS
 from holdfast.protocols.core.limits import CoreLimits, HostingLimits
-from holdfast.protocols.paxos.settings import Protocol
+from holdfast.protocols.paxos.settings import PaxosSettings, Protocol
+from tests.repository import ROOT
 
 GOOD = """\
 name = "quotes"
@@ -114,16 +117,55 @@ def group(*ids: str, scheme: str = "") -> str:
 def test_a_group_is_read_whole() -> None:
     site = site_from_toml(group("r1", "r2", "r3", scheme='protocol = "multi"\npipeline = 3\n'), "site.toml")
     assert site.is_group
-    assert site.scheme == Scheme(kind="paxos", protocol=Protocol.MULTI, pipeline=3)
+    assert site.scheme == Scheme(kind="paxos", group=PaxosSettings("", (), Protocol.MULTI, 3))
     assert [(m.name, m.peer_address, m.client_address) for m in site.members][1] == ("r2", "h:201", "h:101")
-    assert site_from_toml(group("r1"), "site.toml").scheme.protocol is Protocol.BATCH
+    assert site_from_toml(group("r1"), "site.toml").scheme.group.protocol is Protocol.BATCH
+
+
+def test_a_group_may_have_other_times_and_sizes_and_each_replica_is_told_them() -> None:
+    said = "heartbeat_ms = 200\npatience_ms = 1500\nbatch_commands = 64\ntrim_every = 100\n"
+    site = site_from_toml(group("r1", "r2", "r3", scheme=said), "site.toml")
+    told = site.group(site.brokers[1])
+    assert (told.name, told.members, told.heartbeat, told.patience) == ("r2", site.members, 200 * MS, 1_500 * MS)
+    assert (told.batch_commands, told.trim_every, told.pipeline) == (64, 100, 10)
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("heartbeat_ms = 300", "'patience_ms' is 300 (the default), and has to be more than 'heartbeat_ms', 300"),
+        ("pipeline = 1001", "'pipeline' is 1001, and has to be 1 to 1000"),
+        ("part_bytes = 1", "'part_bytes' is 1, and has to be 1024 or more"),
+        (
+            "refresh_ms = 1",
+            "'refresh_ms' is not known in [scheme]; known are kind, protocol, pipeline,",
+        ),
+    ],
+)
+def test_settings_of_a_group_are_checked(said: str, problem: str) -> None:
+    with pytest.raises(SiteError) as refused:
+        site_from_toml(group("r1", "r2", "r3", scheme=said + "\n"), "site.toml")
+    assert refused.value.problem.startswith(problem)
+    assert refused.value.line == 3
+
+
+def test_the_page_on_groups_shows_every_setting_with_its_default() -> None:
+    page = (ROOT / "docs" / "groups.md").read_text(encoding="utf-8")
+    table = page[page.index("| `[scheme]` |") :].split("\n\n")[0].splitlines()[3:]
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table]
+    shown = {
+        key.strip("`"): value.strip("`")
+        for names, _, values in rows
+        for key, value in zip(names.split(", "), values.split(", "), strict=True)
+    }
+    assert shown == {key: str(value) for key, value in written(GROUP).items()}
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 5, 7, 9])
 def test_a_group_may_have_fast_rounds(size: int) -> None:
     """D4-A4."""
     site = site_from_toml(group(*"abcdefghi"[:size], scheme='protocol = "fast"\n'), "site.toml")
-    assert site.scheme.protocol is Protocol.FAST
+    assert site.scheme.group.protocol is Protocol.FAST
     assert len(site.members) == size
 
 

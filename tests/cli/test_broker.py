@@ -56,7 +56,7 @@ def test_a_group_to_start_from_has_the_protocol_that_is_wanted(
     path = tmp_path / "mine.toml"
     assert run("init", str(path), "--protocol", protocol.value) == 0
     site = site_from_toml(path.read_text(), "mine.toml")
-    assert (site.is_group, site.scheme.protocol, len(site.members)) == (True, protocol, 3)
+    assert (site.is_group, site.scheme.group.protocol, len(site.members)) == (True, protocol, 3)
     assert run("init", "-", "--scheme", "tree", "--protocol", protocol.value) == 2
     assert "a protocol is of a group" in capsys.readouterr().err
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -20,14 +20,20 @@ def toml_type(choice: Choice) -> type:
 
 
 def read_settings(
-    text: SiteText, table: Mapping[str, Any], title: str, defaults: Settings, elsewhere: frozenset[str] = frozenset()
+    text: SiteText,
+    table: Mapping[str, Any],
+    title: str,
+    defaults: Settings,
+    elsewhere: Collection[str] = (),
+    besides: Collection[str] = (),
 ) -> Settings:
     """The settings with what the table says; refused with its line if something is not known, or out of bounds.
-    `elsewhere`: keys of another table."""
+    `elsewhere`: keys of another table; `besides`: texts that the table has, too, and that are no settings."""
     known = {key: choice for key, choice in choices(type(defaults)).items() if key not in elsewhere}
-    text.allow(table, title, {key: toml_type(choice) for key, choice in known.items()})
-    check_settings(text, table, title, known)
-    return chosen(defaults, table)
+    text.allow(table, title, dict.fromkeys(besides, str) | {key: toml_type(one) for key, one in known.items()})
+    said = {key: value for key, value in table.items() if key not in besides}
+    check_settings(text, said, title, known)
+    return chosen(defaults, said)
 
 
 def check_settings(text: SiteText, table: Mapping[str, Any], title: str, known: Mapping[str, Choice]) -> None:

@@ -8,7 +8,7 @@
                                       # "bypass+buffered" (D1-A10)
     protocol = "batch"                # of a group: "multi" is one request a slot, "batch" all that wait, "fast" too,
                                       # where clients propose to all replicas themselves
-    pipeline = 10                     # of a group: slots that are decided at once
+    pipeline = 10                     # of a group: slots that are decided at once; and other settings, docs/groups.md
     [[broker]]
     id = "b1"
     address = "127.0.0.1:7411"
@@ -48,12 +48,14 @@ from msgspec.structs import replace
 
 from holdfast.broker import network, quality
 from holdfast.broker.quality_reader import read_quality
+from holdfast.broker.settings_table import MORE, check_order, read_settings
 from holdfast.broker.site_text import DEFAULT_ADDRESS, SiteText, is_wildcard
 from holdfast.errors import SiteError
+from holdfast.kernel.settings import choices
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.core.limits import REQUEST_BYTES_MAX, CoreLimits, HostingLimits
 from holdfast.protocols.desks.log_desk import RetentionSettings
-from holdfast.protocols.paxos.settings import Member, Protocol
+from holdfast.protocols.paxos.settings import Member, PaxosSettings
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.topology.overlay import Overlay
 
@@ -65,7 +67,7 @@ _BROKER = {
     "id": str, "address": str, "advertise": str, "peer_address": str, "peer_advertise": str, "data": str, "spare": bool,
 }  # fmt: skip
 ADDRESSES = ("address", "advertise", "peer_address", "peer_advertise")
-PIPELINE_MAX = 1_000
+GROUP = PaxosSettings("", ())
 FACTORY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*")
 PLAINTEXT_ACCEPTED = "I accept"
 
@@ -108,9 +110,8 @@ class Scheme(msgspec.Struct, frozen=True, kw_only=True):
     """`[scheme]`: how brokers work together."""
 
     kind: str = TREE
-    reliability: Reliability = Reliability.NONE
-    protocol: Protocol = Protocol.BATCH
-    pipeline: int = 10
+    reliability: Reliability = Reliability.NONE  # of a network
+    group: PaxosSettings = GROUP  # what all replicas of one are told
 
 
 class ApplicationEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +156,10 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     def overlay(self) -> Overlay:
         """The brokers of a network, in the order of the file, and their links."""
         return Overlay([entry.id for entry in self.brokers], self.links)
+
+    def group(self, entry: BrokerEntry) -> PaxosSettings:
+        """What one replica of a group is told."""
+        return replace(self.scheme.group, name=entry.id, members=self.members, spares=self.spares)
 
     def routing(self, entry: BrokerEntry) -> RoutingSettings:
         """What one broker of a network is told."""
@@ -226,23 +231,16 @@ class _Reader(SiteText):
 
     def scheme(self, table: dict[str, Any]) -> Scheme:
         kind = table.get("kind", TREE)
-        if isinstance(kind, str) and kind not in SCHEMES:
+        self.allow({"kind": kind}, "scheme", {"kind": str})
+        if kind not in SCHEMES:
             self.refuse(f"there is no scheme {kind!r}; there is {', '.join(SCHEMES)}", "kind", "scheme")
-        own = {"protocol": str, "pipeline": int} if kind == PAXOS else {"reliability": str}
-        self.allow(table, "scheme", {"kind": str, **own})
-        for key, known in (("protocol", Protocol), ("reliability", Reliability)):
-            values = [each.value for each in known]
-            if key in table and table[key] not in values:
-                self.refuse(f"there is no {key} {table[key]!r}; there is {', '.join(values)}", key, "scheme")
-        pipeline = table.get("pipeline", 10)
-        if not 1 <= pipeline <= PIPELINE_MAX:
-            self.refuse(f"'pipeline' is {pipeline}, and has to be 1 to {PIPELINE_MAX}", "pipeline", "scheme")
-        return Scheme(
-            kind=kind,
-            protocol=Protocol(table.get("protocol", Protocol.BATCH)),
-            pipeline=pipeline,
-            reliability=Reliability(table.get("reliability", Reliability.NONE)),
-        )
+        if kind == PAXOS:
+            group = read_settings(self, table, "scheme", GROUP, besides=("kind",))
+            check_order(self, table, "scheme", group, "patience_ms", "heartbeat_ms", MORE)
+            return Scheme(kind=kind, group=group)
+        beside = choices(RoutingSettings).keys() - network.OF_SCHEME
+        routing = read_settings(self, table, "scheme", network.DEFAULTS, beside, ("kind",))
+        return Scheme(kind=kind, reliability=routing.reliability)
 
     def refuse_network(self, document: dict[str, Any]) -> None:
         for table in network.TABLES:

@@ -13,7 +13,6 @@ from holdfast.kernel.application import Hosted
 from holdfast.kernel.node import Node
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.catalogue import CATALOGUE
-from holdfast.protocols.paxos.settings import PaxosSettings
 
 if TYPE_CHECKING:
     from random import Random
@@ -37,7 +36,7 @@ def site_node(site: Site, entry: BrokerEntry, application: Hosted | None) -> Sit
         application="" if site.application is None else site.application.name,
         hosting=site.hosting,
     )
-    group = PaxosSettings(entry.id, site.members, site.scheme.protocol, site.scheme.pipeline, spares=site.spares)
+    group = site.group(entry)
     routing = site.routing(entry) if site.is_network else None
 
     def make(rng: Random, streams: StoredStreams) -> Node:

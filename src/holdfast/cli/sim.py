@@ -155,18 +155,19 @@ def shape_of(site: Site) -> Shape | NetworkShape:
         for entry in site.brokers
     )
     if site.is_group:
-        group = group_shape([entry.id for entry in site.brokers], site.scheme.protocol, site.scheme.pipeline, site.name)
+        said = site.scheme.group
+        group = group_shape([entry.id for entry in site.brokers], said.protocol, said.pipeline, site.name)
         return msgspec.structs.replace(group, brokers=brokers)
     if site.is_network:
-        said = site.routing(site.brokers[0])
+        routed = site.routing(site.brokers[0])
         routing = Routing(
             links=list(site.overlay.links),
-            reliability=said.reliability,
-            advertisements=said.advertisements,
-            covering=said.covering,
-            ask_neighbours=said.ask_neighbours,
+            reliability=routed.reliability,
+            advertisements=routed.advertisements,
+            covering=routed.covering,
+            ask_neighbours=routed.ask_neighbours,
         )
-        return NetworkShape(name=site.name, brokers=brokers, routing=routing, reliability=said.reliability)
+        return NetworkShape(name=site.name, brokers=brokers, routing=routing, reliability=routed.reliability)
     return Shape(name=site.name, brokers=brokers, fixed_brokers=True)
 
 

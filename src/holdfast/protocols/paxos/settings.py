@@ -74,7 +74,7 @@ class PaxosSettings(msgspec.Struct, frozen=True):
         int, Setting("trim_keep", "decisions that are kept in memory for replicas that lag", least=0)
     ] = 500
     part_bytes: Annotated[
-        int, Setting("part_bytes", "of a snapshot, or of decisions, in one message", most=8 * 1024 * 1024)
+        int, Setting("part_bytes", "of a snapshot, or of decisions, in one message", least=1_024, most=8 * 1024 * 1024)
     ] = 256 * 1024
     unread_bytes_max: int = 32 * 1024 * 1024  # that wait for a replica that does not read; more is not said to it
     invited_within: int = 30_000 * MILLISECOND  # for a replica that is to be added to answer
