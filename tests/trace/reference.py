@@ -7,6 +7,7 @@ from itertools import combinations, permutations
 
 from holdfast import Filter
 from holdfast.trace.schema import (
+    Accepted,
     Acknowledged,
     Confirmed,
     Delivered,
@@ -89,11 +90,14 @@ def is_ordered(rows: Rows) -> bool:
             published[row.event] = row
         if not isinstance(row, Delivered) or row.event in published:
             known.append(row)
+    homes: dict[str, str] = {}
+    for accepted in [row for row in rows if isinstance(row, Accepted)]:
+        homes = dict.fromkeys(accepted.events, accepted.node) | homes
     return all(
         place(published[one]) < place(published[other])
         for events in first_deliveries(known).values()
         for one, other in combinations(events, 2)
-        if publisher_of(published[one]) == publisher_of(published[other])
+        if publisher_of(published[one]) == publisher_of(published[other]) and homes.get(one) == homes.get(other)
     )
 
 

@@ -15,7 +15,7 @@ from holdfast.trace.checkers import (
     check_trace,
     make_checker,
 )
-from holdfast.trace.schema import Header, QueueLength, Refused, Subscribed, Unsubscribed
+from holdfast.trace.schema import Accepted, Header, QueueLength, Refused, Subscribed, Unsubscribed
 from tests.trace.runs import HEADER, MS, Run
 
 
@@ -520,3 +520,15 @@ def test_a_named_subscription_may_get_what_an_earlier_filter_of_the_name_matched
     other = Run().subscribe("s/1/-1", name="risk", filter="n > 1").publish("p/1/1", n=2)
     other.subscribe("t/1/-1", name="audit", filter="n < 1")
     assert len(messages("only-matching", other.deliver("t/1/-1", "p/1/1"))) == 1
+
+
+def test_the_order_is_that_of_what_a_publisher_publishes_at_one_broker() -> None:
+    def run(*homes: str) -> Run:
+        played = Run().subscribe("s/1/1").publish("p/1/1", "p/1/2")
+        for number, home in enumerate(homes, 1):
+            played.add(Accepted(t=0, node=home, events=[f"p/1/{number}"]))
+        return played.deliver("s/1/1", "p/1/2", "p/1/1")
+
+    assert messages("publisher-order", run("b1", "b2")) == []
+    for homes in [(), ("b1", "b1")]:
+        assert len(messages("publisher-order", run(*homes))) == 1
