@@ -298,6 +298,9 @@ class WrongLog(Fields, LogError):
     problem: str
     folder: str = ""  # where, once that is known
 
+    def found_in(self, folder: str) -> None:
+        self.folder = folder
+
     def __str__(self) -> str:
         return f"{self.folder}: {self.problem}" if self.folder else self.problem
 
@@ -306,8 +309,8 @@ class NotAMember(WrongLog):
     """A replica whose group has gone on without it, by its log: it may be added with an empty folder and a new id."""
 
     def __init__(self, name: str, members: Sequence[str]) -> None:
-        now = ", ".join(members)
-        super().__init__(f"{name} is no member of the group, which is {now}: add it with an empty folder and a new id")
+        others = f"{name} is no member of the group, which is {', '.join(members)}"
+        super().__init__(f"{others}: add it with an empty folder and a new id")
         self.name, self.members = self.args = (name, tuple(members))
 
 
@@ -486,11 +489,8 @@ class HandshakeRefused(Fields, ProtocolError):
 
 
 def renewed(error: _Error) -> _Error:
-    """A new exception that says the same, for an error that is kept and raised more than once.
-
-    An exception collects the traceback of every place that raises it; and those who catch it may change it. What was
-    raised before is its cause.
-    """
+    """A new exception that says the same, for an error that is kept and raised more than once: an exception collects
+    the traceback of every place that raises it. What was raised before is its cause."""
     try:
         again = copy.copy(error)
     except Exception:  # of another library, which made it so that it can't be copied

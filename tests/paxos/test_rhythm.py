@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import msgspec
 import pytest
 
 from holdfast.kernel.time import MILLISECOND
@@ -51,3 +52,10 @@ def test_the_next_leader_has_a_rhythm_of_its_own() -> None:
     assert liveness.patience > SETTINGS.patience
     liveness.heard("r1", BALLOT + 65, 0, 10**12)
     assert liveness.patience == SETTINGS.patience
+
+
+def test_patience_is_never_less_than_what_is_configured() -> None:
+    """A bound below it would make replicas elect again and again."""
+    patient = msgspec.structs.replace(SETTINGS, patience=10_000 * MILLISECOND)
+    assert patient.patience > patient.patience_max
+    assert Liveness(patient, Roster(patient), Random(1)).patience == patient.patience

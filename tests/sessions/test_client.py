@@ -726,3 +726,9 @@ def test_an_opening_without_an_answer_is_said_again() -> None:
     bench.handle(Started(1))
     bench.handle(bench.up())
     assert shown(bench.advance(2 * SECOND)) == [("b1", OpenSession(INSTANCE))] * 2
+
+
+def test_nothing_is_reported_of_a_subscription_that_ended_in_the_same_turn() -> None:
+    bench = subscribed()
+    said = bench.handle(Received(1, "b1", [Dropped(1, 0)]), Requested(9, requests.EndSubscription(1)))
+    assert [type(effect.message).__name__ for effect in said if isinstance(effect, Send)] == ["Unsubscribe"]

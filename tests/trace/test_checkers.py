@@ -532,3 +532,10 @@ def test_the_order_is_that_of_what_a_publisher_publishes_at_one_broker() -> None
     assert messages("publisher-order", run("b1", "b2")) == []
     for homes in [(), ("b1", "b1")]:
         assert len(messages("publisher-order", run(*homes))) == 1
+
+
+def test_a_name_that_had_another_filter_before_may_lack_what_others_got() -> None:
+    for name in ("", "risk"):
+        run = Run().subscribe("s/1/1").subscribe("s/1/-1", name=name).publish("p/1/1", "p/1/2", "p/1/3")
+        run.deliver("s/1/1", "p/1/1", "p/1/2", "p/1/3").deliver("s/1/-1", "p/1/1", "p/1/3")
+        assert len(messages("complete", run)) == (not name)

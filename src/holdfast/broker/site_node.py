@@ -45,7 +45,8 @@ def site_node(site: Site, entry: BrokerEntry, application: Hosted | None) -> Sit
                 return make_replica(settings, group, rng, streams, application=application)
             return make_broker(settings, rng, streams, application, routing)
         except WrongLog as error:
-            raise WrongLog(error.problem, entry.data) from error
+            error.found_in(entry.data)
+            raise
 
     # A group knows its disks by itself. In a network, another's tables and feeds would lose what is published.
     return SiteNode(make, entry.id if site.is_network else "", CATALOGUE)

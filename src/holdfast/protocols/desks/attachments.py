@@ -67,7 +67,7 @@ class Attachments:
     def close_silent(self, out: Outbox) -> dict[str, Attachment]:
         """Closes links that are silent. The others."""
         after = self._settings.silent_after
-        silent = [peer for peer, heard_at in self.heard_at.items() if out.now - heard_at >= after]
+        silent = {peer: None for peer, heard_at in self.heard_at.items() if out.now - heard_at >= after}
         for peer in silent:
             out.disconnect(self.links[peer].link, f"nothing heard for {after // SECOND} s")
             self.heard_at[peer] = out.now

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
+from holdfast.kernel.inputs import Started
 from holdfast.kernel.messages import NOMINAL_WEIGHT
 from holdfast.kernel.node import broken, require
 from holdfast.kernel.notices import Notice
@@ -138,6 +139,10 @@ class DirectSequencer(Part):
                         self.recovered_entered += [output for output in outputs if isinstance(output, Entered)]
                     self._count(record.commands)
         self._core.hosting.go_on()
+
+    def on_started(self, started: Started, out: Outbox) -> None:
+        if self._is_large:
+            out.tell(JournalLarge())  # an idle broker would read the same journal at every start
 
     def submit(self, command: Command, out: Outbox) -> None:
         """Puts a command in its place: here, at once."""

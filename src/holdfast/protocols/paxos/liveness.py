@@ -59,8 +59,9 @@ class Liveness:
 
     @property
     def patience(self) -> int:
-        """How long to wait for a heartbeat."""
-        return min(max(self._settings.patience, self._heartbeats.silence), self._settings.patience_max)
+        """How long to wait for a heartbeat: never less than was asked for."""
+        settings = self._settings
+        return max(settings.patience, min(self._heartbeats.silence, settings.patience_max))
 
     def start(self, now: int) -> None:
         self._deadline = now + self._wait(self._settings.patience)

@@ -288,9 +288,11 @@ class Subscriber(Part):
         if not self._conversation.is_open:
             return  # until it is
         self.due = False
-        if self._urgent:
+        if not self._unreported:
+            self._urgent = False  # what was to be reported has ended since
+        elif self._urgent:
             self._report(out)
-        elif self._unreported and not self._report_due:
+        elif not self._report_due:
             self._report_due = True
             out.set_timer((self.name, "report"), self._conversation.settings.report_after)
 

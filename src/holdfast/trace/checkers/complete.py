@@ -2,7 +2,8 @@
 
 Wherever both got two events of a publisher, everything that the publisher published between them reached both or
 neither. That says nothing of what came before the first common event or after the last, so that subscriptions may
-begin and end at any time. Filters are the same if their canonical forms are.
+begin and end at any time. Filters are the same if their canonical forms are. Named subscriptions are not looked at: a
+name may have had another filter before.
 
 A lack is excused by what its owner was told (`excuses`): a `Missed` without a count excuses every lack of an event
 published before the next `Confirmed`; one with a count, so many lacks of events published before it, in each
@@ -49,8 +50,9 @@ class Complete(Checker):
         self._events.append(row)
 
     def _on_subscribed(self, row: Subscribed) -> None:
-        self._texts[row.subscription] = row.filter
-        self._excuses[row.subscription] = Excuses(known_from=0)
+        if not row.name:
+            self._texts[row.subscription] = row.filter
+            self._excuses[row.subscription] = Excuses(known_from=0)
 
     def _on_confirmed(self, row: Confirmed) -> None:
         if row.subscription in self._excuses:
