@@ -25,7 +25,7 @@ HAPPENS = {
     "ballots without": 0.4,
     "chosen in fast rounds": 18,
     "split": 5,
-    "recovered": 10,
+    "recovered": 8,
     "snapshots": 1.5,
 }
 
