@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.kernel.parts import Assembly
 from holdfast.sim.run import measure_scenario
-from holdfast.sim.scenario import Action, Broker, Client, Publish, Routing, Scenario, ScenarioEvent, Subscribe
+from holdfast.sim.scenario import Action, Broker, Client, Publish, Scenario, ScenarioEvent, Subscribe
 from holdfast.topology.generators import Kind, links_of
 from holdfast.trace.schema import Hop, Row
 
@@ -81,14 +81,14 @@ def scenario_of(brokers: int, subscriptions: int, covering: bool, seed: int) -> 
     return Scenario(
         name=f"overlay-{brokers}-{subscriptions}",
         seed=seed,
-        routing=Routing(
-            links=list(links),
-            covering=covering,
-            settle_ms=30_000,
-            heartbeat_ms=QUIET_MS,
-            suspect_ms_min=3 * QUIET_MS,
-            suspect_ms_max=5 * QUIET_MS,
-        ),
+        links=list(links),
+        settings={
+            "covering": covering,
+            "settle_ms": 30_000,
+            "heartbeat_ms": QUIET_MS,
+            "suspect_ms_min": 3 * QUIET_MS,
+            "suspect_ms_max": 5 * QUIET_MS,
+        },
         brokers=[
             Broker(
                 id=name,

@@ -22,16 +22,17 @@ from random import Random
 from typing import Any
 
 from benchmarks.machine import description
-from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.broker.client_assembly import make_client
 from holdfast.kernel.inputs import Input, LinkUp, Received, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.messages import Ping
 from holdfast.protocols.sessions.requests import Consume, MakeSubscription, NewEvent, PublishEvents
+from holdfast.schemes.catalogue import MESSAGES
+from holdfast.schemes.tree.parts import make_broker
 from holdfast.sim.digest import Digest
 from holdfast.sim.latency import Uniform, build
 from holdfast.sim.machine import Machine, Program

@@ -15,12 +15,11 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
 import holdfast
-from holdfast.protocols.routing.settings import Reliability
 from holdfast.sim import scenario
 from holdfast.sim.run import Factories, Run
 from holdfast.sim.simulation import Simulation
@@ -65,18 +64,18 @@ def _counts(code: CodeType) -> bool:
     return code.co_filename.startswith(PACKAGE) and not code.co_filename.startswith(SIMULATOR)
 
 
-def world(brokers: int, system: Literal["tree", "paxos"]) -> scenario.Scenario:
+def world(brokers: int, system: str) -> scenario.Scenario:
     names = [f"b{number}" for number in range(1, brokers + 1)]
     links = list(pairwise(names))
     is_network = system == "tree" and brokers > 1
-    routing = scenario.Routing(links=links, reliability=Reliability.BUFFERED) if is_network else None
     homes = {"p": names[0], "s": names[-1]}
     return scenario.Scenario(
         name="walk",
         seed=1,
         system=system,
         brokers=[scenario.Broker(id=name, durable=True, sync_us=(100, 100)) for name in names],
-        routing=routing,
+        links=links if is_network else [],
+        settings={"reliability": "buffered"} if is_network else {},
         clients=[
             scenario.Client(id=client, brokers=tuple(names) if system == "paxos" else (home,), report_ms=1)
             for client, home in homes.items()
@@ -115,7 +114,7 @@ def follow(wanted: scenario.Scenario) -> Walk:
     return walker.walk
 
 
-WAYS: Final[list[tuple[str, int, Literal["tree", "paxos"]]]] = [
+WAYS: Final = [
     ("one durable broker", 1, "tree"),
     ("a chain of three", 3, "tree"),
     ("a group of three", 3, "paxos"),

@@ -22,6 +22,7 @@ from examples.carry_on import quotes
 from examples.showing import BOLD, GREEN, RED, YELLOW, play_with, say
 from experiments.broker_network import BrokerNetwork
 from experiments.processes import LOOK_EVERY_S
+from holdfast.kernel.settings import written
 from holdfast.runtime.site_file import read_site
 
 INIT = ("init", "--scheme", "tree", "--brokers", "7")
@@ -48,10 +49,10 @@ class InitialSite(BrokerNetwork):
     """What `holdfast init` writes, at addresses that are free here."""
 
     def __init__(self, folder: Path) -> None:
-        written = folder / "site.toml"
-        holdfast_command(*INIT, str(written))
-        self._text, self._read = written.read_text(), read_site(str(written))
-        super().__init__(folder, self._read.links, self._read.scheme.reliability.value)
+        file = folder / "site.toml"
+        holdfast_command(*INIT, str(file))
+        self._text, self._read = file.read_text(), read_site(str(file))
+        super().__init__(folder, self._read.links, str(written(self._read.settings)["reliability"]))
 
     def site_text(self, addresses: Mapping[str, str], peers: Mapping[str, str]) -> str:
         places = {entry.address: addresses[entry.id] for entry in self._read.brokers}

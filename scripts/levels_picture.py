@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from experiments.drawing import GREEN, GREY, ORANGE, RED, as_svg, new_figure
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.sim.run import run_scenario
-from holdfast.sim.scenario import Broker, Client, Kill, Publish, Routing, Scenario, ScenarioEvent, Subscribe
+from holdfast.sim.scenario import Broker, Client, Kill, Publish, Scenario, ScenarioEvent, Subscribe
 from holdfast.trace import schema
 
 TARGET = Path(__file__).parent.parent / "docs" / "levels.svg"
@@ -57,7 +57,8 @@ def run(level: Reliability) -> list[Fate]:
         seed=1,
         brokers=[Broker(id=name, durable=level.buffers) for name in BROKERS],
         clients=[Client(id="p", brokers=("left",)), Client(id="s", brokers=("right",))],
-        routing=Routing(links=links, reliability=level),
+        links=links,
+        settings={"reliability": level.value},
         actions=[
             Subscribe(at_ms=500, client="s", name="s", filter="topic = 't'"),
             *(Publish(at_ms=at, client="p", events=events) for at in range(1_000, END, EVERY_MS)),

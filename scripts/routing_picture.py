@@ -12,7 +12,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from experiments.drawing import BLUE, DARK, GREY, RED, as_svg, new_figure
 from holdfast.sim.run import run_scenario
-from holdfast.sim.scenario import Broker, Client, Publish, Routing, Scenario, ScenarioEvent, Subscribe
+from holdfast.sim.scenario import Broker, Client, Publish, Scenario, ScenarioEvent, Subscribe
 from holdfast.trace import schema
 
 TARGET = Path(__file__).parent.parent / "docs" / "routing.svg"
@@ -75,7 +75,7 @@ def run() -> Seen:
         # Of several neighbours the last is told first: so s5 gets to b3 before s6, which it covers.
         brokers=[Broker(id=name) for name in sorted(PLACES, reverse=True)],
         clients=[*clients, Client(id="p", brokers=("b1",))],
-        routing=Routing(links=LINKS),
+        links=LINKS,
         actions=[
             *(
                 Subscribe(at_ms=1_000 + 100 * place, client=f"s{name[1:]}", name="s", filter=text)

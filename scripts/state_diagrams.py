@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from holdfast.protocols.paxos import formation, proposer
 from holdfast.protocols.sessions import conversation
+from holdfast.schemes.paxos import formation, proposer
 
 TARGET = Path(__file__).parent.parent / "docs" / "groups.md"
 BEGIN, END = "<!-- diagrams -->\n", "<!-- end of diagrams -->\n"
@@ -34,8 +34,8 @@ def diagram(title: str, where: str, table: Table) -> str:
 def diagrams() -> str:
     return "\n".join(
         [
-            diagram("The proposer of a replica", "protocols/paxos/proposer.py", proposer.TRANSITIONS),
-            diagram("Whether a replica's disk counts", "protocols/paxos/formation.py", formation.TRANSITIONS),
+            diagram("The proposer of a replica", "schemes/paxos/proposer.py", proposer.TRANSITIONS),
+            diagram("Whether a replica's disk counts", "schemes/paxos/formation.py", formation.TRANSITIONS),
             diagram("A client", "protocols/sessions/conversation.py", conversation.TRANSITIONS),
         ]
     )

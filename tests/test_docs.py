@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast.broker.measures import NETWORK_MEASURES
+from holdfast.schemes.tree.measures import MEASURES as NETWORK_MEASURES
 from tests.repository import ROOT
 
 

@@ -18,6 +18,7 @@ import holdfast.spark.errors
 from holdfast.errors import BusClosed, HoldfastError, LogPoisoned, renewed
 
 SAMPLES = {"str": "text", "int": 3, "int | None": 4, "Hashable": "id", "Sequence[str]": ("a", "b")}
+SAMPLES["tuple[str, ...]"] = SAMPLES["Sequence[str]"]
 SAMPLES["Mapping[str, tuple[int, int | None]]"] = {"events": (1, None)}
 
 

@@ -20,7 +20,7 @@ from benchmarks.replication.paper import OFFERED, PUBLISHERS, REPLICAS
 from benchmarks.replication.report import markdown_lines, text_lines
 from benchmarks.replication.results import PROTOCOLS, ROUNDS, SECONDS, Results
 from benchmarks.replication.zaps import prepare
-from holdfast.protocols.paxos.settings import Protocol
+from holdfast.schemes.paxos.settings import Protocol
 
 EVENTS = 96_000  # as many for each of 1, 3, 6, 12 and 24 publishers
 DOCUMENT = Path(__file__).parents[2] / "docs" / "performance.md"

@@ -29,7 +29,7 @@ from benchmarks.replication.report import BUSY_LOAD
 from benchmarks.replication.side_by_side import Table, markdown_table
 from benchmarks.replication.zaps import prepare
 from holdfast.apps.zapviewers.generator import BOXES
-from holdfast.protocols.paxos.settings import Protocol
+from holdfast.schemes.paxos.settings import Protocol
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "performance.md"
 BLOCK = "benchmarks.replication.compare"

@@ -23,14 +23,13 @@ from typing import NamedTuple
 from benchmarks.replication.document import with_block
 from benchmarks.replication.side_by_side import Table, markdown_table
 from holdfast.kernel.time import MILLISECOND
-from holdfast.protocols.paxos.settings import Protocol
+from holdfast.schemes.paxos.settings import Protocol
 from holdfast.sim.latency import Constant, Latency, Uniform
 from holdfast.sim.run import run_scenario
 from holdfast.sim.scenario import (
     Broker,
     Client,
     Fault,
-    Group,
     Kill,
     Network,
     Publish,
@@ -120,7 +119,7 @@ def scenario_of(situation: Situation, replicas: int, protocol: Protocol) -> Scen
         seed=1,
         system="paxos",
         brokers=[Broker(id=name, durable=True, sync_us=SYNC_US) for name in names],
-        group=Group(protocol=protocol),
+        settings={"protocol": protocol.value},
         network=Network(latency=situation.latency),
         clients=[Client(id=name, brokers=names) for name in ("subscriber", *publishers)],
         actions=[

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from benchmarks import machine
 from experiments import d1
 from experiments.d1.measure import Result, path_availability, run
-from experiments.d1.world import AVAILABILITIES, PAUSE_SHARE, Setup, pause_ms, routing_of
+from experiments.d1.world import AVAILABILITIES, PAUSE_SHARE, Setup, pause_ms, settings_of
 from holdfast.protocols.routing.settings import Reliability
 
 FULL_EVERY_S = 60  # D1-E2
@@ -65,17 +65,16 @@ def _line(results: Sequence[Result]) -> tuple[str, ...]:
 def _told(setup: Setup) -> str:
     """How time was scaled."""
     low, high = AVAILABILITIES[setup.quality]
-    routing = routing_of(setup, [])
+    times = {key: value // 1000 for key, value in settings_of(setup).items() if type(value) is int}
     pause = pause_ms(setup, high)
     return (
         f"{setup.brokers} brokers of availability {low} to {high}, period {setup.period_days:g} days; links "
         f"{setup.link_availability}, {setup.link_period_s:,.0f} s; {setup.publishers} publishers, an event every "
         f"{setup.every_s} s each, lifetime {setup.lifetime_s} s; {setup.subscribers} subscribers, popularity ~ "
         f"1/rank^{setup.exponent:g}; {setup.days:g} days, stationary start\n"
-        f"neighbours are dialled every {routing.dial_every_ms // 1000} s, "
-        f"told again every {routing.refresh_ms // 1000} s, "
-        f"forgotten after {routing.expire_ms // 1000} s, sent events again after {routing.retransmit_ms // 1000} s; "
-        f"heartbeats every {routing.heartbeat_ms // 1000} s; clients dial every {pause / 1000:.0f} s or more often "
+        f"neighbours are dialled every {times['dial_every_ms']} s, told again every {times['refresh_ms']} s, "
+        f"forgotten after {times['expire_ms']} s, sent events again after {times['retransmit_ms']} s; "
+        f"heartbeats every {times['heartbeat_ms']} s; clients dial every {pause / 1000:.0f} s or more often "
         f"({PAUSE_SHARE:.0%} of the shortest repair time of a broker)"
     )
 

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from experiments.d1.outages import Component, Outage, outages
+from holdfast.kernel.settings import Written
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.sim.scenario import (
     Action,
@@ -18,7 +19,6 @@ from holdfast.sim.scenario import (
     Fault,
     Kill,
     Publish,
-    Routing,
     Scenario,
     ScenarioEvent,
     Subscribe,
@@ -149,19 +149,18 @@ def heartbeat_s(setup: Setup) -> int:
     return min(setup.every_s // 2, HEARTBEAT_S_MAX)
 
 
-def routing_of(setup: Setup, links: list[tuple[str, str]]) -> Routing:
-    return Routing(
-        links=links,
-        reliability=setup.level,
-        advertisements=False,
-        refresh_ms=600_000,
-        expire_ms=2_100_000,
-        dial_every_ms=30_000,
-        retransmit_ms=60_000,
-        heartbeat_ms=heartbeat_s(setup) * 1_000,
-        suspect_ms_min=heartbeat_s(setup) * 2_500,
-        suspect_ms_max=heartbeat_s(setup) * 5_000,
-    )
+def settings_of(setup: Setup) -> dict[str, Written]:
+    return {
+        "reliability": setup.level.value,
+        "advertisements": False,
+        "refresh_ms": 600_000,
+        "expire_ms": 2_100_000,
+        "dial_every_ms": 30_000,
+        "retransmit_ms": 60_000,
+        "heartbeat_ms": heartbeat_s(setup) * 1_000,
+        "suspect_ms_min": heartbeat_s(setup) * 2_500,
+        "suspect_ms_max": heartbeat_s(setup) * 5_000,
+    }
 
 
 def scenario_of(setup: Setup, world: World) -> Scenario:
@@ -200,7 +199,8 @@ def scenario_of(setup: Setup, world: World) -> Scenario:
     return Scenario(
         name=f"d1-{level.value.replace('+', '-')}-{setup.quality}-{'graph' if setup.graph else 'tree'}",
         seed=setup.seed,
-        routing=routing_of(setup, links),
+        settings=settings_of(setup),
+        links=links,
         brokers=brokers,
         clients=clients,
         actions=_actions(setup, world),

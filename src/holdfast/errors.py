@@ -5,6 +5,7 @@
     ├── EventError          attributes that no event can carry                     (a ValueError)
     ├── NotAdvertised       an event other than its publisher said it would publish  (a ValueError)
     ├── SiteError           a site file that describes no site                     (a ValueError)
+    ├── UnknownScheme       a kind of site that nobody has registered              (a ValueError)
     ├── TopologyError       a graph that can't be made as asked                    (a ValueError)
     ├── PredictionError     numbers that no network can have, or a question without an answer  (a ValueError)
     ├── ScenarioError       a simulation that can't be run as written              (a ValueError)
@@ -159,6 +160,13 @@ class SiteError(Fields, HoldfastError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.where}:{self.line}: {self.problem}" if self.line else f"{self.where}: {self.problem}"
+
+
+class UnknownScheme(Fields, HoldfastError, ValueError, says="there is no scheme {kind!r}; there is {known}"):
+    """A kind of site that nobody has registered."""
+
+    kind: str
+    known: tuple[str, ...]
 
 
 class TopologyError(Fields, HoldfastError, ValueError):

@@ -11,11 +11,11 @@ from tests.repository import ROOT
 BROKERS_ONLY = [
     "holdfast.broker.assembly",
     "holdfast.broker.kit",
-    "holdfast.broker.network_parts",
+    "holdfast.schemes.tree.parts",
     "holdfast.broker.site",
-    "holdfast.protocols.bypass",
+    "holdfast.schemes.tree.bypass",
     "holdfast.protocols.failure",
-    "holdfast.protocols.paxos",
+    "holdfast.schemes.paxos",
     "holdfast.protocols.routing",
     "holdfast.runtime.serving",
     "holdfast.sim",
@@ -40,9 +40,9 @@ def test_a_client_imports_nothing_that_only_brokers_are_made_of(program: str) ->
 
 
 def test_what_a_broker_is_made_of_is_found() -> None:
-    found = of_brokers(imported_by("import holdfast.broker.assembly"))
+    found = of_brokers(imported_by("import holdfast.schemes.catalogue"))
     assert found >= {
         "holdfast.broker.assembly",
-        "holdfast.protocols.paxos.replica",
+        "holdfast.schemes.paxos.replica",
         "holdfast.protocols.routing.router",
     }

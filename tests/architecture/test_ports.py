@@ -12,17 +12,17 @@ from tests.repository import PACKAGE, python_modules
 # From the bottom to the top; those of one row do not import each other. Sessions and cursors are what clients say and
 # do, the core is what a broker makes of it, and desks stand between that and the links.
 PROTOCOLS = [
-    {"failure", "operating", "paxos"},
+    {"failure", "operating"},
     {"sessions"},
     {"cursors"},
     {"client_catalogue"},
     {"core"},
     {"desks"},
     {"routing"},
-    {"bypass"},
-    {"catalogue"},
 ]
 RANK = {name: rank for rank, row in enumerate(PROTOCOLS) for name in row}
+
+PROTOCOLS_AND_SCHEMES = ("holdfast.protocols.", "holdfast.schemes.")
 
 # Of the simulator, what runs any node; what speaks of scenarios names the schemes that they are of.
 SIMULATOR = {"digest", "disk", "latency", "machine", "network", "simulation"}
@@ -76,7 +76,7 @@ def imported_protocols(source: str) -> list[str]:
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names])
     ]
-    return [found for found in modules if f"{found}.".partition(" ")[2].startswith("holdfast.protocols.")]
+    return [found for found in modules if f"{found}.".partition(" ")[2].startswith(PROTOCOLS_AND_SCHEMES)]
 
 
 def modules(layer: str) -> list[tuple[PurePosixPath, str]]:
@@ -85,10 +85,11 @@ def modules(layer: str) -> list[tuple[PurePosixPath, str]]:
 
 
 def test_no_part_has_a_callable_that_others_replace() -> None:
-    assert {str(path): found for path, source in modules("protocols") if (found := rebindable(source))} == {}
+    protocols = [*modules("protocols"), *modules("schemes")]
+    assert {str(path): found for path, source in protocols if (found := rebindable(source))} == {}
 
 
-@pytest.mark.parametrize("layer", ["protocols", "broker", "runtime", "sim"])
+@pytest.mark.parametrize("layer", ["protocols", "schemes", "broker", "runtime", "sim"])
 def test_no_attribute_of_another_object_is_assigned(layer: str) -> None:
     assert {str(path): found for path, source in modules(layer) if (found := assigned_from_outside(source))} == {}
 
@@ -134,7 +135,7 @@ def test_wiring_from_outside_is_found(source: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("from holdfast.protocols.catalogue import CATALOGUE", ["1: holdfast.protocols.catalogue"]),
+        ("from holdfast.schemes.catalogue import CATALOGUE", ["1: holdfast.schemes.catalogue"]),
         ("def f():\n    import holdfast.protocols.sessions", ["2: holdfast.protocols.sessions"]),
         ("from holdfast.broker.site import Site\nimport holdfast.wire.framing", []),
     ],
@@ -156,9 +157,9 @@ def test_an_import_of_a_protocol_is_found(source: str, expected: list[str]) -> N
 )
 def test_an_import_upwards_is_found(source: str, line: int) -> None:
     assert wrong_imports(source, "sessions") == [f"{line}: sessions must not import routing"]
-    assert wrong_imports(source, "bypass") == []
+    assert wrong_imports(source, "routing") == []
 
 
 def test_an_import_from_beside_is_found() -> None:
-    source = "from holdfast.protocols.paxos.replica import Replica"
-    assert wrong_imports(source, "failure") == ["1: failure must not import paxos"]
+    source = "from holdfast.protocols.operating.desk import OperatorDesk"
+    assert wrong_imports(source, "failure") == ["1: failure must not import operating"]

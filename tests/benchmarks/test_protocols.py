@@ -7,7 +7,7 @@ import pytest
 from benchmarks.replication.compare import PROTOCOLS, PUBLISHERS, compare, markdown, table
 from benchmarks.replication.delays import CROWD, ONE, ONE_DOWN, Delays, measure
 from benchmarks.replication.delays import table as delays_table
-from holdfast.protocols.paxos.settings import CLASSIC, Protocol
+from holdfast.schemes.paxos.settings import CLASSIC, Protocol
 
 ONE_SHORT, ONE_DOWN_SHORT = ONE._replace(seconds=5.0), ONE_DOWN._replace(seconds=5.0)
 CROWD_SHORT = CROWD._replace(seconds=1.0)

@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 
-from holdfast.broker import network
 from holdfast.broker.settings_table import as_toml
 from holdfast.broker.site import BrokerEntry, Site, site_from_toml
 from holdfast.errors import SiteError
@@ -15,6 +14,7 @@ from holdfast.kernel.settings import choices, written
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.protocols.failure.settings import DetectorSettings
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
+from holdfast.schemes.tree.settings import DEFAULTS, OF_SCHEME, routing_of, routing_settings
 from holdfast.topology.generators import Kind, links_of
 from holdfast.topology.overlay import Overlay
 from tests.repository import ROOT
@@ -54,10 +54,9 @@ def refusal(text: str) -> str:
 def test_a_network_is_read_whole(level: Reliability) -> None:
     """D1-A10: each level by its name."""
     found = read(site(level.value))
-    assert found.is_network
-    assert found.scheme.reliability is level
+    assert routing_settings(found.settings).reliability is level
     assert found.overlay == Overlay(["b1", "b2", "b3"], LINES)
-    assert found.routing(found.brokers[1]) == RoutingSettings(
+    assert routing_of(found.told(found.brokers[1])) == RoutingSettings(
         name="b2", overlay=found.overlay, addresses={"b1": "h:201", "b3": "h:203"}, reliability=level
     )
 
@@ -65,18 +64,9 @@ def test_a_network_is_read_whole(level: Reliability) -> None:
 def test_one_broker_is_no_network_and_has_an_overlay_of_its_own() -> None:
     for text in ('[[broker]]\nid = "b1"\n', '[topology]\nkind = "star"\nbrokers = 1\n'):
         found = read(text)
-        assert not found.is_network
         assert found.overlay == Overlay(["b1"], ())
         assert found.brokers == (BrokerEntry(id="b1"),)
-        assert found.routing(found.brokers[0]) == RoutingSettings(name="b1", overlay=found.overlay)
-        assert found.scheme.reliability is Reliability.NONE
-
-
-def test_a_group_is_no_network() -> None:
-    tables = "".join(
-        f'[[broker]]\nid = "r{n}"\naddress = "h:{n}"\npeer_address = "h:{9 + n}"\ndata = "{n}"\n' for n in (1, 2, 3)
-    )
-    assert not read('[scheme]\nkind = "paxos"\n' + tables).is_network
+        assert routing_of(found.told(found.brokers[0])) is None
 
 
 ROUTING = """\
@@ -101,7 +91,7 @@ suspect_ms_max = 10
 
 def test_every_setting_of_routing_can_be_set() -> None:
     found = read(site(rest=links(*LINES) + ROUTING))
-    settings = found.routing(found.brokers[0])
+    settings = routing_of(found.told(found.brokers[0]))
     assert settings == RoutingSettings(
         name="b1",
         overlay=found.overlay,
@@ -128,13 +118,13 @@ def test_every_setting_of_routing_can_be_set() -> None:
 
 def test_what_routing_leaves_out_has_a_default() -> None:
     found = read(site(rest=links(*LINES) + "[routing]\nrefresh_ms = 20000\n"))
-    settings = found.routing(found.brokers[0])
+    settings = routing_settings(found.settings)
     assert (settings.refresh, settings.expire) == (20 * SECOND, 35 * SECOND)
 
 
 def test_a_fixed_time_of_suspicion_is_possible() -> None:
     text = "[routing]\nsuspect_ms_min = 3000\nsuspect_ms_max = 3000\n"
-    assert read(site(rest=links(*LINES) + text)).routing_table.detector.suspect_after_max == 3 * SECOND
+    assert routing_settings(read(site(rest=links(*LINES) + text)).settings).detector.suspect_after_max == 3 * SECOND
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -219,7 +209,7 @@ def test_data_is_needed_where_events_are_buffered() -> None:
         ("link = [1]\n" + brokers(2), "1: 'link' is an array of tables: write [[link]]"),
         (
             site().replace('peer_address = "h:203"\n', ""),
-            "13: broker 'b3' has no peer_address: the others of the network connect there",
+            "13: broker 'b3' has no peer_address: the others of its network connect there",
         ),
         (site().replace("var/b3", "var/b2"), "17: two brokers keep their data in 'var/b2'"),
         (site().replace("h:203", "h:101"), "16: two brokers have the address 'h:101'"),
@@ -345,12 +335,12 @@ def test_the_page_for_operators_shows_all_settings_with_their_defaults() -> None
         for name, value in zip(re.findall(r"\w+", names), values.split(" and "), strict=False)
     }
     sizes = {"store_bytes": "256 MiB", "queue_bytes": "8 MiB"}
-    assert written(network.DEFAULTS).keys() >= network.OF_SCHEME
-    for key, value in written(network.DEFAULTS).items():
-        if key in network.OF_SCHEME:
+    assert written(DEFAULTS).keys() >= OF_SCHEME
+    for key, value in written(DEFAULTS).items():
+        if key in OF_SCHEME:
             continue
         assert shown[key] == sizes.get(key, as_toml(value)), key
-    assert (network.DEFAULTS.store_bytes, network.DEFAULTS.queue_bytes) == (256 * 1024**2, 8 * 1024**2)
+    assert (DEFAULTS.store_bytes, DEFAULTS.queue_bytes) == (256 * 1024**2, 8 * 1024**2)
 
 
 def test_the_network_that_the_page_for_operators_shows_is_one() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.broker.assembly import BrokerSettings, make_replica
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.broker.client_assembly import make_client
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Outbox
@@ -15,7 +15,6 @@ from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import EVENTS
 from holdfast.kernel.time import MILLISECOND
 from holdfast.model.event import Event, encode_batch, encode_event
-from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.protocols.core import commands
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.limits import CoreLimits
@@ -24,11 +23,13 @@ from holdfast.protocols.cursors import requests as log_requests
 from holdfast.protocols.cursors.messages import EARLIEST, AskEvents
 from holdfast.protocols.desks import refill
 from holdfast.protocols.desks.refill import Refill
-from holdfast.protocols.paxos.learner import Learner
-from holdfast.protocols.paxos.settings import Member, PaxosSettings
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.messages import Overflow
+from holdfast.schemes.catalogue import MESSAGES, RECORDS
+from holdfast.schemes.paxos.learner import Learner
+from holdfast.schemes.paxos.parts import make_replica
+from holdfast.schemes.paxos.settings import Member, PaxosSettings
 from holdfast.sim.disk import Disk
 from holdfast.sim.latency import Constant, build
 from holdfast.sim.machine import Machine, Program

@@ -4,12 +4,15 @@ from random import Random
 
 import pytest
 
-from holdfast.broker.site import GROUP, ApplicationEntry, BrokerEntry, Scheme, Site, site_from_toml
+from holdfast.broker.registry import SCHEMES
+from holdfast.broker.site import ApplicationEntry, BrokerEntry, Site, site_from_toml
 from holdfast.errors import SiteError
 from holdfast.kernel.settings import written
 from holdfast.kernel.time import MILLISECOND as MS
 from holdfast.protocols.core.limits import CoreLimits, HostingLimits
-from holdfast.protocols.paxos.settings import PaxosSettings, Protocol
+from holdfast.schemes.paxos.scheme import DEFAULTS, group_of, paxos_settings
+from holdfast.schemes.paxos.settings import PaxosSettings, Protocol
+from holdfast.schemes.tree.settings import routing_of
 from tests.repository import ROOT
 
 GOOD = """\
@@ -25,9 +28,14 @@ backlog_events = 500
 """
 
 
+TREE = SCHEMES["tree"]
+
+
 def test_a_site_is_read_whole() -> None:
     assert site_from_toml(GOOD, "site.toml") == Site(
         name="quotes",
+        scheme=TREE,
+        settings=TREE.settings,
         brokers=(BrokerEntry(id="b1", address="127.0.0.1:7500", data="var/b1"),),
         limits=CoreLimits(backlog_events=500),
     )
@@ -45,7 +53,7 @@ def test_operators_of_other_machines_are_accepted_in_so_many_words() -> None:
 
 def test_what_is_left_out_has_a_default() -> None:
     site = site_from_toml('[[broker]]\nid = "b1"\n', "site.toml")
-    assert site == Site(name="site", brokers=(BrokerEntry(id="b1"),))
+    assert site == Site(name="site", scheme=TREE, settings=TREE.settings, brokers=(BrokerEntry(id="b1"),))
     assert not site.brokers[0].durable
 
 
@@ -116,17 +124,18 @@ def group(*ids: str, scheme: str = "") -> str:
 
 def test_a_group_is_read_whole() -> None:
     site = site_from_toml(group("r1", "r2", "r3", scheme='protocol = "multi"\npipeline = 3\n'), "site.toml")
-    assert site.is_group
-    assert site.scheme == Scheme(kind="paxos", group=PaxosSettings("", (), Protocol.MULTI, 3))
-    assert [(m.name, m.peer_address, m.client_address) for m in site.members][1] == ("r2", "h:201", "h:101")
-    assert site_from_toml(group("r1"), "site.toml").scheme.group.protocol is Protocol.BATCH
+    assert site.scheme is SCHEMES["paxos"]
+    assert site.settings == PaxosSettings("", (), Protocol.MULTI, 3)
+    members = group_of(site.told(site.brokers[0])).members
+    assert [(m.name, m.peer_address, m.client_address) for m in members][1] == ("r2", "h:201", "h:101")
+    assert paxos_settings(site_from_toml(group("r1"), "site.toml").settings).protocol is Protocol.BATCH
 
 
 def test_a_group_may_have_other_times_and_sizes_and_each_replica_is_told_them() -> None:
     said = "heartbeat_ms = 200\npatience_ms = 1500\nbatch_commands = 64\ntrim_every = 100\n"
     site = site_from_toml(group("r1", "r2", "r3", scheme=said), "site.toml")
-    told = site.group(site.brokers[1])
-    assert (told.name, told.members, told.heartbeat, told.patience) == ("r2", site.members, 200 * MS, 1_500 * MS)
+    told = group_of(site.told(site.brokers[1]))
+    assert (told.name, len(told.members), told.heartbeat, told.patience) == ("r2", 3, 200 * MS, 1_500 * MS)
     assert (told.batch_commands, told.trim_every, told.pipeline) == (64, 100, 10)
 
 
@@ -158,15 +167,15 @@ def test_the_page_on_groups_shows_every_setting_with_its_default() -> None:
         for names, _, values in rows
         for key, value in zip(names.split(", "), values.split(", "), strict=True)
     }
-    assert shown == {key: str(value) for key, value in written(GROUP).items()}
+    assert shown == {key: str(value) for key, value in written(DEFAULTS).items()}
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 5, 7, 9])
 def test_a_group_may_have_fast_rounds(size: int) -> None:
     """D4-A4."""
     site = site_from_toml(group(*"abcdefghi"[:size], scheme='protocol = "fast"\n'), "site.toml")
-    assert site.scheme.group.protocol is Protocol.FAST
-    assert len(site.members) == size
+    assert paxos_settings(site.settings).protocol is Protocol.FAST
+    assert len(site.brokers) == size
 
 
 @pytest.mark.parametrize(
@@ -258,7 +267,7 @@ def advertised(n: int) -> str:
 
 def test_what_brokers_advertise_is_what_others_are_told_and_they_may_listen_alike() -> None:
     site = site_from_toml(on_all_addresses(*map(advertised, (1, 2, 3))), "site.toml")
-    assert [(m.client_address, m.peer_address) for m in site.members] == [
+    assert [(place.client_address, place.peer_address) for place in site.told(site.brokers[0]).places] == [
         (f"h{n}:7411", f"h{n}:7511") for n in (1, 2, 3)
     ]
     assert {(entry.address, entry.peer_address) for entry in site.brokers} == {("0.0.0.0:7411", "[::]:7511")}
@@ -270,7 +279,9 @@ def test_brokers_of_a_network_dial_what_others_advertise() -> None:
         for n in (1, 2)
     ]
     site = site_from_toml("".join(tables) + '[[link]]\nbetween = ["b1", "b2"]\n', "site.toml")
-    assert site.routing(site.brokers[0]).addresses == {"b2": "h2:7511"}
+    routing = routing_of(site.told(site.brokers[0]))
+    assert routing is not None
+    assert routing.addresses == {"b2": "h2:7511"}
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,14 @@ from random import Random
 
 import pytest
 
-from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.broker.site import site_from_toml
 from holdfast.broker.site_node import site_node
 from holdfast.errors import ApplicationChanged
 from holdfast.kernel.inputs import Started
 from holdfast.kernel.outbox import RecordingOutbox, Snapshot
 from holdfast.protocols.core.commands import Applied, OpenSession
+from holdfast.schemes.tree.parts import make_broker
 
 SITE = '[[broker]]\nid = "b1"\ndata = "var/b1"\n'
 

@@ -20,15 +20,15 @@ from holdfast.kernel.outbox import Disconnect, Outbox
 from holdfast.kernel.parts import Assembly, Part
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.protocols.bypass.database import Database
-from holdfast.protocols.bypass.detours import Detours
-from holdfast.protocols.bypass.link_state import LinkStateNews
-from holdfast.protocols.bypass.messages import BYPASS_MESSAGES
-from holdfast.protocols.bypass.view import View
 from holdfast.protocols.failure.detector import FailureDetector
 from holdfast.protocols.failure.messages import FAILURE_MESSAGES
 from holdfast.protocols.failure.settings import DetectorSettings
 from holdfast.protocols.routing.notices import BecameReady, Detoured
+from holdfast.schemes.tree.bypass.database import Database
+from holdfast.schemes.tree.bypass.detours import Detours
+from holdfast.schemes.tree.bypass.link_state import LinkStateNews
+from holdfast.schemes.tree.bypass.messages import BYPASS_MESSAGES
+from holdfast.schemes.tree.bypass.view import View
 from holdfast.topology.overlay import Overlay, SpanningTree
 
 DELAY = 10 * MILLISECOND

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import ProtocolError
-from holdfast.protocols.bypass.database import Database
-from holdfast.protocols.bypass.messages import LinkState
+from holdfast.schemes.tree.bypass.database import Database
+from holdfast.schemes.tree.bypass.messages import LinkState
 from holdfast.topology.overlay import Overlay
 from tests.bypass.graphs import random_graph
 

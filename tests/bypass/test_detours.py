@@ -11,11 +11,11 @@ from holdfast.errors import ProtocolError
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import LATEST, NOW, After, Effect, Outbox, RecordingOutbox, Send
 from holdfast.kernel.queues import Lane
-from holdfast.protocols.bypass.database import Database
-from holdfast.protocols.bypass.detours import Detours
-from holdfast.protocols.bypass.messages import Detour, LinkState
-from holdfast.protocols.bypass.view import View
 from holdfast.protocols.routing.notices import Detoured
+from holdfast.schemes.tree.bypass.database import Database
+from holdfast.schemes.tree.bypass.detours import Detours
+from holdfast.schemes.tree.bypass.messages import Detour, LinkState
+from holdfast.schemes.tree.bypass.view import View
 from holdfast.topology.overlay import Overlay
 from tests.bypass.network import CARRIED, Parcel
 

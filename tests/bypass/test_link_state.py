@@ -7,11 +7,11 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import NOW, Disconnect, Effect, Note, RecordingOutbox, Send
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.queues import Lane
-from holdfast.protocols.bypass.database import Database
-from holdfast.protocols.bypass.link_state import LinkStateNews
-from holdfast.protocols.bypass.messages import LinkState, LinkStates
 from holdfast.protocols.failure.notices import NeighbourSuspected, NeighbourTrusted
 from holdfast.protocols.routing.notices import BecameReady, ViewChanged
+from holdfast.schemes.tree.bypass.database import Database
+from holdfast.schemes.tree.bypass.link_state import LinkStateNews
+from holdfast.schemes.tree.bypass.messages import LinkState, LinkStates
 from holdfast.topology.overlay import Overlay
 
 GRAPH = Overlay(["a", "b", "c", "d"], [("a", "b"), ("a", "c"), ("c", "d")])

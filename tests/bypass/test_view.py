@@ -9,9 +9,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.protocols.bypass.database import Database
-from holdfast.protocols.bypass.messages import LinkState
-from holdfast.protocols.bypass.view import View
+from holdfast.schemes.tree.bypass.database import Database
+from holdfast.schemes.tree.bypass.messages import LinkState
+from holdfast.schemes.tree.bypass.view import View
 from holdfast.topology.overlay import Overlay, SpanningTree
 from tests.bypass.graphs import random_graph
 

@@ -18,8 +18,9 @@ from holdfast import __version__
 from holdfast.broker.site import site_from_toml
 from holdfast.errors import HandshakeRefused
 from holdfast.kernel.links import Role
+from holdfast.kernel.settings import written
 from holdfast.protocols.client_catalogue import PROTOCOL_VERSIONS
-from holdfast.protocols.paxos.settings import Protocol
+from holdfast.schemes.paxos.settings import Protocol
 from holdfast.wire.handshake import Dialling
 from holdfast.wire.limits import WireLimits
 from tests.cli.test_main import run
@@ -56,9 +57,9 @@ def test_a_group_to_start_from_has_the_protocol_that_is_wanted(
     path = tmp_path / "mine.toml"
     assert run("init", str(path), "--protocol", protocol.value) == 0
     site = site_from_toml(path.read_text(), "mine.toml")
-    assert (site.is_group, site.scheme.group.protocol, len(site.members)) == (True, protocol, 3)
+    assert (site.scheme.kind, written(site.settings)["protocol"], len(site.brokers)) == ("paxos", protocol.value, 3)
     assert run("init", "-", "--scheme", "tree", "--protocol", protocol.value) == 2
-    assert "a protocol is of a group" in capsys.readouterr().err
+    assert "--protocol is of another scheme: say --scheme paxos" in capsys.readouterr().err
 
 
 def test_events_go_through_the_shell(broker: BrokerProcess) -> None:

@@ -7,13 +7,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
-from holdfast.broker.network import DEFAULTS, OF_SCHEME
 from holdfast.broker.site import Site, site_from_toml
-from holdfast.cli.init_network import links_listed
 from holdfast.kernel.settings import choices
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.runtime.site_file import read_site
+from holdfast.schemes.tree.init_text import links_listed
+from holdfast.schemes.tree.settings import DEFAULTS, OF_SCHEME, routing_settings
 from holdfast.topology.generators import Kind
 from tests.cli.test_main import run
 
@@ -27,7 +28,7 @@ def written(tmp_path: Path, *options: str) -> Site:
 
 def test_a_tree_to_start_from_has_four_brokers_one_of_them_between_the_others(tmp_path: Path) -> None:
     site = written(tmp_path, "--scheme", "tree")
-    assert site.scheme.reliability is Reliability.BUFFERED
+    assert routing_settings(site.settings).reliability is Reliability.BUFFERED
     assert site.links == (("b1", "b2"), ("b2", "b3"), ("b2", "b4"))
     assert [(entry.id, entry.address, entry.peer_address) for entry in site.brokers] == [
         (f"b{n}", f"127.0.0.1:{7410 + n}", f"127.0.0.1:{7510 + n}") for n in (1, 2, 3, 4)
@@ -64,7 +65,7 @@ def test_every_level_gets_links_that_suit_it(brokers: int, level: Reliability, t
     """D1-A14: a detour needs another way, so there is one around every broker."""
     site = written(tmp_path, "--brokers", str(brokers), "--reliability", level.value)
     assert len(site.brokers) == brokers
-    assert site.scheme.reliability is level
+    assert routing_settings(site.settings).reliability is level
     assert site.overlay.is_connected
     assert site.overlay.has_cycle is (level.detours and brokers > 2)
 
@@ -84,7 +85,7 @@ def test_a_topology_is_written_in_place_of_links(kind: Kind, brokers: int, tmp_p
     assert len(site.brokers) == brokers
     assert site.overlay.is_connected
     assert site.overlay.has_cycle is (kind is Kind.RANDOM_GRAPH)
-    assert site.scheme.reliability.detours is (kind is Kind.RANDOM_GRAPH)
+    assert routing_settings(site.settings).reliability.detours is (kind is Kind.RANDOM_GRAPH)
 
 
 def test_detours_get_a_transit_stub_graph_with_links_to_make_them_by(tmp_path: Path) -> None:
@@ -98,7 +99,9 @@ def test_the_settings_that_are_shown_in_comments_are_all_there_are_and_the_defau
     text = capsys.readouterr().out
     begin, end = text.index("# [routing]"), text.index("[limits]")
     uncommented = text[:begin] + re.sub(r"^# ", "", text[begin:end], flags=re.MULTILINE) + text[end:]
-    assert site_from_toml(uncommented, "site.toml", Random).routing_table == DEFAULTS
+    assert site_from_toml(uncommented, "site.toml", Random).settings == replace(
+        DEFAULTS, reliability=Reliability.BUFFERED
+    )
     assert [key for key in choices(type(DEFAULTS)) if key not in OF_SCHEME] == re.findall(
         r"^(\w+) = ", uncommented[begin : uncommented.index("[limits]")], re.MULTILINE
     )
@@ -113,8 +116,8 @@ def test_the_settings_that_are_shown_in_comments_are_all_there_are_and_the_defau
         ("--brokers 101", "--brokers is 101; more than 100 are not listed: say --topology too"),
         ("--brokers 10001 --topology star", "these options do not go together: 'brokers' is 10001, and has to be 1 to"),
         ("--scheme paxos --brokers 11", "--brokers is 11; a group has at most 9 replicas"),
-        ("--protocol fast --reliability none", "--reliability is of a network: say --scheme tree"),
-        ("--scheme paxos --topology star", "--topology is of a network: say --scheme tree"),
+        ("--scheme paxos --reliability none", "--reliability is of another scheme: say --scheme tree"),
+        ("--scheme paxos --topology star", "--topology is of another scheme: say --scheme tree"),
         (
             "--brokers 1 --reliability buffered",
             "these options do not go together: 'reliability' is 'buffered', of a net",

@@ -16,9 +16,9 @@ from holdfast.cli.lines import EventLine, read_line
 from holdfast.cli.main import BAD_INPUT, main
 from holdfast.errors import RecordsLost, StateLost
 from holdfast.model.event import Event, encode_batch, encode_event
-from holdfast.protocols.catalogue import RECORDS
 from holdfast.protocols.core.commands import CoreState, EventBatch
 from holdfast.runtime.segment_storage import SegmentStorage
+from holdfast.schemes.catalogue import RECORDS
 from holdfast.storage import Log, LogSettings, open_log
 
 Call = Callable[..., tuple[int, str, str]]

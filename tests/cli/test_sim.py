@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.schemes.tree.one_broker import OneBrokerShape
 from holdfast.sim import run as run_module
-from holdfast.sim.draw import draw_scenario
 from holdfast.sim.scenario_file import scenario_from_json
 from tests.cli.test_main import run
 from tests.repository import ROOT
@@ -102,7 +102,7 @@ def test_failures_are_saved_whole_if_asked(
     assert saved
     for path in saved:
         scenario = scenario_from_json(path.read_bytes(), path.name)
-        assert scenario == draw_scenario(scenario.seed)
+        assert scenario == OneBrokerShape().draw(scenario.seed)
 
 
 def test_groups_of_brokers_are_run_and_replayed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from experiments.broker_network import BrokerNetwork
-from holdfast.broker.measures import MEASURES
-from holdfast.cli.status_network import HEADINGS, network_part
+from holdfast.cli.status import section_text
+from holdfast.schemes.tree.measures import MEASURES
+from holdfast.schemes.tree.status import HEADINGS, network_sections
 from tests.cli.test_main import run
 
 NEAR = {"b1": "b2", "b2": "b1, b3", "b3": "b2"}
@@ -34,6 +35,10 @@ def row(name: str, up: str | None = None, suspected: str = "", **measures: int) 
 
 def silent(name: str) -> dict[str, Any]:
     return {"broker": name, "state": "unreachable", "reason": "connection refused"}
+
+
+def network_part(rows: list[dict[str, Any]]) -> str:
+    return "".join(map(section_text, network_sections(rows)))
 
 
 def test_a_network_that_is_whole_has_nothing_to_complain_of() -> None:

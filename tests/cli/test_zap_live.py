@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.broker.site import PAXOS, SCHEMES, site_from_toml
+from holdfast.broker.registry import SCHEMES
+from holdfast.broker.site import site_from_toml
 from holdfast.cli.applications import application_of
 from holdfast.cli.init import APPLICATIONS
 from holdfast.cli.main import INTERRUPTED
@@ -38,13 +39,13 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", SCHEMES.kinds)
 def test_init_gives_a_site_with_the_application(scheme: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("init", "--scheme", scheme, "--application", "zapviewers", "-") == 0
     site = site_from_toml(capsys.readouterr().out, "site.toml")
     assert site.application is not None
     assert application_of(site.application, "site.toml") is not None
-    assert site.is_group is (scheme == PAXOS)
+    assert site.scheme is SCHEMES[scheme]
     assert run("init", "--scheme", scheme, "-") == 0
     assert "[application]" not in capsys.readouterr().out
 

@@ -11,7 +11,6 @@ import msgspec
 from holdfast.codec import Registry
 from holdfast.kernel.messages import Message
 from holdfast.model.event import Event, encode_batch, encode_event
-from holdfast.protocols.bypass import messages as bypass
 from holdfast.protocols.core import commands
 from holdfast.protocols.cursors import messages as log
 from holdfast.protocols.failure.messages import Alive
@@ -31,12 +30,13 @@ from holdfast.protocols.operating.messages import (
     RemoveName,
     SubscriptionReport,
 )
-from holdfast.protocols.paxos import messages as paxos
-from holdfast.protocols.paxos.membership import GroupMember, Membership
-from holdfast.protocols.paxos.settings import Protocol
 from holdfast.protocols.routing import messages as routing
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.messages import Overflow, Refusal
+from holdfast.schemes.paxos import messages as paxos
+from holdfast.schemes.paxos.membership import GroupMember, Membership
+from holdfast.schemes.paxos.settings import Protocol
+from holdfast.schemes.tree.bypass import messages as bypass
 
 EVENT = Event("p", 7, 300, "stock", {"price": 101.5, "symbol": "IBM", "open": True, "lot": -5}, b"\x00\xff", 11, 12)
 BATCH = encode_batch([encode_event(EVENT), encode_event(Event("q", 1, 1, "", {}))])

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from holdfast.model.event import Event
-from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.protocols.core import commands
+from holdfast.schemes.catalogue import MESSAGES, RECORDS
 from tests.codec.examples import (
     COMMAND_EXAMPLES,
     COMMANDS,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast.codec import CodecError
 from holdfast.errors import EventError
 from holdfast.model.event import decode_batch, decode_event
-from holdfast.protocols.catalogue import MESSAGES, RECORDS
+from holdfast.schemes.catalogue import MESSAGES, RECORDS
 from tests.codec.examples import BATCH, MESSAGE_EXAMPLES
 
 BODIES = [MESSAGES.encode(example) for example in MESSAGE_EXAMPLES]

@@ -5,8 +5,8 @@ import pytest
 
 from holdfast.codec import CodecError, Registry
 from holdfast.kernel.messages import Message
-from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.protocols.sessions.messages import Dropped, Ping, Pong, SessionOpened
+from holdfast.schemes.catalogue import MESSAGES, RECORDS
 from tests.codec.examples import MESSAGE_EXAMPLES, RECORD_EXAMPLES, examples_of, plain
 
 

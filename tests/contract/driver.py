@@ -12,7 +12,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.node import Node
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.protocols.catalogue import MESSAGES, RECORDS
+from holdfast.schemes.catalogue import MESSAGES, RECORDS
 from holdfast.sim.disk import Disk
 from holdfast.sim.latency import Uniform, build
 from holdfast.sim.machine import Machine, Program

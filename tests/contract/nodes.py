@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import msgspec
 
-from holdfast.broker.assembly import BrokerSettings
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.kernel.inputs import ConnectFailed, Input, LinkDown, LinkUp, LogSent, Received, Started, TimerFired
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message, Record

@@ -10,8 +10,8 @@ from typing import Any
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Operation
 from holdfast.kernel.storage import LogBounds, LogPart, StoredStreams
-from holdfast.protocols.catalogue import CATALOGUE, RECORDS
 from holdfast.runtime.runner import NodeRunner
+from holdfast.schemes.catalogue import CATALOGUE, RECORDS
 from holdfast.sim.disk import Disk
 from tests.contract.driver import MakeNode
 

@@ -4,7 +4,7 @@ from typing import TypeVar
 
 import pytest
 
-from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.broker.client_assembly import make_client
 from holdfast.kernel.links import Role
 from holdfast.kernel.time import MILLISECOND
@@ -44,6 +44,7 @@ from holdfast.protocols.sessions.requests import (
     SubscriptionOver,
     SubscriptionRefused,
 )
+from holdfast.schemes.tree.parts import make_broker
 from tests.contract.driver import Driver, Inbox
 
 _T = TypeVar("_T")

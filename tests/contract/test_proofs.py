@@ -9,7 +9,7 @@ from random import Random
 import msgspec
 import pytest
 
-from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.broker.client_assembly import make_client
 from holdfast.kernel.inputs import ConnectFailed
 from holdfast.kernel.links import Role
@@ -24,6 +24,7 @@ from holdfast.protocols.sessions.requests import (
     PublishEvents,
     SubscriptionMade,
 )
+from holdfast.schemes.tree.parts import make_broker
 from tests.contract.driver import Driver, Inbox
 from tests.contract.nodes import Asker, Early, Librarian, Member, Mistaken, Mover, Recorder, Sequencer, broker_behind
 

@@ -3,14 +3,13 @@
 from random import Random
 from typing import Any
 
-from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.kernel.inputs import Durable, Input, LogRead, LogSent, Started
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Effect, ReadLog, Send, SendLog
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import EVENTS
 from holdfast.model.event import decode_batch
-from holdfast.protocols.catalogue import RECORDS
 from holdfast.protocols.core.commands import EventBatch
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.limits import CoreLimits
@@ -19,6 +18,8 @@ from holdfast.protocols.desks.cursor_deliveries import DeliverySettings
 from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.desks.log_desk import LogDesk, RetentionSettings
 from holdfast.protocols.sessions.messages import Publish
+from holdfast.schemes.catalogue import RECORDS
+from holdfast.schemes.tree.parts import make_broker
 from holdfast.sim.disk import Disk
 from tests.sessions.bench import Bench, BrokerBench, batch
 

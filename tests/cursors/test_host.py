@@ -11,7 +11,6 @@ from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import EVENTS
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model import Filter
-from holdfast.protocols.catalogue import RECORDS
 from holdfast.protocols.core.cursor import Cursor
 from holdfast.protocols.core.cursor_table import CursorTable
 from holdfast.protocols.core.interests import Untold
@@ -44,6 +43,7 @@ from holdfast.protocols.cursors.messages import (
 from holdfast.protocols.desks.cursor_deliveries import DeliverySettings
 from holdfast.protocols.desks.log_desk import NO_LOG, NO_NAME, RetentionSettings
 from holdfast.protocols.sessions.messages import OpenSession, Publish, Refusal, Subscribe
+from holdfast.schemes.catalogue import RECORDS
 from holdfast.sim.disk import Disk
 from tests.cursors.bench import LogBench, handed, told
 from tests.sessions.bench import BrokerBench, batch, shown

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.broker.assembly import BrokerSettings, make_replica
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.kernel.inputs import LinkDown, LinkUp, Received, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
@@ -30,10 +30,11 @@ from holdfast.protocols.operating.messages import (
     NamesListed,
     RemoveName,
 )
-from holdfast.protocols.paxos.settings import Member, PaxosSettings
 from holdfast.protocols.sessions.messages import Refusal
 from holdfast.runtime.metrics import exposition
 from holdfast.runtime.runner import NodeRunner
+from holdfast.schemes.paxos.parts import make_replica
+from holdfast.schemes.paxos.settings import Member, PaxosSettings
 from tests.cursors.bench import LogBench, told
 from tests.sessions.bench import EPOCH, WALL, BrokerBench, batch
 

@@ -2,9 +2,9 @@
 
 from random import Random
 
-from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.broker.client_assembly import make_operator
-from holdfast.broker.measures import MEASURES, NETWORK_MEASURES, NODE_MEASURES
+from holdfast.broker.measures import MEASURES, NODE_MEASURES
 from holdfast.cli.status import HEADINGS
 from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Received, Requested, Started
 from holdfast.kernel.links import Role
@@ -14,6 +14,7 @@ from holdfast.kernel.time import SECOND
 from holdfast.protocols.operating.messages import Inspect, Inspected, LinkReport
 from holdfast.protocols.operating.operator import AskBroker, Unreachable
 from holdfast.protocols.sessions.messages import OpenSession, Publish, Subscribe
+from holdfast.schemes.tree.parts import make_broker
 from tests.sessions.bench import batch
 from tests.sessions.counting import Counting
 
@@ -48,10 +49,7 @@ def test_an_operator_is_told_who_is_there_and_what_is_measured() -> None:
     answer = inspected(node, out)
     assert (answer.request, answer.broker, answer.incarnation, answer.uptime) == (9, "b1", 77, 3 * SECOND)
     assert set(answer.measures) == {
-        name
-        for name in NODE_MEASURES
-        if not name.startswith(("log_", "named_", "staged_", "replica_", "application_"))
-        and name not in NETWORK_MEASURES
+        name for name in NODE_MEASURES if not name.startswith(("log_", "named_", "staged_", "replica_", "application_"))
     }
     wanted = {"sessions": 1, "clients_connected": 1, "subscriptions": 1, "events_accepted_total": 3}
     wanted |= {"events_sent_total": 2, "backlog_events": 2, "backlog_events_longest": 2, "advertisements": 0}

@@ -10,10 +10,10 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.outbox import Append, RecordingOutbox, Send, Snapshot
 from holdfast.kernel.parts import Assembly
-from holdfast.protocols.paxos.holdings import NoHoldings
-from holdfast.protocols.paxos.membership import founders
-from holdfast.protocols.paxos.messages import Canvass, CanvassAnswer, Greeting, Prepare, Promise, Vote
-from holdfast.protocols.paxos.settings import Member, PaxosSettings
+from holdfast.schemes.paxos.holdings import NoHoldings
+from holdfast.schemes.paxos.membership import founders
+from holdfast.schemes.paxos.messages import Canvass, CanvassAnswer, Greeting, Prepare, Promise, Vote
+from holdfast.schemes.paxos.settings import Member, PaxosSettings
 from tests.paxos.ledger import Ledger, make_parts
 
 DISK = "disk-0"

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from holdfast.broker.group_parts import PaxosKit
 from holdfast.kernel.outbox import Outbox
-from holdfast.protocols.paxos.authority import Authority
-from holdfast.protocols.paxos.ballots import fast_quorum, quorum
-from holdfast.protocols.paxos.changing import Changing
-from holdfast.protocols.paxos.elections import Elections
-from holdfast.protocols.paxos.leader import Leader
-from holdfast.protocols.paxos.learner import Learner
-from holdfast.protocols.paxos.membership import Change, Membership, Promote, Remove, changed
-from holdfast.protocols.paxos.messages import ReplicaState
-from holdfast.protocols.paxos.notices import MembershipChanged
-from holdfast.protocols.paxos.roster import Roster
-from holdfast.protocols.paxos.transfer import make_state
-from holdfast.protocols.paxos.voter import Voter
+from holdfast.schemes.paxos.authority import Authority
+from holdfast.schemes.paxos.ballots import fast_quorum, quorum
+from holdfast.schemes.paxos.changing import Changing
+from holdfast.schemes.paxos.elections import Elections
+from holdfast.schemes.paxos.leader import Leader
+from holdfast.schemes.paxos.learner import Learner
+from holdfast.schemes.paxos.membership import Change, Membership, Promote, Remove, changed
+from holdfast.schemes.paxos.messages import ReplicaState
+from holdfast.schemes.paxos.notices import MembershipChanged
+from holdfast.schemes.paxos.parts import PaxosKit
+from holdfast.schemes.paxos.roster import Roster
+from holdfast.schemes.paxos.transfer import make_state
+from holdfast.schemes.paxos.voter import Voter
 from tests.paxos.change_swarm import problem
 
 

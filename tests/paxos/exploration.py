@@ -18,9 +18,9 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from holdfast.kernel.outbox import RecordingOutbox
-from holdfast.protocols.paxos.acceptor import Acceptor as RealAcceptor
-from holdfast.protocols.paxos.ballots import NO_ROUND, Round, fast_quorum, quorum, round_of
-from holdfast.protocols.paxos.messages import AcceptorState, Vote
+from holdfast.schemes.paxos.acceptor import Acceptor as RealAcceptor
+from holdfast.schemes.paxos.ballots import NO_ROUND, Round, fast_quorum, quorum, round_of
+from holdfast.schemes.paxos.messages import AcceptorState, Vote
 from tests.paxos.picking_mistakes import REAL, Rule
 
 T = TypeVar("T")

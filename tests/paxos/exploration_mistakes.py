@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from holdfast.protocols.paxos.ballots import NO_ROUND, Round, fast_quorum, quorum
-from holdfast.protocols.paxos.picking import pick_in_round
+from holdfast.schemes.paxos.ballots import NO_ROUND, Round, fast_quorum, quorum
+from holdfast.schemes.paxos.picking import pick_in_round
 from tests.paxos.exploration import SLOT, VALUES, Acceptor, Leaders, Protocol, real_may_vote
 from tests.paxos.picking_mistakes import MISTAKES, Rule
 

@@ -7,8 +7,8 @@ import msgspec
 from holdfast.kernel.inputs import Drained
 from holdfast.kernel.messages import Record
 from holdfast.kernel.outbox import Send
-from holdfast.protocols.paxos.messages import FastLearn, Heartbeat, Prepare, Proposal, Value, digest_of_value
-from holdfast.protocols.paxos.settings import Protocol
+from holdfast.schemes.paxos.messages import FastLearn, Heartbeat, Prepare, Proposal, Value, digest_of_value
+from holdfast.schemes.paxos.settings import Protocol
 from tests.paxos.bench import Bench
 from tests.paxos.ledger import Command, encode
 

@@ -9,19 +9,19 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from holdfast.broker.group_parts import PaxosKit
 from holdfast.kernel.outbox import NOW, Outbox
-from holdfast.protocols.paxos.acceptor import Acceptor
-from holdfast.protocols.paxos.coordinator import Coordinator
-from holdfast.protocols.paxos.fallback import Fallback
-from holdfast.protocols.paxos.fast import FastRounds
-from holdfast.protocols.paxos.learner import Learner
-from holdfast.protocols.paxos.membership import Membership
-from holdfast.protocols.paxos.messages import AcceptedVotes, FastLearn, ReplicaState, Value, Vote
-from holdfast.protocols.paxos.notices import FastSlotExecuted, FastVotesCounted
-from holdfast.protocols.paxos.proposer import NOTHING, Proposer
-from holdfast.protocols.paxos.roster import Roster
-from holdfast.protocols.paxos.transfer import make_state
+from holdfast.schemes.paxos.acceptor import Acceptor
+from holdfast.schemes.paxos.coordinator import Coordinator
+from holdfast.schemes.paxos.fallback import Fallback
+from holdfast.schemes.paxos.fast import FastRounds
+from holdfast.schemes.paxos.learner import Learner
+from holdfast.schemes.paxos.membership import Membership
+from holdfast.schemes.paxos.messages import AcceptedVotes, FastLearn, ReplicaState, Value, Vote
+from holdfast.schemes.paxos.notices import FastSlotExecuted, FastVotesCounted
+from holdfast.schemes.paxos.parts import PaxosKit
+from holdfast.schemes.paxos.proposer import NOTHING, Proposer
+from holdfast.schemes.paxos.roster import Roster
+from holdfast.schemes.paxos.transfer import make_state
 from tests.paxos.fast_swarm import Play, play_fast, play_in_peace, problem
 
 

@@ -11,8 +11,8 @@ from random import Random
 from typing import Any
 
 from holdfast.kernel.time import MILLISECOND
-from holdfast.protocols.paxos.membership import ChangeProtocol
-from holdfast.protocols.paxos.settings import Protocol
+from holdfast.schemes.paxos.membership import ChangeProtocol
+from holdfast.schemes.paxos.settings import Protocol
 from holdfast.sim.network import Adversary
 from tests.paxos.group import Group
 from tests.paxos.swarm import play

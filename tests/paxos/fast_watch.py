@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable
 
-from holdfast.protocols.paxos.messages import Proposal
+from holdfast.schemes.paxos.messages import Proposal
 from tests.paxos.violation import hold
 
 

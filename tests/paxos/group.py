@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from holdfast.broker.group_parts import GroupParts, PaxosKit
 from holdfast.errors import NotAMember
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Note
@@ -15,9 +14,10 @@ from holdfast.kernel.parts import Assembly
 from holdfast.kernel.queues import Queued
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MICROSECOND, MILLISECOND
-from holdfast.protocols.catalogue import MESSAGES, RECORDS
-from holdfast.protocols.paxos.membership import AddLearner, Change
-from holdfast.protocols.paxos.settings import Member, PaxosSettings, Protocol
+from holdfast.schemes.catalogue import MESSAGES, RECORDS
+from holdfast.schemes.paxos.membership import AddLearner, Change
+from holdfast.schemes.paxos.parts import GroupParts, PaxosKit
+from holdfast.schemes.paxos.settings import Member, PaxosSettings, Protocol
 from holdfast.sim.latency import Uniform, build
 from holdfast.sim.machine import Machine
 from holdfast.sim.network import Adversary, End

@@ -9,16 +9,16 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from holdfast.broker.group_parts import GroupParts, PaxosKit, make_group, make_view
 from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.sequencing import CommandsApplied
 from holdfast.kernel.storage import StoredStreams
-from holdfast.protocols.paxos.holdings import Holdings
-from holdfast.protocols.paxos.membership import Change
-from holdfast.protocols.paxos.notices import BallotWanted
-from holdfast.protocols.paxos.settings import PaxosSettings
+from holdfast.schemes.paxos.holdings import Holdings
+from holdfast.schemes.paxos.membership import Change
+from holdfast.schemes.paxos.notices import BallotWanted
+from holdfast.schemes.paxos.parts import GroupParts, PaxosKit, make_group, make_view
+from holdfast.schemes.paxos.settings import PaxosSettings
 
 DIRECT = "direct"  # before a command: a client says it to every replica itself
 Command = tuple[str, int]  # who, and its number

@@ -6,18 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from holdfast.broker.group_parts import PaxosKit
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.sequencing import CommandsApplied
-from holdfast.protocols.paxos.acceptor import Acceptor
-from holdfast.protocols.paxos.authority import Authority
-from holdfast.protocols.paxos.catching_up import CatchingUp
-from holdfast.protocols.paxos.decided import DecidedLog
-from holdfast.protocols.paxos.formation import Formation, Standing
-from holdfast.protocols.paxos.leader import Leader
-from holdfast.protocols.paxos.learner import Learner
-from holdfast.protocols.paxos.membership import Membership
-from holdfast.protocols.paxos.messages import (
+from holdfast.schemes.paxos.acceptor import Acceptor
+from holdfast.schemes.paxos.authority import Authority
+from holdfast.schemes.paxos.catching_up import CatchingUp
+from holdfast.schemes.paxos.decided import DecidedLog
+from holdfast.schemes.paxos.formation import Formation, Standing
+from holdfast.schemes.paxos.leader import Leader
+from holdfast.schemes.paxos.learner import Learner
+from holdfast.schemes.paxos.membership import Membership
+from holdfast.schemes.paxos.messages import (
     AskSnapshot,
     Greeting,
     Learn,
@@ -28,14 +27,15 @@ from holdfast.protocols.paxos.messages import (
     Value,
     Vote,
 )
-from holdfast.protocols.paxos.peers import Peers
-from holdfast.protocols.paxos.picking import pick
-from holdfast.protocols.paxos.promises import PromiseParts
-from holdfast.protocols.paxos.proposer import Phase, Proposer
-from holdfast.protocols.paxos.replica import Replica
-from holdfast.protocols.paxos.roster import Roster
-from holdfast.protocols.paxos.transfer import IncomingSnapshot, unpack
-from holdfast.protocols.paxos.voter import Voter
+from holdfast.schemes.paxos.parts import PaxosKit
+from holdfast.schemes.paxos.peers import Peers
+from holdfast.schemes.paxos.picking import pick
+from holdfast.schemes.paxos.promises import PromiseParts
+from holdfast.schemes.paxos.proposer import Phase, Proposer
+from holdfast.schemes.paxos.replica import Replica
+from holdfast.schemes.paxos.roster import Roster
+from holdfast.schemes.paxos.transfer import IncomingSnapshot, unpack
+from holdfast.schemes.paxos.voter import Voter
 from tests.paxos.ledger import Command, Ledger
 from tests.paxos.swarm import problem
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from itertools import combinations
 
-from holdfast.protocols.paxos.messages import Vote
+from holdfast.schemes.paxos.messages import Vote
 
 
 def oracle(promises: list[list[Vote]], first: int) -> dict[int, bytes | None]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from holdfast.protocols.paxos.ballots import fast_quorum, quorum
-from holdfast.protocols.paxos.messages import Value, Vote
-from holdfast.protocols.paxos.picking import pick, pick_in_round
+from holdfast.schemes.paxos.ballots import fast_quorum, quorum
+from holdfast.schemes.paxos.messages import Value, Vote
+from holdfast.schemes.paxos.picking import pick, pick_in_round
 
 Pick = Callable[[Collection[Iterable[Vote]], int, int], dict[int, Value | None]]
 PickInRound = Callable[[Mapping[str, bytes], int], bytes | None]

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from holdfast.kernel.time import MILLISECOND
-from holdfast.protocols.paxos.settings import CLASSIC
+from holdfast.schemes.paxos.settings import CLASSIC
 from holdfast.sim.network import Adversary
 from tests.paxos.group import Group
 from tests.paxos.violation import hold

@@ -6,8 +6,8 @@ import msgspec
 
 from holdfast.kernel.messages import Record
 from holdfast.kernel.outbox import Append, Outbox, Snapshot
-from holdfast.protocols.catalogue import RECORDS
-from holdfast.protocols.paxos.acceptor import Acceptor
+from holdfast.schemes.catalogue import RECORDS
+from holdfast.schemes.paxos.acceptor import Acceptor
 from tests.paxos.fast_bench import A, B
 
 

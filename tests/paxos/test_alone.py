@@ -12,7 +12,7 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Disconnect, Effect, Send
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.time import MILLISECOND
-from holdfast.protocols.paxos.messages import (
+from holdfast.schemes.paxos.messages import (
     Canvass,
     CanvassAnswer,
     Greeting,
@@ -21,7 +21,7 @@ from holdfast.protocols.paxos.messages import (
     Prepare,
     Promise,
 )
-from holdfast.protocols.paxos.settings import Member, PaxosSettings
+from holdfast.schemes.paxos.settings import Member, PaxosSettings
 from tests.paxos.ledger import Ledger, make_parts
 from tests.sessions.bench import Bench
 

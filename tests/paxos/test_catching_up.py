@@ -10,9 +10,9 @@ import pytest
 from holdfast.kernel.inputs import Drained, Started
 from holdfast.kernel.node import InvariantBroken
 from holdfast.kernel.sequencing import CommandsApplied
-from holdfast.protocols.paxos.ballots import place_of
-from holdfast.protocols.paxos.membership import Leave
-from holdfast.protocols.paxos.messages import (
+from holdfast.schemes.paxos.ballots import place_of
+from holdfast.schemes.paxos.membership import Leave
+from holdfast.schemes.paxos.messages import (
     Accept,
     AcceptorState,
     AskDecided,
@@ -26,8 +26,8 @@ from holdfast.protocols.paxos.messages import (
     SnapshotPart,
     Vote,
 )
-from holdfast.protocols.paxos.settings import Protocol
-from holdfast.protocols.paxos.transfer import make_state, pack
+from holdfast.schemes.paxos.settings import Protocol
+from holdfast.schemes.paxos.transfer import make_state, pack
 from tests.paxos.bench import Bench, messages
 from tests.paxos.group import Group
 from tests.paxos.ledger import Ledger, encode

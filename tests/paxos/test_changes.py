@@ -9,10 +9,10 @@ from holdfast.errors import NotAMember
 from holdfast.kernel.inputs import ConnectFailed, LinkUp, Received
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import RecordingOutbox
-from holdfast.protocols.paxos.ballots import next_ballot
-from holdfast.protocols.paxos.changing import Changing
-from holdfast.protocols.paxos.formation import Standing
-from holdfast.protocols.paxos.membership import (
+from holdfast.schemes.paxos.ballots import next_ballot
+from holdfast.schemes.paxos.changing import Changing
+from holdfast.schemes.paxos.formation import Standing
+from holdfast.schemes.paxos.membership import (
     AddLearner,
     Cancel,
     Change,
@@ -22,7 +22,7 @@ from holdfast.protocols.paxos.membership import (
     changed,
     founders,
 )
-from holdfast.protocols.paxos.messages import (
+from holdfast.schemes.paxos.messages import (
     Accept,
     AskDecided,
     Canvass,
@@ -35,7 +35,7 @@ from holdfast.protocols.paxos.messages import (
     Proposal,
     Vote,
 )
-from holdfast.protocols.paxos.settings import Member, Protocol
+from holdfast.schemes.paxos.settings import Member, Protocol
 from tests.paxos.bench import Bench, messages
 from tests.paxos.group import Group
 from tests.paxos.ledger import encode

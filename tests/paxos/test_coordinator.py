@@ -8,8 +8,8 @@ from itertools import product
 import pytest
 
 from holdfast.kernel.outbox import Send
-from holdfast.protocols.paxos.membership import ChangeProtocol, Leave
-from holdfast.protocols.paxos.messages import (
+from holdfast.schemes.paxos.membership import ChangeProtocol, Leave
+from holdfast.schemes.paxos.messages import (
     Accept,
     Heartbeat,
     HeartbeatSeen,
@@ -21,8 +21,8 @@ from holdfast.protocols.paxos.messages import (
     Vote,
     Voted,
 )
-from holdfast.protocols.paxos.proposer import NOTHING
-from holdfast.protocols.paxos.settings import Protocol
+from holdfast.schemes.paxos.proposer import NOTHING
+from holdfast.schemes.paxos.settings import Protocol
 from tests.paxos.bench import messages
 from tests.paxos.fast_bench import A, B, FastBench, direct, learn
 from tests.paxos.group import Group

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from holdfast.protocols.paxos.ballots import quorum
+from holdfast.schemes.paxos.ballots import quorum
 from tests.paxos.exploration import VALUES, Exploration
 from tests.paxos.exploration_mistakes import MISTAKEN
 

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from holdfast.kernel.time import MICROSECOND, MILLISECOND
-from holdfast.protocols.paxos.fallback import COLLISIONS_MAX, LOOKED_AT, Fallback
-from holdfast.protocols.paxos.messages import SnapshotPart
-from holdfast.protocols.paxos.settings import Member, PaxosSettings, Protocol
-from holdfast.protocols.paxos.transfer import IncomingSnapshot, make_state, pack
+from holdfast.schemes.paxos.fallback import COLLISIONS_MAX, LOOKED_AT, Fallback
+from holdfast.schemes.paxos.messages import SnapshotPart
+from holdfast.schemes.paxos.settings import Member, PaxosSettings, Protocol
+from holdfast.schemes.paxos.transfer import IncomingSnapshot, make_state, pack
 from tests.paxos.fast_swarm import is_open
 from tests.paxos.group import Group
 from tests.paxos.ledger import DIRECT, Asked

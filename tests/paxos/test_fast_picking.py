@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from holdfast.kernel.node import InvariantBroken
-from holdfast.protocols.paxos.ballots import fast_quorum, quorum
-from holdfast.protocols.paxos.messages import Vote
-from holdfast.protocols.paxos.picking import pick, pick_in_round
+from holdfast.schemes.paxos.ballots import fast_quorum, quorum
+from holdfast.schemes.paxos.messages import Vote
+from holdfast.schemes.paxos.picking import pick, pick_in_round
 from tests.paxos.oracle import may_be_chosen, may_have_a_fast_quorum
 from tests.paxos.picking_mistakes import MISTAKES, REAL, WITHOUT_MISTAKE, Rule
 

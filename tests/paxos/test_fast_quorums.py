@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from holdfast.protocols.paxos.ballots import NO_ROUND, PLACES, fast_quorum, may_vote, quorum, round_of
+from holdfast.schemes.paxos.ballots import NO_ROUND, PLACES, fast_quorum, may_vote, quorum, round_of
 
 Size = Callable[[int], int]
 

@@ -7,8 +7,8 @@ import pytest
 
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import LATEST, Send
-from holdfast.protocols.paxos.ballots import EPOCH
-from holdfast.protocols.paxos.messages import (
+from holdfast.schemes.paxos.ballots import EPOCH
+from holdfast.schemes.paxos.messages import (
     Accept,
     AcceptedVotes,
     AskDecided,

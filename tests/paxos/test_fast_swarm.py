@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from holdfast.protocols.paxos.settings import Protocol
+from holdfast.schemes.paxos.settings import Protocol
 from tests.paxos.fast_swarm import draw_fast, play_changing, play_in_peace, problems
 from tests.paxos.group import Group
 from tests.tiers import blocks, scarce

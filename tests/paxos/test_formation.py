@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.broker.group_parts import PaxosKit
 from holdfast.kernel.outbox import Outbox
-from holdfast.protocols.paxos.formation import Formation, Standing
-from holdfast.protocols.paxos.membership import founders
-from holdfast.protocols.paxos.messages import Canvass, Formed, Prepare, Promise
+from holdfast.schemes.paxos.formation import Formation, Standing
+from holdfast.schemes.paxos.membership import founders
+from holdfast.schemes.paxos.messages import Canvass, Formed, Prepare, Promise
+from holdfast.schemes.paxos.parts import PaxosKit
 from tests.paxos.bench import DISK, Bench, messages
 from tests.paxos.group import Group
 from tests.paxos.swarm import befall

@@ -7,10 +7,10 @@ import msgspec
 from holdfast.kernel.inputs import LinkDown, LinkUp, Received
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Disconnect
-from holdfast.protocols.catalogue import MESSAGES
-from holdfast.protocols.paxos.formation import Standing
-from holdfast.protocols.paxos.membership import Leave, Membership, founders
-from holdfast.protocols.paxos.messages import Greeting, Learn
+from holdfast.schemes.catalogue import MESSAGES
+from holdfast.schemes.paxos.formation import Standing
+from holdfast.schemes.paxos.membership import Leave, Membership, founders
+from holdfast.schemes.paxos.messages import Greeting, Learn
 from holdfast.wire.limits import WireLimits
 from tests.paxos.bench import Bench
 

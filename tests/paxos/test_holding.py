@@ -1,6 +1,6 @@
 """What a replica holds is what is on its disk, not what it has executed."""
 
-from holdfast.protocols.paxos.holding import Holding
+from holdfast.schemes.paxos.holding import Holding
 
 
 def test_a_slot_is_held_when_what_came_of_it_is_on_the_disk() -> None:

@@ -13,15 +13,15 @@ from holdfast.kernel.inputs import LinkUp, Received
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Disconnect, RecordingOutbox, SendLog
-from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.log_state import LogState
 from holdfast.protocols.cursors.messages import AskEvents
 from holdfast.protocols.desks.event_log import EventLog
 from holdfast.protocols.desks.refill import Refill
-from holdfast.protocols.paxos.decided import AHEAD_MAX
-from holdfast.protocols.paxos.membership import GroupMember, Leave, Membership
-from holdfast.protocols.paxos.messages import (
+from holdfast.schemes.catalogue import MESSAGES
+from holdfast.schemes.paxos.decided import AHEAD_MAX
+from holdfast.schemes.paxos.membership import GroupMember, Leave, Membership
+from holdfast.schemes.paxos.messages import (
     Accept,
     CanvassAnswer,
     Decided,
@@ -37,8 +37,8 @@ from holdfast.protocols.paxos.messages import (
     Vote,
     Voted,
 )
-from holdfast.protocols.paxos.settings import Protocol
-from holdfast.protocols.paxos.transfer import make_state, pack
+from holdfast.schemes.paxos.settings import Protocol
+from holdfast.schemes.paxos.transfer import make_state, pack
 from tests.paxos.bench import Bench, messages
 from tests.paxos.fast_bench import BALLOT, A, B, FastBench, learn
 

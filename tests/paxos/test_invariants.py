@@ -7,10 +7,10 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from holdfast.broker.group_parts import GroupParts
 from holdfast.kernel.node import InvariantBroken
-from holdfast.protocols.paxos.messages import Vote
-from holdfast.protocols.paxos.proposer import Phase
+from holdfast.schemes.paxos.messages import Vote
+from holdfast.schemes.paxos.parts import GroupParts
+from holdfast.schemes.paxos.proposer import Phase
 from tests.paxos.group import Group
 
 NOTHING = msgspec.Raw(b"\x90")

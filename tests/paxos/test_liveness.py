@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.kernel.time import MILLISECOND
-from holdfast.protocols.paxos.messages import Accept, Canvass, CanvassAnswer, Heartbeat, Prepare
-from holdfast.protocols.paxos.settings import Protocol
+from holdfast.schemes.paxos.messages import Accept, Canvass, CanvassAnswer, Heartbeat, Prepare
+from holdfast.schemes.paxos.settings import Protocol
 from tests.paxos.bench import Bench, messages
 from tests.paxos.group import Group
 from tests.paxos.ledger import Asked

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from holdfast.protocols.paxos.ballots import EPOCH, PLACES, epoch_of, next_ballot, place_of, quorum
-from holdfast.protocols.paxos.membership import (
+from holdfast.schemes.paxos.ballots import EPOCH, PLACES, epoch_of, next_ballot, place_of, quorum
+from holdfast.schemes.paxos.membership import (
     VOTERS_MAX,
     AddLearner,
     Cancel,
@@ -24,8 +24,8 @@ from holdfast.protocols.paxos.membership import (
     founders,
     objection,
 )
-from holdfast.protocols.paxos.settings import Member, Protocol
-from holdfast.protocols.paxos.transfer import make_state, pack, unpack
+from holdfast.schemes.paxos.settings import Member, Protocol
+from holdfast.schemes.paxos.transfer import make_state, pack, unpack
 
 NAMES = ["a", "b", "c"]
 THREE = founders([Member(n, f"{n}:1", f"{n}:2") for n in NAMES], {n: f"disk-{n}" for n in NAMES}, Protocol.BATCH)

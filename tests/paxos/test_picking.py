@@ -6,9 +6,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.protocols.paxos.ballots import next_ballot, place_of, quorum, tolerated
-from holdfast.protocols.paxos.messages import Vote
-from holdfast.protocols.paxos.picking import pick
+from holdfast.schemes.paxos.ballots import next_ballot, place_of, quorum, tolerated
+from holdfast.schemes.paxos.messages import Vote
+from holdfast.schemes.paxos.picking import pick
 from tests.paxos.oracle import oracle
 
 votes = st.lists(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from holdfast.protocols.paxos.messages import Accept, AcceptedVotes, Prepare, Promise, Vote
-from holdfast.protocols.paxos.promises import PromiseParts, split
+from holdfast.schemes.paxos.messages import Accept, AcceptedVotes, Prepare, Promise, Vote
+from holdfast.schemes.paxos.promises import PromiseParts, split
 from holdfast.wire.limits import WireLimits
 from tests.paxos.bench import Bench, messages
 from tests.paxos.test_catching_up import value

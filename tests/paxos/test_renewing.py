@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.protocols.paxos.messages import Accept, Heartbeat, Learn, Prepare, Promise, Vote
-from holdfast.protocols.paxos.notices import BallotWanted
-from holdfast.protocols.paxos.proposer import Phase
+from holdfast.schemes.paxos.messages import Accept, Heartbeat, Learn, Prepare, Promise, Vote
+from holdfast.schemes.paxos.notices import BallotWanted
+from holdfast.schemes.paxos.proposer import Phase
 from tests.paxos.bench import Bench, messages
 from tests.paxos.group import Group
 from tests.paxos.ledger import Asked

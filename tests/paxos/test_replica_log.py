@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from holdfast.broker.group_parts import GroupParts
 from holdfast.errors import LogCorrupt
 from holdfast.kernel.messages import Record
-from holdfast.protocols.catalogue import RECORDS
-from holdfast.protocols.paxos.messages import (
+from holdfast.schemes.catalogue import RECORDS
+from holdfast.schemes.paxos.messages import (
     AcceptedVotes,
     AcceptorState,
     Formed,
     Promised,
     ReplicaState,
 )
+from holdfast.schemes.paxos.parts import GroupParts
 from holdfast.storage import Log, open_log
 from tests.paxos.bench import DISK, Bench
 from tests.paxos.test_catching_up import STATE, value

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from holdfast.kernel.time import MILLISECOND
-from holdfast.protocols.paxos.liveness import Liveness
-from holdfast.protocols.paxos.roster import Roster
-from holdfast.protocols.paxos.settings import Member, PaxosSettings
+from holdfast.schemes.paxos.liveness import Liveness
+from holdfast.schemes.paxos.roster import Roster
+from holdfast.schemes.paxos.settings import Member, PaxosSettings
 
 SETTINGS = PaxosSettings("r1", tuple(Member(name, name, name) for name in ("r0", "r1", "r2")))
 BALLOT = 64  # r0's

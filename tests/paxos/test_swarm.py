@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from holdfast.protocols.paxos.messages import Heartbeat
+from holdfast.schemes.paxos.messages import Heartbeat
 from tests.paxos.group import Group
 from tests.paxos.swarm import draw, problem, problems
 from tests.paxos.violation import Violation

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from holdfast.errors import LimitsChanged, NotAMember
-from holdfast.protocols.paxos.formation import Standing
-from holdfast.protocols.paxos.membership import founders
-from holdfast.protocols.paxos.messages import Formed, Greeting, Prepare, Promise
-from holdfast.protocols.paxos.settings import Member, Protocol
-from holdfast.protocols.paxos.transfer import make_state
+from holdfast.schemes.paxos.formation import Standing
+from holdfast.schemes.paxos.membership import founders
+from holdfast.schemes.paxos.messages import Formed, Greeting, Prepare, Promise
+from holdfast.schemes.paxos.settings import Member, Protocol
+from holdfast.schemes.paxos.transfer import make_state
 from tests.paxos.bench import DISK, Bench, messages
 from tests.paxos.ledger import Ledger
 from tests.paxos.test_formation import standing

@@ -13,13 +13,12 @@ from typing import Any
 
 import msgspec
 
-from holdfast.broker.group_parts import GroupParts
 from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.outbox import Append, Snapshot, Truncate
-from holdfast.protocols.paxos.ballots import epoch_of, place_of
-from holdfast.protocols.paxos.membership import changed
-from holdfast.protocols.paxos.membership import founders as first_members
-from holdfast.protocols.paxos.messages import (
+from holdfast.schemes.paxos.ballots import epoch_of, place_of
+from holdfast.schemes.paxos.membership import changed
+from holdfast.schemes.paxos.membership import founders as first_members
+from holdfast.schemes.paxos.messages import (
     Accept,
     AcceptedVotes,
     AcceptorState,
@@ -42,7 +41,8 @@ from holdfast.protocols.paxos.messages import (
     Voted,
     digest_of_value,
 )
-from holdfast.protocols.paxos.settings import Member, Protocol
+from holdfast.schemes.paxos.parts import GroupParts
+from holdfast.schemes.paxos.settings import Member, Protocol
 from holdfast.sim.disk import Disk
 from tests.paxos.fast_watch import FastWatch
 from tests.paxos.ledger import Command, Ledger, decode, link

@@ -26,13 +26,13 @@ class Fresh(msgspec.Struct, frozen=True):
             yield
 
 
-_PAXOS = "holdfast.protocols.paxos"
+_PAXOS = "holdfast.schemes.paxos"
 _SESSIONS = "holdfast.protocols.sessions"
 _CORE = "holdfast.protocols.core"
 _DESKS = "holdfast.protocols.desks"
 _CURSORS = "holdfast.protocols.cursors"
 _ROUTING = "holdfast.protocols.routing"
-_BYPASS = "holdfast.protocols.bypass"
+_BYPASS = "holdfast.schemes.tree.bypass"
 _STORAGE = "holdfast.storage"
 
 FRESH: list[Fresh] = [

@@ -8,10 +8,12 @@ from typing import Final
 
 import msgspec
 
-from holdfast.protocols.paxos.settings import Protocol
-from holdfast.sim.draw import Shape, draw_scenario, group_shape
-from holdfast.sim.draw_network import draw_network_scenario
+from holdfast.schemes.paxos.draw import group_shape
+from holdfast.schemes.paxos.settings import Protocol
+from holdfast.schemes.tree.draw_network import NetworkShape
+from holdfast.schemes.tree.one_broker import OneBrokerShape
 from holdfast.sim.run import run_scenario
+from holdfast.sim.swarm import Shape
 from tests.paxos import change_swarm, fast_swarm
 from tests.paxos import swarm as replica_swarm
 from tests.planted.fresh import Fresh
@@ -22,11 +24,11 @@ Swarm = Callable[[int], str]
 
 
 def _of_shape(shape: Shape, seed: int) -> str:
-    return run_scenario(draw_scenario(seed, shape)).problem
+    return run_scenario(shape.draw(seed)).problem
 
 
 def _network(seed: int) -> str:
-    return run_scenario(draw_network_scenario(seed), claims_watched()).problem
+    return run_scenario(NetworkShape().draw(seed), claims_watched()).problem
 
 
 def _fast_group(seed: int) -> str:
@@ -36,8 +38,8 @@ def _fast_group(seed: int) -> str:
 
 
 SWARMS: Final[dict[str, Swarm]] = {
-    "one broker": partial(_of_shape, Shape()),
-    "one broker, lifetimes": partial(_of_shape, Shape(lifetimes=True, name="mortal")),
+    "one broker": partial(_of_shape, OneBrokerShape()),
+    "one broker, lifetimes": partial(_of_shape, OneBrokerShape(lifetimes=True, name="mortal")),
     "names": named_world.problem,
     "networks": _network,
     "groups": partial(_of_shape, group_shape()),

@@ -5,18 +5,19 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.kernel.inputs import LinkDown, LinkUp, Received, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Append, Disconnect, Effect, Send
 from holdfast.kernel.storage import EVENTS, LogBounds
-from holdfast.protocols.catalogue import RECORDS
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.links import Links
 from holdfast.protocols.routing.messages import Introduction
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
+from holdfast.schemes.catalogue import RECORDS
+from holdfast.schemes.tree.parts import make_broker
 from holdfast.topology.overlay import Overlay
 from tests.sessions.bench import Bench
 

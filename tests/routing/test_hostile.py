@@ -14,9 +14,6 @@ from holdfast.kernel.inputs import LinkUp
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Disconnect
-from holdfast.protocols.bypass.database import COUNT_MAX
-from holdfast.protocols.bypass.messages import Detour, LinkState, LinkStates
-from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.failure.messages import Alive
 from holdfast.protocols.routing import neighbours as limits
 from holdfast.protocols.routing.messages import (
@@ -29,6 +26,9 @@ from holdfast.protocols.routing.messages import (
     Settled,
 )
 from holdfast.protocols.routing.settings import Reliability
+from holdfast.schemes.catalogue import MESSAGES
+from holdfast.schemes.tree.bypass.database import COUNT_MAX
+from holdfast.schemes.tree.bypass.messages import Detour, LinkState, LinkStates
 from tests.routing.bench import NetworkBench
 from tests.sessions.bench import batch
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.sim.run import run_scenario
-from holdfast.sim.scenario import Broker, Client, Publish, Routing, Scenario, ScenarioEvent, Subscribe
+from holdfast.sim.scenario import Broker, Client, Publish, Scenario, ScenarioEvent, Subscribe
 from holdfast.trace.schema import Hop
 from tests.sim.scripted import Rows
 
@@ -14,7 +14,8 @@ def test_what_comes_in_one_turn_goes_on_in_one_message() -> None:
     scenario = Scenario(
         name="joined",
         seed=1,
-        routing=Routing(links=[("b1", "b2")], advertisements=False),
+        links=[("b1", "b2")],
+        settings={"advertisements": False},
         brokers=[Broker(id="b1", gather_us=5_000), Broker(id="b2")],
         clients=[Client(id="s1", brokers=("b2",)), *(Client(id=name, brokers=("b1",)) for name in publishers)],
         actions=[

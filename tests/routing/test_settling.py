@@ -6,7 +6,7 @@ from random import Random
 
 import msgspec
 
-from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.kernel.inputs import Input, LinkDown, LinkUp, Received, Started, TimerFired
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
@@ -15,6 +15,7 @@ from holdfast.protocols.routing.messages import Introduction, Routes, Settled
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.protocols.routing.settling import Settling
+from holdfast.schemes.tree.parts import make_broker
 from holdfast.topology.overlay import Overlay
 from tests.sessions.bench import Bench
 

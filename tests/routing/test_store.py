@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.kernel.inputs import LinkUp, Received, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message, Record
@@ -15,6 +15,7 @@ from holdfast.kernel.outbox import NOW, Append, Effect, Send, Truncate
 from holdfast.model.event import Event, encode_batch, encode_event
 from holdfast.protocols.routing.messages import AcknowledgeEvents, Forward, Introduction, Routes, Settled
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
+from holdfast.schemes.tree.parts import make_broker
 from holdfast.topology.overlay import Overlay
 from tests.sessions.bench import Bench
 

@@ -22,9 +22,9 @@ from holdfast.client import State, connect
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.model.event import EventBytes
-from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.client_catalogue import PROTOCOL_VERSIONS
 from holdfast.protocols.sessions.messages import OpenSession, Publish
+from holdfast.schemes.catalogue import MESSAGES
 from holdfast.wire.framing import encode_frames
 from holdfast.wire.handshake import HANDSHAKE, Dialling
 from holdfast.wire.limits import WireLimits

@@ -50,7 +50,8 @@ def test_a_group_on_all_addresses_sends_its_clients_and_members_to_those_that_it
         ]
         assert "0.0.0.0" not in shown.stdout
         assert cli("group", "leader", str(group.site)).stdout.split()[2] in group.addresses.values()
-        members = read_site(str(group.site)).members
+        site = read_site(str(group.site))
+        members = site.told(site.brokers[0]).places
         assert [(m.peer_address, m.client_address) for m in members] == [
             (group.peers[name], group.addresses[name]) for name in group.names
         ]

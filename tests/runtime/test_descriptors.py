@@ -86,11 +86,12 @@ def test_connections_do_not_use_up_the_descriptors(tmp_path: Path) -> None:
 
 SERVES_WITHOUT_ROOM = """
     import asyncio, resource, sys
-    from holdfast.broker.assembly import BrokerSettings, make_broker
+    from holdfast.broker.broker_settings import BrokerSettings
     from holdfast.kernel.links import Role
-    from holdfast.protocols.catalogue import CATALOGUE
     from holdfast.runtime import loop
     from holdfast.runtime.runner import NodeRunner
+    from holdfast.schemes.catalogue import CATALOGUE
+    from holdfast.schemes.tree.parts import make_broker
 
     async def serve():
         settings = BrokerSettings("b1")

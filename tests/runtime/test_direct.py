@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.broker.assembly import BrokerSettings, make_replica
-from holdfast.broker.group_parts import PaxosKit
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.broker.kit import BrokerKit
 from holdfast.client import connect
 from holdfast.kernel.inputs import ConnectFailed, Input, Requested
@@ -20,11 +19,12 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.node import Node
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
-from holdfast.protocols.catalogue import CATALOGUE, RECORDS
 from holdfast.protocols.core.commands import Command
-from holdfast.protocols.paxos.settings import Member, PaxosSettings
 from holdfast.runtime.runner import NodeRunner
 from holdfast.runtime.segment_storage import SegmentStorage
+from holdfast.schemes.catalogue import CATALOGUE, RECORDS
+from holdfast.schemes.paxos.parts import PaxosKit, make_replica
+from holdfast.schemes.paxos.settings import Member, PaxosSettings
 from tests.runtime.broker_process import free_port
 from tests.runtime.test_bus import run
 from tests.sim.test_direct_groups import LeaderTakesDirect
@@ -52,7 +52,7 @@ class ReplicasHere:
             group = PaxosSettings(member.name, self.members)
 
             def make(rng: Random, streams: StoredStreams, group: PaxosSettings = group) -> Node:
-                kit = BrokerKit(paxos=PaxosKit(replica=Seeing))
+                kit = BrokerKit(scheme=PaxosKit(replica=Seeing))
                 return make_replica(BrokerSettings(group.name, durable=True), group, rng, streams, kit=kit)
 
             storage = SegmentStorage(str(self._folder / member.name), RECORDS)

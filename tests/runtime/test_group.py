@@ -205,8 +205,8 @@ def test_data_of_another_kind_of_broker_are_refused_and_none_of_them_is_shown(tm
         refused = cli("broker", str(alone))
         assert refused.returncode == STORAGE_FAILED
         assert refused.stderr == (
-            f"holdfast: {tmp_path / 'r1'}: the data are those of a replica of a group; "
-            "a broker on its own needs a folder of its own\n"
+            f"holdfast: {tmp_path / 'r1'}: the data are those of a broker of another scheme, or of a later version: "
+            "'group' holds records that this one does not know; it needs its own folder\n"
         )
         other_limits = tmp_path / "limits.toml"
         other_limits.write_text(group.site.read_text() + "[limits]\nsessions = 7\n")

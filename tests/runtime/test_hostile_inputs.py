@@ -15,7 +15,6 @@ import pytest
 
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
-from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.sessions.messages import (
     SESSION_MESSAGES,
     Accepted,
@@ -38,6 +37,7 @@ from holdfast.protocols.sessions.messages import (
     Unadvertise,
     Unsubscribe,
 )
+from holdfast.schemes.catalogue import MESSAGES
 from holdfast.wire.handshake import MAGIC, HelloRefused, LinkClosed, Reason
 from tests.codec.examples import MESSAGE_EXAMPLES
 from tests.runtime.broker_process import BrokerProcess

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.client import State, connect
 from holdfast.errors import (
     EventError,
@@ -29,7 +29,6 @@ from holdfast.model.event import (
     STRING_BYTES_MAX,
 )
 from holdfast.model.limits import FilterLimits
-from holdfast.protocols.catalogue import CATALOGUE, MESSAGES
 from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.sessions.messages import (
@@ -42,6 +41,8 @@ from holdfast.protocols.sessions.messages import (
     Subscribe,
 )
 from holdfast.runtime.runner import NodeRunner
+from holdfast.schemes.catalogue import CATALOGUE, MESSAGES
+from holdfast.schemes.tree.parts import make_broker
 from holdfast.wire.framing import encode_frames
 from holdfast.wire.handshake import HANDSHAKE, MAGIC, Hello, HelloAccepted, HelloRefused, LinkClosed, Reason
 from holdfast.wire.limits import WireLimits

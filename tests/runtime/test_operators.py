@@ -8,14 +8,15 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.client.operator import BrokerDesk
 from holdfast.kernel.links import Role
-from holdfast.protocols.catalogue import CATALOGUE
 from holdfast.protocols.operating.messages import Inspected
 from holdfast.protocols.operating.operator import Unreachable
 from holdfast.runtime.connection import Connection
 from holdfast.runtime.runner import NodeRunner
+from holdfast.schemes.catalogue import CATALOGUE
+from holdfast.schemes.tree.parts import make_broker
 
 
 async def inspect(remote_operators: bool) -> Inspected | Unreachable:

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.client import connect
 from holdfast.errors import HandshakeRefused
 from holdfast.kernel.inputs import Input, Requested
 from holdfast.kernel.links import Role
 from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import Outbox
-from holdfast.protocols.catalogue import CATALOGUE
 from holdfast.protocols.client_catalogue import PROTOCOL_VERSIONS
 from holdfast.runtime.runner import NodeRunner
+from holdfast.schemes.catalogue import CATALOGUE
+from holdfast.schemes.tree.parts import make_broker
 from holdfast.wire.handshake import Dialling
 from holdfast.wire.limits import WireLimits
 from tests.runtime.test_bus import run

@@ -22,11 +22,11 @@ from holdfast.errors import LogUnusable, WrongLog
 from holdfast.kernel.outbox import Append, Truncate
 from holdfast.kernel.storage import EVENTS, FEEDS
 from holdfast.model.event import encode_batch
-from holdfast.protocols.catalogue import RECORDS
 from holdfast.protocols.core.commands import EventBatch
-from holdfast.protocols.paxos.messages import Formed
 from holdfast.protocols.routing.messages import EventsStored
 from holdfast.runtime.segment_storage import ALARM_SEGMENTS, SegmentStorage
+from holdfast.schemes.catalogue import RECORDS
+from holdfast.schemes.paxos.messages import Formed
 from holdfast.storage import LogSettings, SystemFiles
 from tests.runtime.broker_process import BrokerProcess
 from tests.sessions.bench import event

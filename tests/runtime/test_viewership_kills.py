@@ -19,7 +19,7 @@ from experiments.processes import LOOK_EVERY_S
 from experiments.replication.group import ReplicaGroup
 from holdfast.apps.zapviewers.generator import ZapSettings
 from holdfast.apps.zapviewers.publishing import PublishSettings
-from holdfast.protocols.paxos.settings import PaxosSettings
+from holdfast.schemes.paxos.settings import PaxosSettings
 
 SETTINGS = PublishSettings(run="kills", log=ZapSettings(boxes=2_000), publishers=3, rate=20_000)
 TRIM_EVERY = PaxosSettings("", ()).trim_every

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.broker.assembly import BrokerSettings, make_broker
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.broker.client_assembly import make_client
 from holdfast.errors import EventError
 from holdfast.kernel.application import Hosted
@@ -24,6 +24,7 @@ from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.conversation import ClientSettings
+from holdfast.schemes.tree.parts import make_broker
 from tests.codec.examples import plain
 
 WALL = 1_700_000_000 * SECOND

@@ -13,7 +13,6 @@ from holdfast.errors import EventError
 from holdfast.kernel.node import InvariantBroken
 from holdfast.matching import FilterIndex
 from holdfast.model.event import Event, EventBytes, encode_batch, encode_event
-from holdfast.protocols.catalogue import RECORDS
 from holdfast.protocols.core import commands
 from holdfast.protocols.core.commands import Applied, Command
 from holdfast.protocols.core.core import BrokerCore
@@ -36,6 +35,7 @@ from holdfast.protocols.core.register import EPOCH_MAX
 from holdfast.protocols.core.subscriptions import Subscription
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.messages import Overflow, Refusal
+from holdfast.schemes.catalogue import RECORDS
 from tests.sessions.bench import EPOCH, WALL, batch, event
 from tests.sessions.command_strategies import any_commands, steps, to_command
 from tests.sessions.counting import Counting

@@ -9,7 +9,6 @@ from holdfast.kernel.inputs import ConnectFailed, Input, LinkDown, LinkUp, Recei
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Complete, Connect, Disconnect, Effect, Send
 from holdfast.kernel.time import SECOND
-from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.cursors import messages as log
 from holdfast.protocols.cursors import requests as asked_of_log
 from holdfast.protocols.sessions.conversation import Phase
@@ -43,6 +42,7 @@ from holdfast.protocols.sessions.requests import (
     NewEvent,
     PublishEvents,
 )
+from holdfast.schemes.catalogue import MESSAGES
 from tests.sessions.bench import ClientBench
 from tests.sessions.command_strategies import events, integers, raw
 

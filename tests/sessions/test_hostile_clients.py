@@ -11,7 +11,6 @@ from holdfast.kernel.inputs import Received
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Append, Disconnect, Send
 from holdfast.kernel.time import SECOND
-from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.core.register import EPOCH_MAX
 from holdfast.protocols.cursors import messages as log
@@ -29,6 +28,7 @@ from holdfast.protocols.sessions.messages import (
     Unadvertise,
     Unsubscribe,
 )
+from holdfast.schemes.catalogue import MESSAGES, RECORDS
 from tests.codec.test_hostile_bytes import EVENTS_OF_NOBODY
 from tests.cursors.bench import LogBench
 from tests.sessions.bench import EPOCH, BrokerBench, batch, sent, shown

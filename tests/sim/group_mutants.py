@@ -1,15 +1,14 @@
 """Brokers of a group with one mistake each."""
 
 from dataclasses import dataclass
-from functools import partial
 from random import Random
 from typing import Any, ClassVar
 
 import msgspec
 
-from holdfast.broker.assembly import BrokerSettings, make_replica
-from holdfast.broker.group_parts import PaxosKit
 from holdfast.broker.kit import BrokerKit
+from holdfast.broker.scheme import Told
+from holdfast.kernel.application import Hosted
 from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Assembly
@@ -21,14 +20,15 @@ from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.outputs import Opened, Output
 from holdfast.protocols.core.register import SessionRegister
 from holdfast.protocols.desks.session_desk import SessionDesk
-from holdfast.protocols.paxos.catching_up import CatchingUp
-from holdfast.protocols.paxos.decided import DecidedLog
-from holdfast.protocols.paxos.learner import Learner
-from holdfast.protocols.paxos.proposer import Proposer
-from holdfast.protocols.paxos.replica import Replica
-from holdfast.protocols.paxos.settings import PaxosSettings
 from holdfast.protocols.sessions.messages import Accepted
-from holdfast.sim.draw import draw_scenario, group_shape
+from holdfast.schemes.paxos.catching_up import CatchingUp
+from holdfast.schemes.paxos.decided import DecidedLog
+from holdfast.schemes.paxos.draw import group_shape
+from holdfast.schemes.paxos.learner import Learner
+from holdfast.schemes.paxos.parts import PaxosKit, make_replica
+from holdfast.schemes.paxos.proposer import Proposer
+from holdfast.schemes.paxos.replica import Replica
+from holdfast.schemes.paxos.scheme import group_of
 from holdfast.sim.run import Factories, run_scenario
 
 SHAPE = group_shape()
@@ -43,10 +43,10 @@ class GroupMutant:
     swarm: ClassVar[str] = "groups"
 
     def seen(self, seed: int) -> str:
-        return run_scenario(draw_scenario(seed, SHAPE), self.factories).problem
+        return run_scenario(SHAPE.draw(seed), self.factories).problem
 
     def sound(self, seed: int) -> str:
-        return run_scenario(draw_scenario(seed, SHAPE)).problem
+        return run_scenario(SHAPE.draw(seed)).problem
 
 
 # --------------------------------------------------------------------------------------------------------- replicas
@@ -74,9 +74,7 @@ class AppliedEarly(BrokerCore):
         return super().apply(self.number + 1, wall, command)
 
 
-def applies_its_own_proposals(
-    settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams
-) -> Assembly:
+def applies_its_own_proposals(told: Told, rng: Random, streams: StoredStreams, application: Hosted | None) -> Assembly:
     """A broker that applies a command when it proposes it."""
     cores: list[AppliedEarly] = []
 
@@ -91,7 +89,9 @@ def applies_its_own_proposals(
             if self._proposer.is_leading:
                 out.tell(CommandsApplied(cores[0].apply_early(out.wall, command)))
 
-    return make_replica(settings, group, rng, streams, kit=BrokerKit(core=Core, paxos=PaxosKit(replica=Proposing)))
+    return make_replica(
+        told.broker, group_of(told), rng, streams, application, BrokerKit(core=Core, scheme=PaxosKit(replica=Proposing))
+    )
 
 
 class TellsClientsOfAnyone(Replica):
@@ -265,13 +265,11 @@ def _group(
     sessions: type[SessionDesk] = SessionDesk,
     core: type[BrokerCore] = BrokerCore,
 ) -> Factories:
-    return Factories(
-        replica=partial(make_replica, kit=BrokerKit(core=core, sessions=sessions, paxos=paxos or PaxosKit()))
-    )
+    return Factories(kit=BrokerKit(core=core, sessions=sessions, scheme=paxos or PaxosKit()))
 
 
 MUTANTS = [
-    GroupMutant("applies what it proposes", Factories(replica=applies_its_own_proposals)),
+    GroupMutant("applies what it proposes", Factories(node=applies_its_own_proposals)),
     GroupMutant("serves without leading", _group(PaxosKit(replica=TellsClientsOfAnyone))),
     GroupMutant("applies at its own time", _group(PaxosKit(learner=UsesItsOwnClock))),
     GroupMutant("skips slots that it missed", _group(PaxosKit(catching_up=NeverAsks, decided=SkipsWhatItMissed))),

@@ -8,7 +8,6 @@ from typing import ClassVar
 from holdfast.protocols.core.commands import Execute
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.outputs import Output
-from holdfast.sim.draw import draw_scenario
 from tests.sessions.counting import Counting
 from tests.sim.hosted_world import GROUP, World
 
@@ -53,7 +52,7 @@ class HostedMutant:
 
 def _problem(seed: int, application: type[Counting] = Counting, core: type[BrokerCore] = BrokerCore) -> str:
     try:
-        World(draw_scenario(seed, GROUP), application, core).play()
+        World(GROUP.draw(seed), application, core).play()
     except AssertionError as error:
         return str(error)
     return ""

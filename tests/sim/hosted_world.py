@@ -7,23 +7,24 @@ from random import Random
 
 from msgspec.structs import replace
 
-from holdfast.broker.assembly import BrokerSettings, make_broker, make_replica
 from holdfast.broker.kit import BrokerKit
+from holdfast.broker.registry import SCHEMES
+from holdfast.broker.scheme import Told
 from holdfast.kernel.application import Hosted
-from holdfast.kernel.parts import Assembly
+from holdfast.kernel.node import Node
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.core.commands import Command
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.outputs import Output
-from holdfast.protocols.paxos.settings import PaxosSettings
-from holdfast.sim.draw import Shape, group_shape
+from holdfast.schemes.paxos.draw import group_shape
+from holdfast.schemes.tree.one_broker import OneBrokerShape
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import HostedApplication, Scenario
 from holdfast.trace.schema import Control, Fault, Published, Row
 from tests.sessions.counting import Counting
 
 APPLICATION = HostedApplication(factory="tests.sessions.counting:Counting", topics=("count", "tenth"))
-SINGLE = Shape(application=APPLICATION, name="hosting-broker")
+SINGLE = OneBrokerShape(application=APPLICATION, name="hosting-broker")
 GROUP = replace(group_shape(name="hosting-group"), application=APPLICATION)
 
 
@@ -46,7 +47,7 @@ class World:
         self._core = core
 
     def play(self) -> None:
-        factories = Factories(broker=make_broker, replica=self._replica, application=self._make)
+        factories = Factories(node=self._node, application=self._make)
         outcome = run_scenario(self.wanted, factories, sinks=[self])
         assert outcome.clean, f"seed {self.wanted.seed}: {outcome.broken or outcome.violations[0]}"
         assert not self.doubled, f"seed {self.wanted.seed}: executed twice: {self.doubled}"
@@ -76,19 +77,19 @@ class World:
 
         return Watched()
 
-    def _replica(
-        self, settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams, application: Hosted
-    ) -> Assembly:
+    def _node(self, told: Told, rng: Random, streams: StoredStreams, application: Hosted | None) -> Node:
         world = self
 
         class Compared(self._core):  # type: ignore[name-defined, misc]
             def apply(self, number: int, wall: int, command: Command) -> list[Output]:
                 outputs: list[Output] = super().apply(number, wall, command)
-                world.cores[group.name] = self
+                world.cores[told.broker.name] = self
                 state = hashlib.sha256(repr(self.hosting.get_state()).encode()).digest()
                 if world._states.setdefault(number, state) != state:
                     world.differing.append(number)
                 world.compared += 1
                 return outputs
 
-        return make_replica(settings, group, rng, streams, application, BrokerKit(core=Compared))
+        scheme = SCHEMES[self.wanted.system]
+        kit = BrokerKit(core=Compared) if scheme.is_one_broker else None  # one broker may forget, and go on otherwise
+        return scheme.make_node(told, rng, streams, application, kit)

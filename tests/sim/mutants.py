@@ -1,14 +1,11 @@
 """Brokers and clients with one mistake each, and the checker that must see it."""
 
 from dataclasses import dataclass, field
-from functools import partial
 from random import Random
 from typing import Any, ClassVar
 
 import msgspec
 
-from holdfast.broker.assembly import make_broker
-from holdfast.broker.client_assembly import make_client
 from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.messages import Message
@@ -36,7 +33,7 @@ from holdfast.protocols.sessions.incoming import IncomingSubscription
 from holdfast.protocols.sessions.messages import Accepted, Deliver
 from holdfast.protocols.sessions.publisher import Publisher
 from holdfast.protocols.sessions.subscriber import Subscriber
-from holdfast.sim.draw import Shape, draw_scenario
+from holdfast.schemes.tree.one_broker import OneBrokerShape
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import Broker, Scenario
 
@@ -48,7 +45,7 @@ class Mutant:
     about: str
     checker: str
     factories: Factories
-    shape: Shape = field(default_factory=Shape)
+    shape: OneBrokerShape = field(default_factory=OneBrokerShape)
     swarm: ClassVar[str] = "one broker"
 
     @property
@@ -65,7 +62,7 @@ class Mutant:
         return run_scenario(self._drawn(seed)).problem
 
     def _drawn(self, seed: int) -> Scenario:
-        scenario = draw_scenario(seed, self.shape)
+        scenario = self.shape.draw(seed)
         promised = {*scenario.checkers, *(["exactly-once"] if "no-loss" in scenario.checkers else [])}
         return msgspec.structs.replace(scenario, checkers=[self.checker] if self.checker in promised else [])
 
@@ -290,7 +287,7 @@ def _brokers(
     sequencer: type[DirectSequencer] = DirectSequencer,
 ) -> Factories:
     kit = BrokerKit(core=core, sessions=sessions, sequencer=sequencer)
-    return Factories(broker=partial(make_broker, kit=kit), client=make_client)
+    return Factories(kit=kit)
 
 
 def _clients(part: type[Subscriber]) -> Factories:
@@ -302,7 +299,7 @@ def _clients(part: type[Subscriber]) -> Factories:
         session = ClientSession(conversation, publisher, subscriber, (advertiser,), direct, rng)
         return Assembly([session, direct, advertiser, publisher, subscriber])
 
-    return Factories(broker=make_broker, client=make)
+    return Factories(client=make)
 
 
 class KnowsNoDeadline(Subscriber):
@@ -322,12 +319,12 @@ class _Forgetful(Subscriber):
         self._subscriptions[made.number] = forgetful
 
 
-DURABLE = Shape(brokers=(Broker(id="b1", durable=True, sync_us=(5_000, 300_000)),), fixed_brokers=True)
-FORGETFUL = Shape(
+DURABLE = OneBrokerShape(brokers=(Broker(id="b1", durable=True, sync_us=(5_000, 300_000)),), fixed_brokers=True)
+FORGETFUL = OneBrokerShape(
     brokers=(Broker(id="b1", durable=False),), fixed_brokers=True, faults_max=16, publishes_max=80, safety_ms=4_000
 )
-MORTAL = Shape(lifetimes=True, name="mortal")
-TIGHT = Shape(brokers=(Broker(id="b1", durable=True, backlog_events=2),), fixed_brokers=True)
+MORTAL = OneBrokerShape(lifetimes=True, name="mortal")
+TIGHT = OneBrokerShape(brokers=(Broker(id="b1", durable=True, backlog_events=2),), fixed_brokers=True)
 
 MUTANTS = [
     Mutant("delivers events that do not match", "only-matching", _brokers(DeliversToEveryone)),

@@ -15,7 +15,7 @@ from unittest import mock
 
 import msgspec
 
-from holdfast.broker.assembly import BrokerSettings, make_replica
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.links import Role
 from holdfast.kernel.notices import Notice
@@ -24,7 +24,6 @@ from holdfast.kernel.parts import Assembly, Part
 from holdfast.kernel.sequencing import Elected, StateReplaced
 from holdfast.kernel.storage import EVENTS, StoredStreams
 from holdfast.kernel.time import MILLISECOND
-from holdfast.protocols.catalogue import RECORDS
 from holdfast.protocols.core import log_state
 from holdfast.protocols.core.commands import Command
 from holdfast.protocols.core.core import BrokerCore
@@ -32,8 +31,10 @@ from holdfast.protocols.core.outputs import Kept, Logged, Output, Reply
 from holdfast.protocols.desks import refill
 from holdfast.protocols.desks.log_desk import RetentionSettings
 from holdfast.protocols.desks.session_desk import SessionDesk
-from holdfast.protocols.paxos.learner import Learner
-from holdfast.protocols.paxos.settings import CLASSIC, Member, PaxosSettings
+from holdfast.schemes.catalogue import RECORDS
+from holdfast.schemes.paxos.learner import Learner
+from holdfast.schemes.paxos.parts import make_replica
+from holdfast.schemes.paxos.settings import CLASSIC, Member, PaxosSettings
 from holdfast.sim.disk import Disk
 from holdfast.sim.machine import Machine
 from tests.sim.named_clients import Client

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, ClassVar
 
-from holdfast.broker.assembly import BrokerSettings
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.broker.client_assembly import make_client
 from holdfast.kernel.links import Role
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import EVENTS, LogBounds, StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.event import decode_batch
-from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.protocols.core.commands import EventBatch
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.limits import CoreLimits
@@ -31,6 +30,7 @@ from holdfast.protocols.desks.log_desk import LogDesk, RetentionSettings
 from holdfast.protocols.desks.sequencer import DirectSequencer, SnapshotTaker
 from holdfast.protocols.desks.session_desk import SessionDesk
 from holdfast.protocols.sessions.conversation import ClientSettings
+from holdfast.schemes.catalogue import MESSAGES, RECORDS
 from holdfast.sim.disk import Disk
 from holdfast.sim.latency import Uniform, build
 from holdfast.sim.machine import Machine, Program

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, ClassVar
 
 import msgspec
 
-from holdfast.broker.assembly import make_broker
 from holdfast.broker.kit import BrokerKit
-from holdfast.broker.network_parts import NetworkKit
 from holdfast.kernel.inputs import LinkDown, Started
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.storage import StoredStreams
@@ -27,7 +24,8 @@ from holdfast.protocols.routing.router import LOCAL, Router
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.protocols.routing.store import EventStore
 from holdfast.protocols.routing.teller import Teller
-from holdfast.sim.draw_network import NetworkShape, draw_network_scenario
+from holdfast.schemes.tree.draw_network import NetworkShape
+from holdfast.schemes.tree.parts import NetworkKit
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import Scenario
 from tests.sim.claims import claims_watched
@@ -228,7 +226,7 @@ class NetworkMutant(msgspec.Struct, frozen=True):
 
     @property
     def factories(self) -> Factories:
-        return Factories(broker=partial(make_broker, kit=BrokerKit(network=self.kit)))
+        return Factories(kit=BrokerKit(scheme=self.kit))
 
     def seen(self, seed: int) -> str:
         return run_scenario(self._drawn(seed), claims_watched(self.factories)).problem
@@ -237,7 +235,7 @@ class NetworkMutant(msgspec.Struct, frozen=True):
         return run_scenario(self._drawn(seed), claims_watched()).problem
 
     def _drawn(self, seed: int) -> Scenario:
-        return draw_network_scenario(seed, NetworkShape(reliability=self.level))
+        return NetworkShape(reliability=self.level).draw(seed)
 
 
 def _mutant(mistake: str, level: str, **parts: type) -> NetworkMutant:

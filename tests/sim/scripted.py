@@ -16,9 +16,9 @@ from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.protocols.core.commands import CoreState
 from holdfast.protocols.sessions.messages import Subscribe
+from holdfast.schemes.catalogue import MESSAGES, RECORDS
 from holdfast.sim import latency
 from holdfast.sim.disk import Disk
 from holdfast.sim.machine import Machine

@@ -1,23 +1,18 @@
 """Clients with direct links, under faults: whatever becomes of what is said there, all that is promised holds."""
 
-from random import Random
 from typing import Any, ClassVar
 
 import msgspec
 import pytest
 
-from holdfast.broker.assembly import BrokerSettings, make_replica
-from holdfast.broker.group_parts import PaxosKit
 from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.outbox import Outbox
-from holdfast.kernel.parts import Assembly
-from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.core.commands import Publish
-from holdfast.protocols.paxos.fast import FastRounds
-from holdfast.protocols.paxos.replica import Replica
-from holdfast.protocols.paxos.settings import PaxosSettings
+from holdfast.schemes.paxos.draw import group_shape
+from holdfast.schemes.paxos.fast import FastRounds
+from holdfast.schemes.paxos.parts import PaxosKit
+from holdfast.schemes.paxos.replica import Replica
 from holdfast.sim import scenario as said
-from holdfast.sim.draw import draw_scenario, group_shape
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import Broker, Client, Scenario
 from holdfast.trace import schema
@@ -58,10 +53,7 @@ class ChangesItsMind(LeaderTakesDirect):
 
 
 def group_of(replica: type[Replica]) -> Factories:
-    def make(settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams) -> Assembly:
-        return make_replica(settings, group, rng, streams, kit=BrokerKit(paxos=PaxosKit(replica=replica)))
-
-    return Factories(replica=make)
+    return Factories(kit=BrokerKit(scheme=PaxosKit(replica=replica)))
 
 
 class _Hops:
@@ -80,7 +72,7 @@ def test_seeds_of_groups_with_direct_links_are_clean(replica: type[DropsDirect])
     hops, delivered = _Hops(), 0
     replica.seen.clear()
     for seed in SEEDS:
-        outcome = run_scenario(draw_scenario(seed, SHAPE), group_of(replica), sinks=[hops])
+        outcome = run_scenario(SHAPE.draw(seed), group_of(replica), sinks=[hops])
         assert outcome.clean, f"seed {seed}: {outcome.broken or outcome.violations[0]}"
         delivered += outcome.events_delivered
         # Whoever is given a publication is given the same bytes, and all of them in the order of their numbers.

@@ -11,7 +11,7 @@ from holdfast.kernel.node import InvariantBroken
 from holdfast.kernel.outbox import NOW, Append, Outbox, Snapshot, Truncate
 from holdfast.kernel.storage import EVENTS, LogBounds, LogPart
 from holdfast.kernel.time import MICROSECOND, MILLISECOND, SECOND
-from holdfast.protocols.catalogue import RECORDS
+from holdfast.schemes.catalogue import RECORDS
 from holdfast.sim.disk import Disk
 from tests.sim.scripted import DELAY, Do, Place, World, message, number_of, record
 

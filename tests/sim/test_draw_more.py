@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.model import Filter
+from holdfast.schemes.paxos.draw import FORMED_MS, group_shape
+from holdfast.schemes.tree.draw_network import NetworkShape
+from holdfast.schemes.tree.one_broker import OneBrokerShape
 from holdfast.sim import draw_more
-from holdfast.sim.draw import Shape, draw_scenario, group_shape
-from holdfast.sim.draw_more import FORMED_MS
-from holdfast.sim.draw_network import NetworkShape, draw_network_scenario
 from holdfast.sim.scenario import (
     Advertise,
     ClockJump,
@@ -37,13 +37,13 @@ def what(scenario: Scenario) -> set[str]:
     found |= {type(fault).__name__ for fault in scenario.faults} & {"Reset", "ClockJump"}
     if any(isinstance(fault, PowerCut) and fault.wipe for fault in scenario.faults):
         found.add("wiped")
-    if scenario.routing is not None and scenario.network.bytes_per_second:
+    if scenario.links and scenario.network.bytes_per_second:
         found.add("narrow")
     if any(broker.starts_ms for broker in scenario.brokers):
         found.add("late")
     if any(len(client.id) == draw_more.LONG_NAME for client in scenario.clients):
         found.add("long")
-    if scenario.routing is not None and any(len(client.brokers) > 1 for client in scenario.clients):
+    if scenario.links and any(len(client.brokers) > 1 for client in scenario.clients):
         found.add("moving")
     slow = [fault for fault in scenario.faults if isinstance(fault, DiskSlow)]
     if any(
@@ -58,7 +58,7 @@ def what(scenario: Scenario) -> set[str]:
 def test_networks_meet_everything() -> None:
     seen: Counter[str] = Counter()
     for seed in range(SEEDS):
-        scenario = draw_network_scenario(seed)
+        scenario = NetworkShape().draw(seed)
         check_scenario(scenario, f"seed {seed}")
         seen.update(what(scenario))
     assert set(seen) == {*BEFALLS, "moving", "narrow"}
@@ -67,10 +67,10 @@ def test_networks_meet_everything() -> None:
 
 
 def test_groups_and_single_brokers_meet_what_can_befall_them() -> None:
-    for shape, missing in ((group_shape(), set[str]()), (Shape(), {"lined up"})):
+    for shape, missing in ((group_shape(), set[str]()), (OneBrokerShape(), {"lined up"})):
         seen: Counter[str] = Counter()
         for seed in range(SEEDS):
-            scenario = draw_scenario(seed, shape)
+            scenario = shape.draw(seed)
             check_scenario(scenario, f"seed {seed}")
             seen.update(what(scenario))
         assert BEFALLS - missing <= set(seen)
@@ -78,14 +78,14 @@ def test_groups_and_single_brokers_meet_what_can_befall_them() -> None:
 
 def test_who_wants_no_faults_gets_nothing_of_it() -> None:
     for seed in range(60):
-        assert not what(draw_network_scenario(seed, NetworkShape(faults_max=0)))
-        assert not what(draw_scenario(seed, Shape(faults_max=0)))
+        assert not what(NetworkShape(faults_max=0).draw(seed))
+        assert not what(OneBrokerShape(faults_max=0).draw(seed))
 
 
 def test_what_was_drawn_before_stays() -> None:
     """All that is added is another fault or action: seeds keep what they had, but for what a goodbye cuts off."""
     for seed in range(100):
-        plain, more = draw_scenario(seed, Shape(more=False)), draw_scenario(seed)
+        plain, more = OneBrokerShape(more=False).draw(seed), OneBrokerShape().draw(seed)
         if any(isinstance(action, Close) for action in more.actions) or "long" in what(more):
             continue
         assert [a for a in more.actions if not isinstance(a, Advertise | Unadvertise)] == plain.actions
@@ -97,7 +97,7 @@ def test_what_was_drawn_before_stays() -> None:
 
 def test_a_client_that_says_goodbye_does_nothing_more() -> None:
     for seed in range(200):
-        scenario = draw_network_scenario(seed)
+        scenario = NetworkShape().draw(seed)
         for close in (action for action in scenario.actions if isinstance(action, Close)):
             later = [a for a in scenario.actions if a.client == close.client and a.at_ms > close.at_ms]
             assert not [a for a in later if isinstance(a, Publish | Subscribe)]
@@ -105,8 +105,8 @@ def test_a_client_that_says_goodbye_does_nothing_more() -> None:
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_long_filters_are_as_long_as_they_may_be(more: int) -> None:
-    seeds = [seed for seed in range(200) if "long" in what(draw_network_scenario(seed))]
-    filters = [a.filter for seed in seeds for a in draw_network_scenario(seed).actions if isinstance(a, Subscribe)]
+    seeds = [seed for seed in range(200) if "long" in what(NetworkShape().draw(seed))]
+    filters = [a.filter for seed in seeds for a in NetworkShape().draw(seed).actions if isinstance(a, Subscribe)]
     longest = max(filters, key=len)
     assert len(longest) == draw_more.LONG_FILTER
     if more:
@@ -120,7 +120,7 @@ def test_no_disk_of_a_group_is_wiped_before_all_have_met() -> None:
     """It would leave the group unformed for good, as it may."""
     wiped = 0
     for seed in range(1, 500):
-        scenario = draw_scenario(seed, group_shape())
+        scenario = group_shape().draw(seed)
         wipes = [fault for fault in scenario.faults if isinstance(fault, PowerCut) and fault.wipe]
         wiped += bool(wipes)
         if wipes:

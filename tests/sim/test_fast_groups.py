@@ -5,10 +5,9 @@ from collections import Counter
 import msgspec
 import pytest
 
-from holdfast.protocols.paxos.settings import Protocol
-from holdfast.sim.draw import draw_scenario, group_shape
+from holdfast.schemes.paxos.draw import group_shape
+from holdfast.schemes.paxos.settings import Protocol
 from holdfast.sim.run import run_scenario
-from holdfast.sim.scenario import Group
 from holdfast.trace import schema
 from holdfast.trace.schema import Row
 from tests.sim.test_direct_groups import quiet
@@ -34,7 +33,7 @@ def test_seeds_of_groups_with_fast_rounds_are_clean(size: int, seeds: range) -> 
     hops, delivered = _Hops(), 0
     shape = group_shape([f"b{number}" for number in range(1, size + 1)], Protocol.FAST, name=f"fast-{size}")
     for seed in seeds:
-        outcome = run_scenario(draw_scenario(seed, shape), sinks=[hops])
+        outcome = run_scenario(shape.draw(seed), sinks=[hops])
         assert outcome.clean, f"seed {seed}: {outcome.broken or outcome.violations[0]}"
         delivered += outcome.events_delivered
     assert delivered > 10 * len(seeds)
@@ -47,7 +46,7 @@ def test_publications_are_decided_without_the_leaders_word_when_nothing_goes_wro
     asked: dict[Protocol, int] = {}
     for protocol in (Protocol.BATCH, Protocol.FAST):
         hops = _Hops()
-        outcome = run_scenario(msgspec.structs.replace(quiet(20), group=Group(protocol=protocol)), sinks=[hops])
+        outcome = run_scenario(msgspec.structs.replace(quiet(20), settings={"protocol": protocol.value}), sinks=[hops])
         assert outcome.clean
         assert outcome.events_delivered == 20
         assert (hops.count["FastLearn"] > 0) == (protocol is Protocol.FAST)

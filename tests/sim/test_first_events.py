@@ -21,7 +21,6 @@ from holdfast.sim.scenario import (
     Network,
     PowerCut,
     Publish,
-    Routing,
     Scenario,
     ScenarioEvent,
     Subscribe,
@@ -70,7 +69,8 @@ def play(level: Reliability, faults: list[Fault], covered: bool = True, factorie
     scenario = Scenario(
         name="first-events",
         seed=1,
-        routing=Routing(links=list(pairwise(CHAIN)), reliability=level, covering=covered),
+        links=list(pairwise(CHAIN)),
+        settings={"reliability": level.value, "covering": covered},
         brokers=[Broker(id=name, durable=True, sync_us=(100, 300)) for name in CHAIN],
         clients=[Client(id="p", brokers=("b1",)), Client(id="s", brokers=("b4",))],
         network=Network(latency=Constant(delay_us=500)),

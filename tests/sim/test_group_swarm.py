@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.protocols.paxos.settings import Protocol
-from holdfast.sim.draw import IF_REMEMBERED, draw_scenario, group_shape
+from holdfast.schemes.paxos.draw import group_shape
+from holdfast.schemes.paxos.settings import Protocol
+from holdfast.sim.draw import IF_REMEMBERED
 from holdfast.sim.network import Adversary
 from holdfast.sim.run import run_scenario
 from holdfast.sim.scenario import (
@@ -64,14 +65,14 @@ def test_many_seeds_of_groups_are_clean() -> None:
 
 
 def test_what_is_drawn_covers_what_can_befall_a_group() -> None:
-    scenarios = [draw_scenario(seed, SHAPE) for seed in range(1, 301)]
+    scenarios = [SHAPE.draw(seed) for seed in range(1, 301)]
     for scenario in scenarios:
         check_scenario(scenario, "drawn")
         assert set(IF_REMEMBERED) <= set(scenario.checkers)
     assert {len(scenario.brokers) for scenario in scenarios} == {3, 5, 7}
-    groups = [scenario.group for scenario in scenarios if scenario.group is not None]
-    assert {group.protocol for group in groups} == {Protocol.MULTI, Protocol.BATCH}  # fast: test_fast_groups.py
-    assert {group.pipeline for group in groups} == {1, 3, 10}
+    groups = [scenario.settings for scenario in scenarios]
+    assert {group["protocol"] for group in groups} == {"multi", "batch"}  # fast: test_fast_groups.py
+    assert {group["pipeline"] for group in groups} == {1, 3, 10}
     assert any("no-forgetting" in scenario.checkers for scenario in scenarios)
     faults = [fault for scenario in scenarios for fault in scenario.faults]
     assert {type(fault) for fault in faults} == {Kill, PowerCut, Pause, Cut, Reset, ClockJump, DiskSlow, DiskFull}
@@ -110,8 +111,7 @@ def test_a_site_has_its_brokers_protocol_and_pipeline(count: int) -> None:
     names = ["north", "east", "west"][:count]
     shape = group_shape(names, Protocol.MULTI, 4, name="site")
     for seed in range(1, 11):
-        scenario = draw_scenario(seed, shape)
-        assert scenario.group is not None
+        scenario = shape.draw(seed)
         assert (scenario.name, [broker.id for broker in scenario.brokers]) == ("site", names)
-        assert (scenario.group.protocol, scenario.group.pipeline) == (Protocol.MULTI, 4)
+        assert (scenario.settings["protocol"], scenario.settings["pipeline"]) == ("multi", 4)
         assert run_scenario(scenario).clean

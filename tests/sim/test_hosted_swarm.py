@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.sim.draw import draw_scenario
 from tests.sim.hosted_world import GROUP, SINGLE, World
 from tests.tiers import blocks
 
@@ -15,7 +14,7 @@ SEEDS = 80
 def test_a_broker_that_hosts_an_application_keeps_its_promises(seeds: range) -> None:
     executed = made = 0
     for seed in seeds:
-        world = World(draw_scenario(seed, SINGLE))
+        world = World(SINGLE.draw(seed))
         world.play()
         executed, made = executed + world.executed, made + world.made
     assert executed > 2 * len(seeds)
@@ -27,7 +26,7 @@ def test_replicas_have_equal_application_states_at_equal_positions(seeds: range)
     """D4-C5: also after snapshots, and when leaders crash."""
     executed = made = compared = 0
     for seed in seeds:
-        world = World(draw_scenario(seed, GROUP))
+        world = World(GROUP.draw(seed))
         world.play()
         numbers = {name: core.number for name, core in world.cores.items()}
         states = {numbers[name]: core.get_state() for name, core in world.cores.items()}

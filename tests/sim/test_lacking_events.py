@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 
-from holdfast.broker.assembly import BrokerSettings, make_replica
-from holdfast.broker.group_parts import PaxosKit
 from holdfast.broker.kit import BrokerKit
-from holdfast.kernel.parts import Assembly
-from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.desks import refill
-from holdfast.protocols.paxos.learner import Learner
-from holdfast.protocols.paxos.settings import PaxosSettings
+from holdfast.schemes.paxos.learner import Learner
+from holdfast.schemes.paxos.parts import PaxosKit
 from holdfast.sim.latency import Constant
 from holdfast.sim.run import Factories, run_scenario
-from holdfast.sim.scenario import Broker, Client, Cut, Group, Kill, Network, Publish, Scenario, ScenarioEvent
+from holdfast.sim.scenario import Broker, Client, Cut, Kill, Network, Publish, Scenario, ScenarioEvent
 from holdfast.trace.schema import Acknowledged, Row
 
 NAMES = ("b1", "b2", "b3")
@@ -38,9 +32,6 @@ def answered_meanwhile(learner: type[Learner]) -> list[int]:
     slots, and is gone before b3 has fetched the events.
     """
 
-    def make(settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams) -> Assembly:
-        return make_replica(settings, group, rng, streams, kit=BrokerKit(paxos=PaxosKit(learner=learner)))
-
     def publish(at_ms: int, number: int, size: int = 0) -> Publish:
         return Publish(
             at_ms=at_ms, client="p", events=[ScenarioEvent(attributes={"n": number}, topic="t", payload_bytes=size)]
@@ -57,7 +48,7 @@ def answered_meanwhile(learner: type[Learner]) -> list[int]:
         name="lacking-events",
         seed=7,
         system="paxos",
-        group=Group(trim_every=6, trim_keep=0, trim_ratio=0),
+        settings={"trim_every": 6, "trim_keep": 0, "trim_ratio": 0},
         brokers=[
             Broker(id=name, durable=True, sync_us=(20_000, 20_000) if name == "b1" else (100, 300)) for name in NAMES
         ],
@@ -78,7 +69,7 @@ def answered_meanwhile(learner: type[Learner]) -> list[int]:
         liveness_ms=10_000,
         checkers=["liveness"],
     )
-    outcome = run_scenario(scenario, Factories(replica=make), [Sink()])
+    outcome = run_scenario(scenario, Factories(kit=BrokerKit(scheme=PaxosKit(learner=learner))), [Sink()])
     assert outcome.problem == "", "when all are back, all is well in any case"
     return answered
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.protocols.sessions.messages import Overflow
+from holdfast.schemes.paxos.draw import group_shape
+from holdfast.schemes.tree.one_broker import OneBrokerShape
 from holdfast.sim.campaign import run_campaign
-from holdfast.sim.draw import Shape, draw_scenario, group_shape
 from holdfast.sim.latency import Constant
 from holdfast.sim.run import Outcome, run_scenario
 from holdfast.sim.scenario import (
@@ -28,7 +29,7 @@ from holdfast.trace import schema
 from holdfast.trace.reliability import measure_reliability
 from tests.sim.scripted import Rows
 
-MORTAL = Shape(lifetimes=True, name="mortal")
+MORTAL = OneBrokerShape(lifetimes=True, name="mortal")
 SEEDS = 300
 GROUP_SEEDS = 15
 
@@ -50,8 +51,8 @@ def _lightened(scenario: Scenario) -> Scenario:
 def test_lifetimes_change_nothing_else_of_what_a_seed_draws() -> None:
     for seed in range(1, 20):
         mortal, plain = (
-            draw_scenario(seed, MORTAL),
-            draw_scenario(seed, msgspec.structs.replace(MORTAL, lifetimes=False)),
+            MORTAL.draw(seed),
+            msgspec.structs.replace(MORTAL, lifetimes=False).draw(seed),
         )
         for action in mortal.actions:
             if isinstance(action, Publish):
@@ -74,7 +75,7 @@ def test_groups_give_up_the_same_events_at_every_replica() -> None:
 def test_what_expired_is_told_of_subscriptions_that_exist_by_brokers_and_by_clients() -> None:
     told: Counter[str] = Counter()
     for seed in range(1, 61):
-        outcome, rows = _run(draw_scenario(seed, MORTAL))
+        outcome, rows = _run(MORTAL.draw(seed))
         assert outcome.clean
         subscriptions = {row.subscription: row.subscriber for row in rows.of(schema.Subscribed)}
         mortal = {row.event for row in rows.of(schema.Published) if row.lifetime}
@@ -91,7 +92,7 @@ def test_what_expired_is_told_of_subscriptions_that_exist_by_brokers_and_by_clie
 @settings(max_examples=40)
 @given(st.integers(0, 2**32))
 def test_light_clients_look_at_deadlines_too(seed: int) -> None:
-    outcome, _ = _run(_lightened(draw_scenario(seed, msgspec.structs.replace(MORTAL, more=False))))
+    outcome, _ = _run(_lightened(msgspec.structs.replace(MORTAL, more=False).draw(seed)))
     assert outcome.clean, (seed, outcome.violations, outcome.broken)
 
 

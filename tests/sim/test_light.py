@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.protocols.sessions.messages import Overflow
+from holdfast.schemes.tree.one_broker import OneBrokerShape
 from holdfast.sim import light
-from holdfast.sim.draw import Shape, draw_scenario
 from holdfast.sim.latency import Constant
 from holdfast.sim.run import Outcome, run_scenario
 from holdfast.sim.scenario import (
@@ -38,10 +38,10 @@ def _run(scenario: Scenario) -> tuple[Outcome, Rows]:
     return run_scenario(scenario, sinks=[rows]), rows
 
 
-def _drawn(seed: int, shape: Shape | None = None) -> Scenario:
+def _drawn(seed: int, shape: OneBrokerShape | None = None) -> Scenario:
     """A drawn scenario in which only the first client publishes, and all consume at once. Light clients do no more than
     subscribe, so that nothing else is drawn for them."""
-    scenario = draw_scenario(seed, msgspec.structs.replace(shape or Shape(), more=False))
+    scenario = msgspec.structs.replace(shape or OneBrokerShape(), more=False).draw(seed)
     return msgspec.structs.replace(
         scenario,
         clients=[msgspec.structs.replace(client, consume_after_us=0, gather_us=0) for client in scenario.clients],
@@ -91,7 +91,7 @@ def _without_time(rows: list[schema.Row]) -> Counter[bytes]:
 @settings(max_examples=25)
 @given(st.integers(0, 2**32))
 def test_without_faults_a_light_client_has_the_rows_of_a_real_one(seed: int) -> None:
-    shape = Shape(brokers=(Broker(id="b1", durable=True),), fixed_brokers=True, faults_max=0, adversary=False)
+    shape = OneBrokerShape(brokers=(Broker(id="b1", durable=True),), fixed_brokers=True, faults_max=0, adversary=False)
     real = msgspec.structs.replace(_drawn(seed, shape), network=Network(latency=Constant(delay_us=500)))
     outcome, rows = _run(real)
     light_outcome, light_rows = _run(_lightened(real))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast.kernel.inputs import ConnectFailed, Drained, LinkDown, LinkUp, Received, Started, TimerFired
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.protocols.catalogue import MESSAGES
+from holdfast.schemes.catalogue import MESSAGES
 from holdfast.sim.latency import Constant, Exponential, Latency, RoundTripMatrix, TransitStub, Uniform
 from holdfast.sim.network import CONNECT_TIMEOUT, STALLED_FOR_MAX, Adversary, Packet
 from tests.sim.scripted import DELAY, Place, World, message, number_of, sends

@@ -8,10 +8,12 @@ import msgspec
 import pytest
 
 from holdfast.protocols.routing.settings import Reliability
-from holdfast.sim.draw_network import NetworkShape, draw_network_scenario
+from holdfast.schemes.tree.draw_network import NetworkShape
+from holdfast.schemes.tree.settings import routing_settings
 from holdfast.sim.run import run_scenario
 from holdfast.sim.scenario import Cut, Kill, Pause, PowerCut, Storm
 from holdfast.sim.scenario_file import check_scenario
+from holdfast.sim.swarm import settings_of
 from tests.sim.claims import claims_watched
 from tests.sim.clean import check_block, check_campaign
 from tests.sim.network_mutants import BY_NAME
@@ -38,16 +40,15 @@ def test_seeds_reach_every_level_every_kind_of_graph_and_every_fault() -> None:
     brokers: Counter[int] = Counter()
     settings: Counter[tuple[str, bool]] = Counter()
     for seed in range(1, SEEDS + 1):
-        scenario = draw_network_scenario(seed)
-        routing = scenario.routing
-        assert routing is not None
+        scenario = NetworkShape().draw(seed)
+        routing = routing_settings(settings_of(scenario))
         levels[routing.reliability] += 1
         brokers[len(scenario.brokers)] += 1
         faults.update(type(fault) for fault in scenario.faults)
         settings["advertisements", routing.advertisements] += 1
         settings["covering", routing.covering] += 1
         settings["ask", routing.ask_neighbours] += 1
-        settings["cycle", len(routing.links) >= len(scenario.brokers)] += 1
+        settings["cycle", len(scenario.links) >= len(scenario.brokers)] += 1
     assert set(levels) == set(Reliability)
     assert {3, 4, 5, 6, 7, 12, 20, 30} <= set(brokers)
     assert min(faults[kind] for kind in (Kill, PowerCut, Pause, Cut)) > 300
@@ -57,18 +58,18 @@ def test_seeds_reach_every_level_every_kind_of_graph_and_every_fault() -> None:
 
 def test_a_drawn_network_is_a_scenario_that_files_may_hold() -> None:
     for seed in range(1, 60):
-        check_scenario(draw_network_scenario(seed), f"seed {seed}")
+        check_scenario(NetworkShape().draw(seed), f"seed {seed}")
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
     shape = NetworkShape(reliability=Reliability.BYPASS_BUFFERED)
-    digests = [run_scenario(draw_network_scenario(7, shape)).digest for _ in range(2)]
+    digests = [run_scenario(shape.draw(7)).digest for _ in range(2)]
     assert digests[0] == digests[1]
 
 
 def test_brokers_that_answer_each_other_without_end_are_a_failure_and_not_a_run_without_end() -> None:
     storming = BY_NAME["forwards-back"]
-    scenario = draw_network_scenario(8, NetworkShape(reliability=storming.level))
+    scenario = NetworkShape(reliability=storming.level).draw(8)
     assert run_scenario(scenario, storming.factories).problem.startswith("a run does not become a storm (")
     few = msgspec.structs.replace(scenario, storm=Storm(steps=10, sent_bytes=1 << 40))
     outcome = run_scenario(few)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.protocols.routing.settings import Reliability
 from holdfast.sim.run import run_scenario
 from holdfast.sim.scenario import (
     Action,
@@ -16,7 +15,6 @@ from holdfast.sim.scenario import (
     Fault,
     Kill,
     Publish,
-    Routing,
     Scenario,
     ScenarioEvent,
     Subscribe,
@@ -45,7 +43,8 @@ def play(
         seed=1,
         brokers=[msgspec.structs.replace(broker, id=name) for name in "abcd"],
         clients=list(clients),
-        routing=Routing(links=list(links), reliability=Reliability.BUFFERED, store_bytes=store_bytes),
+        links=list(links),
+        settings={"reliability": "buffered", "store_bytes": store_bytes},
         actions=sorted(actions, key=lambda action: action.at_ms),
         faults=list(faults),
         safety_ms=until_ms,

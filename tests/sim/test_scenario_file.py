@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import ScenarioError
-from holdfast.sim.draw import draw_scenario
+from holdfast.schemes.tree.one_broker import OneBrokerShape
 from holdfast.sim.run import run_scenario
 from holdfast.sim.scenario import Broker, Scenario
 from holdfast.sim.scenario_file import check_scenario, scenario_from_json, scenario_to_json
@@ -16,7 +16,7 @@ from holdfast.sim.scenario_file import check_scenario, scenario_from_json, scena
 WHERE = "a.json"
 DOCUMENT: dict[str, Any] = {
     "format": "holdfast-scenario",
-    "version": 1,
+    "version": 2,
     "name": "small",
     "seed": 1,
     "brokers": [{"id": "b1", "durable": True}, {"id": "b2"}],
@@ -56,15 +56,15 @@ def _with(path: str, value: object) -> bytes:
 
 @given(st.integers(0, 2**32))
 def test_what_is_written_is_read_back(seed: int) -> None:
-    scenario = draw_scenario(seed)
+    scenario = OneBrokerShape().draw(seed)
     text = scenario_to_json(scenario)
     assert scenario_from_json(text, WHERE) == scenario
     assert scenario_to_json(scenario_from_json(text, WHERE)) == text
 
 
 def test_a_file_says_what_it_is() -> None:
-    document = json.loads(scenario_to_json(draw_scenario(1)))
-    assert (document["format"], document["version"]) == ("holdfast-scenario", 1)
+    document = json.loads(scenario_to_json(OneBrokerShape().draw(1)))
+    assert (document["format"], document["version"]) == ("holdfast-scenario", 2)
 
 
 def test_a_file_with_every_part_is_read() -> None:
@@ -77,7 +77,7 @@ def test_a_file_with_every_part_is_read() -> None:
     ("path", "value", "problem"),
     [
         # what it is
-        ("version", 2, "version 2, not 'holdfast-scenario' version 1"),
+        ("version", 3, "version 3, not 'holdfast-scenario' version 2"),
         ("version", ..., "version 0"),
         ("format", "holdfast-trace", "this is 'holdfast-trace'"),
         ("format", ..., "this is ''"),
@@ -164,8 +164,8 @@ def test_what_is_no_scenario_at_all_is_refused(text: bytes | str) -> None:
 
 
 def test_a_newer_version_is_told_by_its_number_even_if_it_has_fields_of_its_own() -> None:
-    newer = {**DOCUMENT, "version": 2, "weather": "bad"}
-    with pytest.raises(ScenarioError, match="version 2"):
+    newer = {**DOCUMENT, "version": 3, "weather": "bad"}
+    with pytest.raises(ScenarioError, match="version 3"):
         scenario_from_json(json.dumps(newer), WHERE)
 
 
@@ -189,7 +189,7 @@ def test_a_scenario_that_was_made_in_a_program_is_checked_too() -> None:
 GROUP: dict[str, Any] = {
     **DOCUMENT,
     "system": "paxos",
-    "group": {"protocol": "multi", "pipeline": 2},
+    "settings": {"protocol": "multi", "pipeline": 2},
     "brokers": [{"id": f"b{n}", "durable": True} for n in (1, 2, 3)],
     "clients": [{"id": name, "brokers": ["b3", "b1", "b2"]} for name in ("c1", "c2")],
 }
@@ -204,7 +204,7 @@ def test_a_scenario_of_a_group_is_read_written_and_run() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"system": "tree"}, "a group is described, and the system is 'tree'"),
+        ({"system": "tree"}, "there is no setting 'protocol' of 'tree'"),
         (
             {"brokers": [*GROUP["brokers"], *({"id": f"b{n}", "durable": True} for n in (4, 5, 6))]},
             "a group of 6 brokers",
@@ -219,8 +219,9 @@ def test_a_scenario_of_a_group_is_read_written_and_run() -> None:
             "backlog_events of 'b3' and of 'b1' differ",
         ),
         ({"clients": DOCUMENT["clients"]}, "client 'c1' does not know b2, b3"),
-        ({"group": {"protocol": "slow"}}, "'slow'"),
-        ({"group": {"pipeline": 0}}, "pipeline"),
+        ({"settings": {"protocol": "slow"}}, "'slow'"),
+        ({"settings": {"pipeline": 0}}, "pipeline"),
+        ({"links": [("b1", "b2")]}, "links are described, and 'paxos' has none"),
         (
             {
                 "faults": [

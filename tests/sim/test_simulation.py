@@ -15,9 +15,9 @@ from holdfast.kernel.node import InvariantBroken, Node
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.protocols.catalogue import MESSAGES
 from holdfast.protocols.sessions.conversation import ClientSettings
-from holdfast.sim.draw import draw_scenario
+from holdfast.schemes.catalogue import MESSAGES
+from holdfast.schemes.tree.one_broker import OneBrokerShape
 from holdfast.sim.latency import Constant
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import (
@@ -137,16 +137,16 @@ def test_notes_become_rows_of_their_time() -> None:
 
 # --------------------------------------------------------------------------------------------------------- determinism
 def test_a_seed_gives_the_same_trace_again_and_other_seeds_give_others() -> None:
-    digests = [run_scenario(draw_scenario(seed)).digest for seed in range(15)]
-    assert [run_scenario(draw_scenario(seed)).digest for seed in range(15)] == digests
+    digests = [run_scenario(OneBrokerShape().draw(seed)).digest for seed in range(15)]
+    assert [run_scenario(OneBrokerShape().draw(seed)).digest for seed in range(15)] == digests
     assert len(set(digests)) == 15
 
 
 _DIGESTS = """
-from holdfast.sim.draw import draw_scenario
+from holdfast.schemes.tree.one_broker import OneBrokerShape
 from holdfast.sim.run import run_scenario
 for seed in range(100, 115):
-    print(run_scenario(draw_scenario(seed)).digest)
+    print(run_scenario(OneBrokerShape().draw(seed)).digest)
 """
 
 
@@ -165,7 +165,7 @@ def test_the_trace_of_a_seed_does_not_depend_on_how_strings_are_hashed() -> None
 def test_checkers_see_rows_in_the_order_of_time() -> None:
     for seed in range(30):
         rows = Rows()
-        run_scenario(draw_scenario(seed), sinks=[rows])
+        run_scenario(OneBrokerShape().draw(seed), sinks=[rows])
         times = [row.t for row in rows.rows]
         assert times == sorted(times)
 
@@ -294,5 +294,5 @@ def test_a_host_that_was_killed_is_not_started_because_its_disk_has_room() -> No
 @settings(max_examples=40)
 @given(st.integers(0, 2**32))
 def test_drawn_scenarios_come_out_clean(seed: int) -> None:
-    outcome = run_scenario(draw_scenario(seed))
+    outcome = run_scenario(OneBrokerShape().draw(seed))
     assert outcome.clean, (seed, outcome.violations, outcome.broken)

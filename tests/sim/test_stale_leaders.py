@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from random import Random
 
 import pytest
 
-from holdfast.broker.assembly import BrokerSettings, make_replica
-from holdfast.broker.group_parts import PaxosKit
 from holdfast.broker.kit import BrokerKit
-from holdfast.kernel.parts import Assembly
-from holdfast.kernel.storage import StoredStreams
-from holdfast.protocols.paxos.learner import Learner
-from holdfast.protocols.paxos.settings import PaxosSettings
+from holdfast.schemes.paxos.learner import Learner
+from holdfast.schemes.paxos.parts import PaxosKit
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario_file import scenario_from_json
 from holdfast.trace.schema import Row, Unsubscribed
@@ -43,10 +38,11 @@ class Ended:
 def test_a_stale_open_session_does_not_close_a_living_clients(learner: type[Learner]) -> None:
     """Client x opened a session at the old leader, which was cut off, and then another one at its successor."""
 
-    def make(settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams) -> Assembly:
-        return make_replica(settings, group, rng, streams, kit=BrokerKit(paxos=PaxosKit(learner=learner)))
-
     ended = Ended()
-    run_scenario(scenario_from_json(SAVED.read_bytes(), SAVED.name), Factories(replica=make), [ended])
+    run_scenario(
+        scenario_from_json(SAVED.read_bytes(), SAVED.name),
+        Factories(kit=BrokerKit(scheme=PaxosKit(learner=learner))),
+        [ended],
+    )
     closed = [reason for reason in ended.reasons if "another client has opened a session" in reason]
     assert bool(closed) == (learner is ExecutesWhateverIsDecided)

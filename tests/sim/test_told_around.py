@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.protocols.routing.settings import Reliability
 from holdfast.sim.latency import Constant
 from holdfast.sim.run import Outcome, run_scenario
 from holdfast.sim.scenario import (
@@ -21,7 +20,6 @@ from holdfast.sim.scenario import (
     Kill,
     Network,
     Publish,
-    Routing,
     Scenario,
     ScenarioEvent,
     Subscribe,
@@ -37,7 +35,8 @@ def play(links: list[tuple[str, str]], homes: dict[str, str], actions: list[Acti
         seed=1,
         brokers=[Broker(id=name, durable=True, sync_us=(100, 300)) for name in sorted({*sum(links, ())})],
         clients=[Client(id=name, brokers=(home,)) for name, home in homes.items()],
-        routing=Routing(links=links, reliability=Reliability.BYPASS_BUFFERED),
+        links=links,
+        settings={"reliability": "bypass+buffered"},
         network=Network(latency=Constant(delay_us=500)),
         actions=sorted(actions, key=lambda action: action.at_ms),
         faults=faults,

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 
 from holdfast.apps.zapviewers.generator import ZapSettings, generate
 from holdfast.apps.zapviewers.viewership import TOP, ZAP, Viewership
-from holdfast.broker.assembly import BrokerSettings, make_replica
 from holdfast.broker.kit import BrokerKit
+from holdfast.broker.registry import SCHEMES
+from holdfast.broker.scheme import Told
 from holdfast.kernel.application import Derived, Hosted
-from holdfast.kernel.parts import Assembly
+from holdfast.kernel.node import Node
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model.event import decode_event
 from holdfast.model.values import Value
@@ -22,8 +23,7 @@ from holdfast.protocols.core.commands import Command
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.hosting import PUBLISHER
 from holdfast.protocols.core.outputs import Logged, Output
-from holdfast.protocols.paxos.settings import PaxosSettings
-from holdfast.sim.draw import draw_scenario, group_shape
+from holdfast.schemes.paxos.draw import group_shape
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import HostedApplication, Publish, Scenario, ScenarioEvent
 from holdfast.trace.schema import Control, Row
@@ -75,7 +75,7 @@ class World:
         self._states: dict[int, str] = {}
 
     def play(self) -> None:
-        factories = Factories(replica=self._replica, application=self._make)
+        factories = Factories(node=self._node, application=self._make)
         outcome = run_scenario(self.wanted, factories, sinks=[self])
         assert outcome.clean, f"seed {self.wanted.seed}: {outcome.broken or outcome.violations[0]}"
         assert not self.differing, f"seed {self.wanted.seed}: replicas differ after {self.differing}"
@@ -129,9 +129,7 @@ class World:
 
         return Watched(every_ms=EVERY_MS)
 
-    def _replica(
-        self, settings: BrokerSettings, group: PaxosSettings, rng: Random, streams: StoredStreams, application: Hosted
-    ) -> Assembly:
+    def _node(self, told: Told, rng: Random, streams: StoredStreams, application: Hosted | None) -> Node:
         world = self
 
         class Logging(BrokerCore):
@@ -142,8 +140,8 @@ class World:
                         world.feed(wall, output)
                 return outputs
 
-        return make_replica(settings, group, rng, streams, application, BrokerKit(core=Logging))
+        return SCHEMES[self.wanted.system].make_node(told, rng, streams, application, BrokerKit(core=Logging))
 
 
 def world_of(seed: int, viewership: type[Viewership] = Viewership, reference: type[Viewership] = Viewership) -> World:
-    return World(with_lines(draw_scenario(seed, GROUP)), viewership, reference)
+    return World(with_lines(GROUP.draw(seed)), viewership, reference)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import ProtocolError
-from holdfast.protocols.catalogue import CATALOGUE
+from holdfast.schemes.catalogue import CATALOGUE
 from holdfast.wire.framing import FrameReader, encode_frames
 from holdfast.wire.limits import WireLimits
 

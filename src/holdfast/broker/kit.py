@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.broker.group_parts import PaxosKit
-from holdfast.broker.network_parts import NetworkKit
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.desks.event_log import EventLog
 from holdfast.protocols.desks.log_desk import LogDesk
@@ -15,11 +13,12 @@ from holdfast.protocols.desks.session_desk import SessionDesk
 
 
 class BrokerKit(msgspec.Struct, frozen=True):
+    """Of all brokers; `scheme` is the kit of the scheme's own parts, if not the usual one."""
+
     core: type[BrokerCore] = BrokerCore
     sequencer: type[DirectSequencer] = DirectSequencer
     sessions: type[SessionDesk] = SessionDesk
     log: type[LogDesk] = LogDesk
     events: type[EventLog] = EventLog
     refill: type[Refill] = Refill
-    paxos: PaxosKit = PaxosKit()
-    network: NetworkKit = NetworkKit()
+    scheme: msgspec.Struct | None = None

@@ -1,4 +1,5 @@
-"""What can be measured of a broker, by name: `/metrics` and `holdfast status` show these and no others.
+"""What can be measured of a broker, by name: `/metrics` and `holdfast status` show these, those
+of the broker's scheme, and no others.
 
 A name that ends in `_total` only grows while the process lives; all others go up and down.
 """
@@ -7,46 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-# Of a broker of a network, besides.
-NETWORK_MEASURES: Final = {
-    "neighbours": "brokers that a link of the site joins this one with",
-    "neighbours_suspected": "of those, the ones that seem to have failed",
-    "neighbours_suspected_total": "how often one seemed to",
-    "neighbours_silent_closed_total": "connections to neighbours that were closed since nothing came over them",
-    "heartbeats_sent_total": "heartbeats sent to neighbours",
-    "neighbours_linked": "of those, the ones that this broker has a connection to",
-    "routes": "subscriptions in the routing table, with those of this broker's own clients and names",
-    "routes_advertised": "advertisements in the routing table",
-    "routes_told": "subscriptions that neighbours were told, counted for each",
-    "routes_hidden": "subscriptions that neighbours were not told, since a broader one covers them",
-    "routes_expected": "advertisements that a neighbour has not answered: it counts as wanting all under them",
-    "routes_awaited": "neighbours of whose side this broker does not know everything yet",
-    "advertisements_postponed": "advertisements that are to go when what was published under them has passed",
-    "publishers_held": "publishers that wait for the network to settle, or for a way out of this broker",
-    "topics_advertised": "topics that are advertised for clients that did not advertise by themselves",
-    "events_forwarded_total": "events sent to neighbours, with those sent again",
-    "events_arrived_total": "events that came from neighbours, without those that came again",
-    "events_lost_total": "events that were lost with a link, or had none to go by",
-    "events_expired_under_way_total": "events that expired before they could be sent on, or came too late",
-    "events_retransmitted_total": "events that were due to be sent again to neighbours, or came again",
-    "detours_sent_total": "messages sent around a neighbour, or around the link to it, for each that they went to",
-    "detours_passed_total": "messages of others that were passed on",
-    "detours_arrived_total": "messages that came around a neighbour",
-    "detours_dropped_total": "messages of others that there was no way for any more",
-    "brokers_unreachable": "brokers that no links lead to now, as far as this one knows",
-    "brokers_unready": "brokers that can be reached, and do not know yet what is wanted: events go around them",
-    "link_states_sent_total": "news of links that were sent",
-    "link_states_received_total": "news of links that came",
-    "feeds_events": "events that neighbours have not acknowledged",
-    "feeds_bytes": "size of the events that neighbours have not acknowledged",
-}
-
 NODE_MEASURES: Final = {
     "sessions": "clients that the broker knows, with those that are away",
     "clients_connected": "clients that have a link",
     "clients_away": "clients that lost their link and may come back to their subscriptions",
-    "replica_clients_direct": "clients with a direct link: their sessions are at another replica",
-    "replica_direct_publications_total": "publications that came over direct links and were handed on",
     "subscriptions": "subscriptions of all sessions",
     "advertisements": "advertisements of all sessions",
     "publishers_waiting": "publishers that wait because a blocking subscription is full",
@@ -75,22 +40,6 @@ NODE_MEASURES: Final = {
     "application_failures_total": "requests and events at which it raised something",
     "application_events_total": "events that it made",
     "application_events_dropped_total": "events that it made and that break a rule or a limit",
-    "replica_is_leading": "1 at the replica that leads its group",
-    "replica_survives": "how many more replicas may fail, of those that this one hears, and the group goes on",
-    "replica_tolerates": "how many may fail if all are there",
-    "replica_peers": "other replicas that this one hears",
-    "replica_ballot": "the highest ballot that this replica has promised",
-    "replica_slots_executed": "slots of the group's log that this replica has executed",
-    "replica_slots_behind": "slots that another replica has executed and this one not",
-    "replica_events_missing": "events of the log that this replica lacks and fetches",
-    "replica_slots_undecided": "at the leader: slots that are proposed and not decided",
-    "replica_commands_waiting": "at the leader: commands that have no slot yet",
-    "replica_elections_total": "how often this replica became the leader",
-    "replica_fast_is_open": "1 where this replica may vote for what clients propose to it",
-    "replica_fast_slots_total": "at the leader: slots that were executed while fast rounds were open",
-    "replica_fast_recovered_total": "… and of those, slots that needed a classic round too",
-    "replica_fast_given_up_total": "at the leader: times that fast rounds were given up for a while",
-    **NETWORK_MEASURES,
 }
 
 DRIVER_MEASURES: Final = {

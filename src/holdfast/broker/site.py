@@ -2,22 +2,16 @@
 
     name = "quotes"
     [scheme]
-    kind = "tree"                     # one broker, or many that are joined by links; or "paxos": 1, 3, 4, 5, 7 or 9
-                                      # replicas that behave as one
-    reliability = "none"              # of a network of several brokers: "none", "periodic", "buffered", "bypass" or
-                                      # "bypass+buffered" (D1-A10)
-    protocol = "batch"                # of a group: "multi" is one request a slot, "batch" all that wait, "fast" too,
-                                      # where clients propose to all replicas themselves
-    pipeline = 10                     # of a group: slots that are decided at once; and other settings, docs/groups.md
+    kind = "tree"                     # which one: holdfast.broker.registry; and its settings
     [[broker]]
     id = "b1"
     address = "127.0.0.1:7411"
-    advertise = "b1.example.org:7411" # what clients are told; absent: the address. A group or a network that listens on
+    advertise = "b1.example.org:7411" # what clients are told; absent: the address. One of several that listens on
                                       # 0.0.0.0 has to say it
     peer_address = "127.0.0.1:7511"   # for other brokers; absent: it takes no other brokers
     peer_advertise = "10.0.0.1:7511"  # what other brokers are told; absent: the peer_address
     data = "var/b1"                   # absent: the broker keeps nothing over a restart
-    spare = false                     # of a group: true is no member yet; `holdfast group add` makes it one
+    spare = false                     # true: it takes part when it is asked to, in schemes that have spares
     [limits]                          # all optional
     backlog_events = 10000
     [retention]                       # of events in the log
@@ -29,8 +23,9 @@
     plaintext = "I accept"            # without TLS, addresses other than loopback are refused unless this is said
     remote_operators = "I accept"     # and so are operators of other machines: they can change a group
 
-`[[link]]`, `[topology]` and `[routing]` describe a network of several brokers: holdfast.broker.network. How brokers and
-links fail, and who publishes for whom, is for predictions: holdfast.broker.quality.
+`[[link]]` and `[topology]` say which brokers are joined, where a scheme has links: holdfast.broker.links. What else a
+site says of its scheme, the scheme reads. How brokers and links fail, and who publishes for whom, is for predictions:
+holdfast.broker.quality.
 
 `site_from_toml` takes the text and gives a `Site`, or SiteError, which names the line and what is allowed there. It
 opens no file and resolves no name.
@@ -46,28 +41,22 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.broker import network, quality
+from holdfast.broker import links, quality
+from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.broker.quality_reader import read_quality
-from holdfast.broker.settings_table import MORE, check_order, read_settings
+from holdfast.broker.registry import SCHEMES
+from holdfast.broker.scheme import Place, Scheme, Told
 from holdfast.broker.site_text import DEFAULT_ADDRESS, SiteText, is_wildcard
 from holdfast.errors import SiteError
-from holdfast.kernel.settings import choices
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.core.limits import REQUEST_BYTES_MAX, CoreLimits, HostingLimits
 from holdfast.protocols.desks.log_desk import RetentionSettings
-from holdfast.protocols.paxos.settings import Member, PaxosSettings
-from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.topology.overlay import Overlay
 
-TREE, PAXOS = "tree", "paxos"
-SCHEMES = (TREE, PAXOS)
-# Four survive no more failures than three; but fast rounds go on with one of them down.
-GROUP_SIZES = (1, 3, 4, 5, 7, 9)
 _BROKER = {
     "id": str, "address": str, "advertise": str, "peer_address": str, "peer_advertise": str, "data": str, "spare": bool,
 }  # fmt: skip
 ADDRESSES = ("address", "advertise", "peer_address", "peer_advertise")
-GROUP = PaxosSettings("", ())
 FACTORY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*")
 PLAINTEXT_ACCEPTED = "I accept"
 
@@ -97,6 +86,10 @@ class BrokerEntry(msgspec.Struct, frozen=True, kw_only=True):
     def durable(self) -> bool:
         return bool(self.data)
 
+    @property
+    def place(self) -> Place:
+        return Place(self.id, self.advertised, self.peer_advertised, self.spare)
+
 
 def _reachable(address: str) -> str:
     """The address; of one that stands for all of this machine, the one that can be reached from here."""
@@ -104,14 +97,6 @@ def _reachable(address: str) -> str:
         return address
     host, _, port = address.rpartition(":")
     return f"{'[::1]' if host.startswith('[') else '127.0.0.1'}:{port}"
-
-
-class Scheme(msgspec.Struct, frozen=True, kw_only=True):
-    """`[scheme]`: how brokers work together."""
-
-    kind: str = TREE
-    reliability: Reliability = Reliability.NONE  # of a network
-    group: PaxosSettings = GROUP  # what all replicas of one are told
 
 
 class ApplicationEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +116,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     """A described network."""
 
     name: str
-    scheme: Scheme = Scheme()
+    scheme: Scheme
+    settings: msgspec.Struct  # of the scheme
     brokers: tuple[BrokerEntry, ...]
     limits: CoreLimits = CoreLimits()
     plaintext: bool = False  # public addresses without TLS are accepted
@@ -139,54 +125,28 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     retention: RetentionSettings = RetentionSettings()
     application: ApplicationEntry | None = None
     hosting: HostingLimits = HostingLimits()
-    links: network.Links = ()  # between the brokers of a network
-    routing_table: RoutingSettings = network.DEFAULTS  # what `[routing]` says, for all brokers alike
+    links: links.Links = ()  # between the brokers, where the scheme has some
     quality: quality.Quality = quality.Quality()  # how its parts fail, and who publishes for whom
 
     @property
-    def is_group(self) -> bool:
-        return self.scheme.kind == PAXOS
-
-    @property
-    def is_network(self) -> bool:
-        """Whether there are several brokers, and events are routed between them."""
-        return self.scheme.kind == TREE and len(self.brokers) > 1
-
-    @property
     def overlay(self) -> Overlay:
-        """The brokers of a network, in the order of the file, and their links."""
+        """The brokers, in the order of the file, and their links."""
         return Overlay([entry.id for entry in self.brokers], self.links)
 
-    def group(self, entry: BrokerEntry) -> PaxosSettings:
-        """What one replica of a group is told."""
-        return replace(self.scheme.group, name=entry.id, members=self.members, spares=self.spares)
-
-    def routing(self, entry: BrokerEntry) -> RoutingSettings:
-        """What one broker of a network is told."""
-        return replace(
-            self.routing_table,
-            name=entry.id,
-            overlay=self.overlay,
-            addresses={other.id: other.peer_advertised for other in self.brokers if other.id != entry.id},
-            reliability=self.scheme.reliability,
+    def told(self, entry: BrokerEntry) -> Told:
+        """What one of the brokers is told."""
+        settings = BrokerSettings(
+            entry.id,
+            entry.durable,
+            limits=self.limits,
+            retention=self.retention,
+            application="" if self.application is None else self.application.name,
+            hosting=self.hosting,
         )
-
-    @property
-    def members(self) -> tuple[Member, ...]:
-        """The replicas that a group begins with, in the order of the file, which is that of their places."""
-        return tuple(_member(entry) for entry in self.brokers if not entry.spare)
-
-    @property
-    def spares(self) -> tuple[Member, ...]:
-        """Those that may be added to it later."""
-        return tuple(_member(entry) for entry in self.brokers if entry.spare)
+        return Told(settings, self.settings, tuple(each.place for each in self.brokers), self.links)
 
 
-def _member(entry: BrokerEntry) -> Member:
-    return Member(entry.id, entry.peer_advertised, entry.advertised)
-
-
-def site_from_toml(text: str, where: str, seeded: network.Seeded | None = None) -> Site:
+def site_from_toml(text: str, where: str, seeded: links.Seeded | None = None) -> Site:
     """The site that a file's text describes; `where` is the file's name, for errors.
 
     `seeded` makes the random numbers of a seed: `random.Random`. A site with a `[topology]` is not read without.
@@ -198,20 +158,17 @@ def site_from_toml(text: str, where: str, seeded: network.Seeded | None = None) 
         problem = re.sub(r" \(at .*\)$", "", str(error))
         raise SiteError(f"this is no TOML: {problem}", where, int(found[1]) if found else 0) from error
     reader = _Reader(text, where)
-    tables = dict.fromkeys(("limits", "security", "retention", "application"), dict)
-    reader.allow(
-        document, "", {"name": str, "scheme": dict, "broker": list, **tables, **network.TABLES, **quality.TABLES}
-    )
+    scheme = reader.scheme(document.get("scheme", {}))
+    reader.check_tables(document, scheme)
     name = document.get("name", "site")
     reader.check_name("name", name)
-    scheme = reader.scheme(document.get("scheme", {}))
-    if scheme.kind == PAXOS:
-        reader.refuse_network(document)
+    settings = scheme.read_settings(reader, document)
     brokers = reader.brokers(document, scheme)
     limits, hosting = reader.limits(document.get("limits", {}))
     site = Site(
         name=name,
         scheme=scheme,
+        settings=settings,
         brokers=brokers,
         limits=limits,
         hosting=hosting,
@@ -220,8 +177,7 @@ def site_from_toml(text: str, where: str, seeded: network.Seeded | None = None) 
         remote_operators=reader.accepts("remote_operators", document.get("security", {})),
         retention=reader.retention(document.get("retention", {})),
     )
-    if not site.is_group:
-        site = reader.network(site, document, seeded)
+    site = scheme.complete(reader, document, site, seeded)
     told = read_quality(reader, document, [entry.id for entry in site.brokers], site.links)
     return replace(site, quality=told)
 
@@ -229,27 +185,27 @@ def site_from_toml(text: str, where: str, seeded: network.Seeded | None = None) 
 class _Reader(SiteText):
     """Table by table."""
 
-    def scheme(self, table: dict[str, Any]) -> Scheme:
-        kind = table.get("kind", TREE)
+    def scheme(self, table: Any) -> Scheme:
+        self.allow({"scheme": table}, "", {"scheme": dict})
+        kind = table.get("kind", SCHEMES.kinds[0])
         self.allow({"kind": kind}, "scheme", {"kind": str})
         if kind not in SCHEMES:
-            self.refuse(f"there is no scheme {kind!r}; there is {', '.join(SCHEMES)}", "kind", "scheme")
-        if kind == PAXOS:
-            group = read_settings(self, table, "scheme", GROUP, besides=("kind",))
-            check_order(self, table, "scheme", group, "patience_ms", "heartbeat_ms", MORE)
-            return Scheme(kind=kind, group=group)
-        beside = choices(RoutingSettings).keys() - network.OF_SCHEME
-        routing = read_settings(self, table, "scheme", network.DEFAULTS, beside, ("kind",))
-        return Scheme(kind=kind, reliability=routing.reliability)
+            self.refuse(f"there is no scheme {kind!r}; there is {', '.join(SCHEMES.kinds)}", "kind", "scheme")
+        return SCHEMES[kind]
 
-    def refuse_network(self, document: dict[str, Any]) -> None:
-        for table in network.TABLES:
-            if table in document:
-                problem = f"'{table}' is not known in a site of the scheme 'paxos': its replicas are all joined with"
-                self.refuse(f"{problem} each other, and events are not routed; it is of the scheme 'tree'", table)
+    def check_tables(self, document: dict[str, Any], scheme: Scheme) -> None:
+        common = {"name": str, "scheme": dict, "broker": list}
+        common |= dict.fromkeys(("limits", "security", "retention", "application"), dict)
+        known = {**common, **_tables_of(scheme), **quality.TABLES}
+        for table in (table for table in document if table not in known):
+            having = [kind for kind in SCHEMES.kinds if table in _tables_of(SCHEMES[kind])]
+            if having:
+                problem = f"{table!r} is not known in a site of the scheme {scheme.kind!r}; it is of"
+                self.refuse(f"{problem} {' and '.join(map(repr, having))}", table)
+        self.allow(document, "", known)
 
     def brokers(self, document: dict[str, Any], scheme: Scheme) -> tuple[BrokerEntry, ...]:
-        made = network.broker_tables(self, document.get("topology", {}))
+        made = links.broker_tables(self, document.get("topology", {}))
         if made and "broker" in document:
             self.refuse("brokers are listed by [[broker]], or made by [topology]; the site has both", "", "broker")
         tables, title = (made, "topology") if made else (document.get("broker", []), "broker")
@@ -263,11 +219,9 @@ class _Reader(SiteText):
             entry = self._broker(table, title, 0 if made else place)
             self._check_new(entry, known, title, 0 if made else place)
             entries.append(entry)
-        if scheme.kind == PAXOS or len(entries) > 1:
+        if scheme.is_one_broker or len(entries) > 1:
             self._check_advertised(entries, title)
-        if scheme.kind == PAXOS:
-            self._check_group(entries)
-        else:
+        if not scheme.has_spares:
             spare = next((place for place, entry in enumerate(entries) if entry.spare), None)
             if spare is not None:
                 self.refuse(f"the scheme {scheme.kind!r} has no spares", "spare", "broker", spare)
@@ -318,49 +272,6 @@ class _Reader(SiteText):
                     )
                     self.refuse(problem, key, title, 0 if title == "topology" else place)
 
-    def _check_group(self, entries: list[BrokerEntry]) -> None:
-        members = [entry for entry in entries if not entry.spare]
-        if len(members) not in GROUP_SIZES:
-            sizes = ", ".join(map(str, GROUP_SIZES))
-            self.refuse(f"the group has {len(members)} replicas, and has to have one of {sizes}", "", "broker")
-        for place, entry in enumerate(entries):
-            if not entry.data:
-                self.refuse(f"replica {entry.id!r} has no data: its votes must outlive it", "", "broker", place)
-            if not entry.peer_address and len(entries) > 1:
-                problem = f"replica {entry.id!r} has no peer_address: the others of its group connect there"
-                self.refuse(problem, "", "broker", place)
-        self._check_folders(entries, "replicas")
-
-    def _check_folders(self, entries: Sequence[BrokerEntry], who: str) -> None:
-        folders: dict[str, None] = {}
-        for place, entry in enumerate(entries):
-            if entry.data in folders:
-                self.refuse(f"two {who} keep their data in {entry.data!r}", "data", "broker", place)
-            if entry.data:
-                folders[entry.data] = None
-
-    def network(self, site: Site, document: dict[str, Any], seeded: network.Seeded | None) -> Site:
-        """The same site with its links; a single broker has none, and nothing to route."""
-        level, ids = site.scheme.reliability, [entry.id for entry in site.brokers]
-        links = network.read_links(self, document, ids, level, seeded)
-        if site.is_network:
-            described = [(entry.id, entry.peer_address, entry.data) for entry in site.brokers]
-            network.check_brokers(self, described, level, "broker" if "broker" in document else "topology")
-            self._check_folders(site.brokers, "brokers")
-            if site.application is not None:
-                problem = (
-                    "an application is hosted by one broker, or by a group: each broker of a network would host its"
-                    " own, and none would see all events"
-                )
-                self.refuse(problem, "", "application")
-        else:
-            alone = "the site has one broker, and there is nothing to route"
-            if level is not Reliability.NONE:
-                self.refuse(f"'reliability' is {level.value!r}, of a network; {alone}", "reliability", "scheme")
-            if "routing" in document:
-                self.refuse(f"[routing] is of a network; {alone}", "", "routing")
-        return replace(site, links=links, routing_table=network.read_routing(self, document.get("routing", {})))
-
     def limits(self, table: dict[str, Any]) -> tuple[CoreLimits, HostingLimits]:
         core, hosting = CoreLimits.__struct_fields__, HostingLimits.__struct_fields__
         self.allow(table, "limits", dict.fromkeys((*core, *hosting), int))
@@ -408,3 +319,22 @@ class _Reader(SiteText):
         if said not in (None, PLAINTEXT_ACCEPTED):
             self.refuse(f'{what!r} is {said!r}; leave it out, or write "{PLAINTEXT_ACCEPTED}"', what, "security")
         return said is not None
+
+
+def _tables_of(scheme: Scheme) -> dict[str, type]:
+    return {**(links.TABLES if scheme.has_links else {}), **scheme.tables}
+
+
+def check_joined(text: SiteText, site: Site, who: str, title: str) -> None:
+    """Refuses several brokers that others can't reach, or that would share a folder. `who` says what they are called,
+    `title` is the table that they come from."""
+    folders: dict[str, None] = {}
+    for number, entry in enumerate(site.brokers):
+        place = 0 if title == "topology" else number
+        if not entry.peer_address and len(site.brokers) > 1:
+            problem = f"{who} {entry.id!r} has no peer_address: the others of its {site.scheme.called} connect there"
+            text.refuse(problem, "", title, place)
+        if entry.data in folders:
+            text.refuse(f"two {who}s keep their data in {entry.data!r}", "data", "broker", place)
+        if entry.data:
+            folders[entry.data] = None

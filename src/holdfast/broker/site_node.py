@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.broker.assembly import BrokerSettings, make_broker, make_replica
 from holdfast.broker.site import BrokerEntry, Site
 from holdfast.codec.catalogue import Catalogue
 from holdfast.errors import WrongLog
 from holdfast.kernel.application import Hosted
 from holdfast.kernel.node import Node
 from holdfast.kernel.storage import StoredStreams
-from holdfast.protocols.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
     from random import Random
@@ -28,25 +26,13 @@ class SiteNode(NamedTuple):
 
 def site_node(site: Site, entry: BrokerEntry, application: Hosted | None) -> SiteNode:
     """Of one of the site's brokers, with the application that it hosts."""
-    settings = BrokerSettings(
-        entry.id,
-        entry.durable,
-        limits=site.limits,
-        retention=site.retention,
-        application="" if site.application is None else site.application.name,
-        hosting=site.hosting,
-    )
-    group = site.group(entry)
-    routing = site.routing(entry) if site.is_network else None
+    told = site.told(entry)
 
     def make(rng: Random, streams: StoredStreams) -> Node:
         try:
-            if site.is_group:
-                return make_replica(settings, group, rng, streams, application=application)
-            return make_broker(settings, rng, streams, application, routing)
+            return site.scheme.make_node(told, rng, streams, application)
         except WrongLog as error:
             error.found_in(entry.data)
             raise
 
-    # A group knows its disks by itself. In a network, another's tables and feeds would lose what is published.
-    return SiteNode(make, entry.id if site.is_network else "", CATALOGUE)
+    return SiteNode(make, entry.id if site.scheme.owns_disk(site) else "", site.scheme.catalogue)

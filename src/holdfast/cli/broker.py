@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from holdfast.broker.registry import SCHEMES
 from holdfast.broker.site import BrokerEntry, Site
 from holdfast.broker.site_text import is_address
 from holdfast.cli.applications import application_of
@@ -41,7 +42,8 @@ def default_site() -> Site:
     """One broker at the default address, with its data where the user's programs keep their state."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     data = str(Path(state) / "holdfast" / "b1")
-    return Site(name="default", brokers=(BrokerEntry(id="b1", data=data),))
+    scheme = SCHEMES[SCHEMES.kinds[0]]
+    return Site(name="default", scheme=scheme, settings=scheme.settings, brokers=(BrokerEntry(id="b1", data=data),))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -64,13 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(kept, flush=True)
         if site.application is not None:
             print(f"it hosts the application {site.application.name}")
-        if entry.spare:
-            print(
-                "the site file has it as a spare: it takes part once `holdfast group add` or `replace` has taken it in"
-            )
-        elif site.is_group and len(site.brokers) > 1:
-            others = ", ".join(other.id for other in site.brokers if other.id != entry.id and not other.spare)
-            print(f"it is a replica of a group, with {others}; clients need one of them, or all their addresses")
+        if greeting := site.scheme.greeting(site, entry):
+            print(greeting)
 
     try:
         failure = loop.run(serve(site, entries, ready, arguments.metrics, make_application, trace))

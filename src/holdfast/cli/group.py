@@ -63,8 +63,8 @@ def _run(arguments: argparse.Namespace) -> int:
         addresses: Sequence[str] = addresses_of(arguments.where)
     else:
         site = read_site(arguments.where)
-        if not site.is_group:
-            raise UsageError(f"{arguments.where} describes no group: its scheme is {site.scheme.kind!r}, not 'paxos'")
+        if not site.scheme.is_one_broker:
+            raise UsageError(f"{arguments.where} describes no group: its scheme is {site.scheme.kind!r}")
         addresses = [entry.advertised for entry in site.brokers]
         arguments.site = site
     return loop.run(_with_desks(addresses, arguments))

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from holdfast.broker.registry import SCHEMES
 from holdfast.cli.main import CHECK_FAILED
 from holdfast.client.operator import BrokerDesk
 from holdfast.protocols.operating.messages import Inspected
@@ -22,6 +23,12 @@ class Leader(NamedTuple):
     address: str
     desk: BrokerDesk
     facts: dict[str, str]
+
+
+def is_one_broker(answer: Inspected) -> bool:
+    """Whether a broker is one of several that clients see as one, of which one leads."""
+    kind = answer.facts.get("scheme", "")
+    return kind in SCHEMES and SCHEMES[kind].is_one_broker
 
 
 async def await_leader(desks: list[BrokerDesk], wait_s: float) -> tuple[Leader | None, list[str]]:
@@ -61,7 +68,7 @@ async def _ask(desks: Sequence[BrokerDesk]) -> tuple[Leader | None, list[Inspect
     for desk, answer in zip(desks, answers, strict=True):
         if isinstance(answer, Unreachable):
             problems.append(f"{desk.address}: {answer.reason}")
-        elif answer.facts.get("scheme") != "paxos":
+        elif not is_one_broker(answer):
             problems.append(f"{desk.address}: {answer.broker} {_NO_GROUP}")
         elif answer.measures["replica_is_leading"]:
             found.append((answer.measures["replica_ballot"], Leader(answer.broker, desk.address, desk, answer.facts)))

@@ -9,17 +9,13 @@ from pathlib import Path
 from random import Random
 
 from holdfast.apps.zapviewers.viewership import CHANNELS_TOLD_MAX, EVERY_MS
-from holdfast.broker.site import PAXOS, PLAINTEXT_ACCEPTED, SCHEMES, TREE, site_from_toml
-from holdfast.broker.site_text import DEFAULT_ADDRESS
-from holdfast.cli.init_network import BROKERS, BROKERS_LISTED_MAX, network_text
+from holdfast.broker.registry import SCHEMES
+from holdfast.broker.scheme import InitOption, InitWish
+from holdfast.broker.site import PLAINTEXT_ACCEPTED, site_from_toml
 from holdfast.cli.main import OK
 from holdfast.errors import SiteError
 from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.desks.log_desk import RetentionSettings
-from holdfast.protocols.paxos.membership import VOTERS_MAX
-from holdfast.protocols.paxos.settings import Protocol
-from holdfast.protocols.routing.settings import Reliability
-from holdfast.topology.generators import Kind
 
 _LIMITS = CoreLimits()
 _RETENTION = RetentionSettings()
@@ -47,54 +43,6 @@ bytes_hard = {_RETENTION.bytes_hard}             # also for what named subscript
 # remote_operators = "{PLAINTEXT_ACCEPTED}"     # serve `holdfast status` and `group` of other machines too
 """
 
-TREE_TEXT = f"""\
-# A site: a broker network, described once. `holdfast up FILE` runs it here, `holdfast sim FILE` breaks it.
-name = "my-site"
-
-[scheme]
-kind = "tree"                       # the schemes that there are: {", ".join(SCHEMES)}
-
-[[broker]]
-id = "b1"
-address = "{DEFAULT_ADDRESS}"          # where clients connect
-# peer_address = "127.0.0.1:7511"   # where other brokers connect
-data = "var/b1"                     # keeps its state and its events there; leave it out to keep nothing
-
-{_LIMITS_TEXT}"""
-
-REPLICAS = 3
-
-
-def _group_text(protocol: str, replicas: int = REPLICAS) -> str:
-    line = f'protocol = "{protocol}" '.ljust(19)
-    listed = "\n".join(_replica_text(number) for number in range(1, replicas + 1))
-    return f"""\
-# A site: a broker network, described once. `holdfast up FILE` runs all of it here; `holdfast broker FILE --id r1` one
-# replica of it, as you would on its own machine; `holdfast sim FILE` breaks it.
-name = "my-site"
-
-[scheme]
-kind = "paxos"                      # replicas that behave as one broker: 3 survive 1 failure, 5 survive 2, 7 survive 3
-{line}                 # "batch": all that waits is decided at once; "multi": each on its own; "fast": as
-                                    # "batch", and clients propose to all replicas, where enough of them are there
-pipeline = 10                       # decisions that are under way at once
-
-{listed}
-{_LIMITS_TEXT}"""
-
-
-def _replica_text(number: int) -> str:
-    return f"""\
-[[broker]]
-id = "r{number}"
-address = "127.0.0.1:{7410 + number}"          # where clients connect; they are given all of them
-# advertise = "r{number}.example.org:{7410 + number}" # … and told this instead; needed if it listens on 0.0.0.0
-peer_address = "127.0.0.1:{7510 + number}"     # where the other replicas connect
-# peer_advertise = "r{number}.example.org:{7510 + number}"
-data = "var/r{number}"                     # what it promised and voted for must outlive it
-"""
-
-
 ZAPVIEWERS_TEXT = f"""
 [application]                       # who watches what: `holdfast zap publish FILE`, `holdfast zap watch FILE`
 factory = "holdfast.apps.zapviewers.viewership:Viewership"
@@ -108,66 +56,34 @@ APPLICATIONS = {"zapviewers": ZAPVIEWERS_TEXT}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", default="site.toml", help="default site.toml; '-' prints it")
+    about = "; ".join(f"{kind}: {SCHEMES[kind].about}" for kind in SCHEMES.kinds)
+    parser.add_argument("--scheme", choices=SCHEMES.kinds, help=f"{about} (default: one broker)")
     parser.add_argument(
-        "--scheme",
-        choices=SCHEMES,
-        help="tree: a network of brokers; paxos: a group of replicas (default: one broker)",
+        "--brokers", type=int, metavar="N", help="how many (default: as many as the scheme has as a rule)"
     )
-    parser.add_argument(
-        "--brokers",
-        type=int,
-        metavar="N",
-        help=f"of a network (default {BROKERS}; 1 is one broker), or replicas of a group (default {REPLICAS})",
-    )
-    parser.add_argument(
-        "--reliability",
-        choices=[each.value for each in Reliability],
-        help="of a network; what it does about failing brokers and links (default buffered; where links form cycles,"
-        " bypass+buffered)",
-    )
-    parser.add_argument(
-        "--topology",
-        choices=[each.value for each in Kind],
-        help="of a network: its links are made, by a seed (default: they are listed)",
-    )
-    parser.add_argument(
-        "--protocol",
-        choices=[each.value for each in Protocol],
-        help="of a group; batch: all that waits is decided at once (default); multi: each on its own; fast: clients"
-        " propose to all replicas",
-    )
+    for name, option in _options().items():
+        parser.add_argument(f"--{name}", choices=option.values, help=option.about)
     parser.add_argument("--application", choices=APPLICATIONS, help="that the brokers host (default: none)")
     parser.set_defaults(run=_run)
 
 
+def _options() -> dict[str, InitOption]:
+    """Those of all schemes, by name."""
+    return {name: option for kind in SCHEMES.kinds for name, option in SCHEMES[kind].init_options.items()}
+
+
 def _text(arguments: argparse.Namespace) -> str:
-    scheme = arguments.scheme or (PAXOS if arguments.protocol else TREE)
-    given = [name for name in ("brokers", "reliability", "topology") if getattr(arguments, name) is not None]
-    if arguments.protocol and scheme != PAXOS:
-        raise SiteError("a protocol is of a group: say --scheme paxos", arguments.file)
-    if scheme == PAXOS:
-        return _group_text_of(arguments, [name for name in given if name != "brokers"])
-    # An application is hosted by one broker, or by a group.
-    alone = not given and (arguments.scheme is None or arguments.application is not None)
-    count = arguments.brokers if "brokers" in given else 1 if alone else BROKERS
-    if count == 1 and given in ([], ["brokers"]):
-        return TREE_TEXT
-    if arguments.topology is None and count > BROKERS_LISTED_MAX:
-        problem = f"--brokers is {count}; more than {BROKERS_LISTED_MAX} are not listed: say --topology too"
-        raise SiteError(problem, arguments.file)
-    topology = None if arguments.topology is None else Kind(arguments.topology)
-    usual = Reliability.BYPASS_BUFFERED if topology is Kind.RANDOM_GRAPH else Reliability.BUFFERED
-    level = usual if arguments.reliability is None else Reliability(arguments.reliability)
-    return network_text(count, level, topology) + _LIMITS_TEXT
-
-
-def _group_text_of(arguments: argparse.Namespace, of_networks: list[str]) -> str:
-    if of_networks:
-        raise SiteError(f"--{of_networks[0]} is of a network: say --scheme tree", arguments.file)
-    replicas = REPLICAS if arguments.brokers is None else arguments.brokers
-    if replicas > VOTERS_MAX:
-        raise SiteError(f"--brokers is {replicas}; a group has at most {VOTERS_MAX} replicas", arguments.file)
-    return _group_text(arguments.protocol or Protocol.BATCH.value, replicas)
+    given = {name: getattr(arguments, name) for name in _options() if getattr(arguments, name) is not None}
+    # Who gives an option of one scheme, and names none, means that one.
+    meant = (kind for kind in SCHEMES.kinds for name in given if name in SCHEMES[kind].init_options)
+    scheme = SCHEMES[arguments.scheme or next(meant, SCHEMES.kinds[0])]
+    for name in given:
+        if name not in scheme.init_options:
+            having = next(kind for kind in SCHEMES.kinds if name in SCHEMES[kind].init_options)
+            raise SiteError(f"--{name} is of another scheme: say --scheme {having}", arguments.file)
+    hosts = arguments.application is not None
+    wish = InitWish(arguments.file, arguments.scheme is not None, arguments.brokers, given, hosts)
+    return scheme.init_text(wish) + _LIMITS_TEXT
 
 
 def _with_own_folder(text: str, site: str) -> str:

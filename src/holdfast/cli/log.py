@@ -13,8 +13,8 @@ from holdfast.cli.main import BAD_INPUT, CHECK_FAILED, OK
 from holdfast.errors import NotALog, RecordsLost
 from holdfast.kernel.storage import EVENTS
 from holdfast.model.event import decode_batch
-from holdfast.protocols.catalogue import RECORDS
 from holdfast.protocols.core.commands import EventBatch
+from holdfast.schemes.catalogue import RECORDS
 from holdfast.storage import open_log
 from holdfast.storage.files import SystemFiles
 from holdfast.storage.inspection import LogReport, inspect

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.broker.quality import seconds_of
+from holdfast.broker.scheme import Prediction
 from holdfast.broker.site import Site
 from holdfast.cli.main import OK, UsageError
 from holdfast.cli.terminal import duration, table
 from holdfast.errors import HoldfastError
+from holdfast.kernel.settings import written
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.runtime.site_file import read_beside, read_site
 
@@ -64,7 +66,9 @@ def _run(arguments: argparse.Namespace) -> int:
             raise UsageError(
                 f"--lifetime is {arguments.lifetime!r}, and has to be a time with its unit, as 10min or 1h"
             )
-    return _OF_SCHEMES[site.scheme.kind](site, lifetime, arguments)
+    if site.scheme.prediction is None:
+        raise UsageError(f"there are no predictions for the scheme {site.scheme.kind!r}")
+    return _PREDICTED[site.scheme.prediction](site, lifetime, arguments)
 
 
 def _predict_group(site: Site, lifetime: float | None, arguments: argparse.Namespace) -> int:
@@ -85,7 +89,8 @@ def _predict_group(site: Site, lifetime: float | None, arguments: argparse.Names
     if arguments.json:
         print(msgspec.json.encode(facts).decode())
         return OK
-    print(f"a majority of the {len(site.members)} replicas is on: {_shown(wait.at_once)}")
+    members = [entry for entry in site.brokers if not entry.spare]
+    print(f"a majority of the {len(members)} replicas is on: {_shown(wait.at_once)}")
     print(
         f"a publication is accepted within {_told(lifetime)}: {_shown(facts['in_time'])} (its client waits and repeats)"
     )
@@ -106,7 +111,7 @@ def _predict_network(site: Site, lifetime: float | None, arguments: argparse.Nam
         levels = [Reliability.PERIODIC]  # one broker is as reliable at one level as at another
     predicted = found.model.predict(found.publishers, found.subscribers, levels)
     # By the level that the site has; at `none` all are alike.
-    own = site.scheme.reliability
+    own = Reliability(written(site.settings).get("reliability", Reliability.NONE.value))
     order = own if own in levels and own is not Reliability.NONE else levels[-1]
     predicted.sort(key=lambda one: _weakest_first(one, order))
     helps = contributions(found.model, found.publishers, found.subscribers, order)
@@ -127,9 +132,9 @@ def _predict_network(site: Site, lifetime: float | None, arguments: argparse.Nam
     return OK
 
 
-_OF_SCHEMES: dict[str, Callable[[Site, float | None, argparse.Namespace], int]] = {
-    "tree": _predict_network,
-    "paxos": _predict_group,
+_PREDICTED: dict[Prediction, Callable[[Site, float | None, argparse.Namespace], int]] = {
+    Prediction.WAYS: _predict_network,
+    Prediction.MAJORITY: _predict_group,
 }
 
 

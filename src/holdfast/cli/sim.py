@@ -9,23 +9,23 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
+from holdfast.broker.registry import SCHEMES
 from holdfast.broker.site import ApplicationEntry, Site
 from holdfast.cli.applications import application_of
 from holdfast.cli.main import CHECK_FAILED, INTERRUPTED, OK
 from holdfast.errors import ScenarioError
 from holdfast.runtime.site_file import read_site
 from holdfast.sim.campaign import Campaign, Source, run_campaign, scenario_for
-from holdfast.sim.draw import Shape, group_shape
-from holdfast.sim.draw_network import NetworkShape
 from holdfast.sim.latency import RoundTripMatrix
 from holdfast.sim.run import Factories, Outcome, header_of, run_scenario
-from holdfast.sim.scenario import Broker, HostedApplication, Routing, Scenario
+from holdfast.sim.scenario import Broker, HostedApplication, Scenario
 from holdfast.sim.scenario_file import scenario_from_json, scenario_to_json
 from holdfast.sim.shrink import count_pieces, shrink
+from holdfast.sim.swarm import Shape, swarm_of
 from holdfast.trace.checkers import make_checker
 from holdfast.trace.schema import Row
 from holdfast.trace.writer import TraceWriter
@@ -53,9 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("site", metavar="SITE", nargs="?", help="a site file (default: one broker, drawn by each seed)")
     parser.add_argument(
         "--system",
-        choices=("tree", "network", "paxos"),
-        help="without a site file: one broker (tree, the default), a network of brokers of any level, or a group of"
-        " brokers (paxos), drawn by each seed",
+        choices=tuple(_shapes()),
+        help="without a site file: one broker (tree, the default), a network of brokers of any level, a group of"
+        " brokers (paxos), or what other schemes have, drawn by each seed",
     )
     parser.add_argument("--seeds", type=_seeds, metavar="A..B", help="which seeds (default 1..100)")
     parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="processes to use (default 1)")
@@ -75,6 +75,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="leave failing scenarios as they are; else the first three are made small",
     )
     parser.set_defaults(run=_run)
+
+
+def _shapes() -> dict[str, Shape]:
+    """What is drawn without a site file, by name."""
+    return {name: shape for kind in SCHEMES.kinds for name, shape in swarm_of(kind).shapes.items()}
 
 
 def _seeds(text: str) -> range:
@@ -117,33 +122,28 @@ def _source(arguments: argparse.Namespace) -> Source:
     if arguments.scenario:
         return _with_checkers(_read_scenario(arguments.scenario), arguments)
     if not arguments.site:
-        if arguments.system == "network":
-            return NetworkShape()
-        return group_shape() if arguments.system == "paxos" else Shape()
+        return _shapes()[arguments.system or SCHEMES.kinds[0]]
     site = read_site(arguments.site)
     shape, make_application = shape_of(site), application_of(site.application, arguments.site)
-    if site.application is None or make_application is None or isinstance(shape, NetworkShape):
+    if site.application is None or make_application is None:
         return shape
     topics = tuple(sorted(make_application().topics))
     hosted = HostedApplication(factory=site.application.factory, settings=site.application.settings, topics=topics)
-    return msgspec.structs.replace(shape, application=hosted)
+    return replaced(shape, application=hosted)
 
 
 def _factories(source: Source) -> Factories | None:
     """With what makes the application that is hosted, if one is."""
-    named = None if isinstance(source, NetworkShape) else source.application
+    named = source.application
     if named is None:
         return None
     entry = ApplicationEntry(factory=named.factory, settings=named.settings)
     return Factories(application=application_of(entry, source.name))
 
 
-def shape_of(site: Site) -> Shape | NetworkShape:
-    """What is drawn for a site: its brokers as they are described, everything around them by seed.
-
-    A network's links, its level and its way of routing are the site's; its times are the simulator's, and shorter.
-    """
-    brokers = tuple(
+def shape_of(site: Site) -> Shape:
+    """What is drawn for a site: its brokers as they are described, everything around them by seed."""
+    brokers = [
         Broker(
             id=entry.id,
             durable=entry.durable,
@@ -153,22 +153,14 @@ def shape_of(site: Site) -> Shape | NetworkShape:
             backlog_bytes=site.limits.backlog_bytes,
         )
         for entry in site.brokers
-    )
-    if site.is_group:
-        said = site.scheme.group
-        group = group_shape([entry.id for entry in site.brokers], said.protocol, said.pipeline, site.name)
-        return msgspec.structs.replace(group, brokers=brokers)
-    if site.is_network:
-        routed = site.routing(site.brokers[0])
-        routing = Routing(
-            links=list(site.overlay.links),
-            reliability=routed.reliability,
-            advertisements=routed.advertisements,
-            covering=routed.covering,
-            ask_neighbours=routed.ask_neighbours,
-        )
-        return NetworkShape(name=site.name, brokers=brokers, routing=routing, reliability=routed.reliability)
-    return Shape(name=site.name, brokers=brokers, fixed_brokers=True)
+    ]
+    return swarm_of(site.scheme.kind).shape_of(site, brokers)
+
+
+def replaced(shape: Shape, **changes: Any) -> Shape:
+    """The shape with other values in some of its fields."""
+    changed: Shape = msgspec.structs.replace(shape, **changes)  # type: ignore[type-var]
+    return changed
 
 
 def _read_scenario(name: str) -> Scenario:
@@ -187,7 +179,7 @@ def _with_checkers(scenario: Scenario, arguments: argparse.Namespace) -> Scenari
         return scenario
     names = [name.strip() for name in arguments.checkers.split(",")]
     for name in names:
-        make_checker(name)  # refuses what does not exist
+        make_checker(name, swarm_of(scenario.system).checkers)  # refuses what does not exist
     return msgspec.structs.replace(scenario, checkers=names)
 
 
@@ -196,7 +188,7 @@ def _campaign(arguments: argparse.Namespace) -> int:
     source = _source(arguments)
     if arguments.checkers is not None and not isinstance(source, Scenario):
         names = _with_checkers(scenario_for(source, 0), arguments).checkers
-        source = msgspec.structs.replace(source, checkers=tuple(names))
+        source = replaced(source, checkers=tuple(names))
     default = range(source.seed, source.seed + 1) if isinstance(source, Scenario) else range(1, 101)
     seeds = default if arguments.seeds is None else arguments.seeds
     folder = Path(arguments.failures)

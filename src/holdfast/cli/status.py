@@ -12,16 +12,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from holdfast.broker.registry import SCHEMES
+from holdfast.broker.scheme import Scheme
+from holdfast.broker.status import Section, Tone
 from holdfast.cli.main import CHECK_FAILED, OK, UsageError
 from holdfast.cli.names import HEADINGS as NAME_HEADINGS
 from holdfast.cli.names import name_cells, name_row
-from holdfast.cli.status_network import network_part
 from holdfast.cli.terminal import CLEAR, duration, is_terminal, paint, table
 from holdfast.cli.where import DEFAULT_URL, addresses_at
 from holdfast.client.operator import BrokerDesk
 from holdfast.protocols.operating.messages import Inspected
 from holdfast.protocols.operating.operator import Unreachable
-from holdfast.protocols.paxos.ballots import readable
 from holdfast.runtime import loop
 
 EXAMPLES = """\
@@ -116,7 +117,7 @@ async def _show(brokers: Sequence[tuple[str, str]], arguments: argparse.Namespac
                 sys.stdout.write((CLEAR if arguments.watch and is_terminal() else "") + _page(rows))
             sys.stdout.flush()
             if not arguments.watch:
-                return OK if all(row["state"] == "up" or _is_outside(row, rows) for row in rows) else CHECK_FAILED
+                return CHECK_FAILED if any(row["state"] != "up" and _is_missed(row, rows) for row in rows) else OK
             before = now
             await asyncio.sleep(arguments.every)
 
@@ -150,20 +151,25 @@ def _row(name: str, address: str, before: Answer, now: Answer, seconds: float) -
     return row
 
 
-def _leader_of(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """One that stood still for a while may think that it leads too, in an older ballot."""
-    leading = [row for row in rows if row.get("measures", {}).get("replica_is_leading")]
-    return max(leading, key=lambda row: int(row["measures"]["replica_ballot"]), default=None)
+def _schemes_of(rows: Sequence[dict[str, Any]]) -> list[Scheme]:
+    """Of those who answered; a broker may be of one that is not known here."""
+    said = dict.fromkeys(row["scheme"] for row in rows if "scheme" in row)
+    return [SCHEMES[kind] for kind in said if kind in SCHEMES]
 
 
-def _members(leader: dict[str, Any]) -> list[str]:
-    return [name.removesuffix(" (learner)") for name in leader["members"].split(", ")]
+def _is_missed(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> bool:
+    return all(scheme.is_missed(row["broker"], rows) for scheme in _schemes_of(rows))
 
 
-def _is_outside(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> bool:
-    """Whether the group goes on without it: a spare, or one that was removed, need not run."""
-    leader = _leader_of(rows)
-    return leader is not None and row["broker"] != "" and row["broker"] not in _members(leader)
+_COLOURS = {Tone.WARNING: "yellow", Tone.ALARM: "red"}
+
+
+def section_text(section: Section) -> str:
+    remarks = [
+        paint(remark.text, _COLOURS[remark.tone]) if remark.tone in _COLOURS else remark.text
+        for remark in section.remarks
+    ]
+    return "\n".join(["", table(section.table), *remarks, ""])
 
 
 def _page(rows: Sequence[dict[str, Any]]) -> str:
@@ -178,12 +184,9 @@ def _page(rows: Sequence[dict[str, Any]]) -> str:
             cells += [f"{measures[name]:,}" for name in ("events_accepted_total", "backlog_events")]
             cells.append(_on_time(*(measures.get(f"events_{name}_total", 0) for name in FATES)))
         lines.append(cells + ["-"] * (len(HEADINGS) - len(cells)))
-    parts, leader = [table(lines)], _leader_of(rows)
-    replicas = [row for row in rows if "role" in row]
-    if replicas:
-        parts.append(_group(replicas))
-    if network := network_part(rows):
-        parts.append(network)
+    schemes = _schemes_of(rows)
+    parts = [table(lines), *(section_text(section) for scheme in schemes for section in scheme.status(rows))]
+    speakers = [speaker for scheme in schemes if (speaker := scheme.speaker(rows)) is not None]
     for row in rows:
         if "reason" in row:
             parts.append(paint(f"{row['broker'] or row['address']}: {row['reason']}", "red"))
@@ -197,62 +200,10 @@ def _page(rows: Sequence[dict[str, Any]]) -> str:
             parts.append(_links(row))
         if row["subscriptions"]:
             parts.append(_subscriptions(row))
-        # All replicas of a group have the same names, and its leader knows who is there to read them.
-        if row["names"] and (leader is None or row is leader):
+        # Brokers that are one have the same names, and the one that speaks for all knows who is there to read them.
+        if row["names"] and (not speakers or row in speakers):
             parts.append(_names(row))
     return "\n".join(parts) + "\n"
-
-
-def _group(rows: Sequence[dict[str, Any]]) -> str:
-    """The replicas of a group, and how it stands as the one sees it that leads."""
-    lines = [["replica", "role", "ballot", "slots", "behind", "undecided", "hears", "elections"]]
-    for row in rows:
-        measures = row["measures"]
-        numbers = ["slots_executed", "slots_behind", "slots_undecided", "peers", "elections_total"]
-        ballot = readable(measures["replica_ballot"])
-        lines.append([row["broker"], row["role"], ballot, *(f"{measures[f'replica_{name}']:,}" for name in numbers)])
-    leader = _leader_of(rows)
-    verdict = _without_leader(rows) if leader is None else _with_leader(leader)
-    if any(row["role"] == "wiped" for row in rows):
-        wiped = ", ".join(row["broker"] for row in rows if row["role"] == "wiped")
-        verdict += "\n" + paint(f"{wiped}: its disk is not the one that it voted with; it takes no part", "red")
-    if leader is not None:
-        waiting = ("spare", "removed", "wiped")
-        unaware = [row["broker"] for row in rows if row["role"] not in waiting and _is_outside(row, rows)]
-        if unaware:
-            verdict += "\n" + paint(
-                f"{', '.join(unaware)}: no member any more, and has not heard of it: stop it", "red"
-            )
-        if "change" in leader:
-            verdict += f"\n{leader['change']}"
-    problems: dict[str, list[str]] = {}
-    for row in rows:
-        if "problem" in row:
-            problems.setdefault(row["problem"], []).append(row["broker"])
-    for problem, brokers in problems.items():
-        verdict += "\n" + paint(f"{', '.join(brokers)}: {problem}", "red")
-    return f"\n{table(lines)}\n{verdict}\n"
-
-
-def _with_leader(leader: dict[str, Any]) -> str:
-    more, at_best = (leader["measures"][f"replica_{name}"] for name in ("survives", "tolerates"))
-    text = f"{leader['broker']} leads; the group survives {more} more failure{'' if more == 1 else 's'}"
-    verdict = text if more == at_best else paint(f"{text}, of {at_best} if all were there", "yellow")
-    if "rounds" in leader:
-        verdict += f"\nprotocol: {leader['protocol']}, in {leader['rounds']} rounds now"
-    return verdict
-
-
-def _without_leader(rows: Sequence[dict[str, Any]]) -> str:
-    roles = {row["role"] for row in rows}
-    if "unknown" in roles and roles <= {"unknown", "spare"}:
-        return paint(
-            "the group is not formed yet: for its first start all replicas must hear each other at the same time", "red"
-        )
-    followed = next((row for row in rows if row.get("leader")), None)
-    if followed is not None:
-        return f"{followed['broker']} follows {followed['leader']}, which is not among those who answered"
-    return paint("nobody leads: too few replicas can hear each other, or an election is under way", "red")
 
 
 def _log(row: dict[str, Any]) -> str:

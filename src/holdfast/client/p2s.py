@@ -2,7 +2,7 @@
 
 Thin, and blocking: everything is done by the rest of Holdfast. What D4-A5 calls parts are these: the client library is
 `holdfast.client`, the client handler at the servers (D4-G3) the session desk and the application desk, the replicated
-cluster a group (`holdfast.protocols.paxos`), and the server application the broker's core, which hosts the handler. The
+cluster a group (`holdfast.schemes.paxos`), and the server application the broker's core, which hosts the handler. The
 tables and queues of D4-A6 are the core's: its index is the subscription table, and the replies are kept in sessions.
 
     replica = new_replica(0, 1, "site.toml", Counter())     # the first replica of the group that the file describes
@@ -93,7 +93,7 @@ class Replica:
 
     def __init__(self, id: int, app_id: int, app: str, handler: Handler) -> None:
         site = read_site(app)
-        if not site.is_group:
+        if not site.scheme.is_one_broker:
             raise SiteError('a replica is one of a group: write [scheme] kind = "paxos"', app)
         if not 0 <= id < len(site.brokers):
             raise SiteError(f"there is no replica {id}; the group's are 0 to {len(site.brokers) - 1}", app)

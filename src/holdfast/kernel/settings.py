@@ -48,6 +48,16 @@ class Choice(NamedTuple):
         """What may be written, if it is one of a few texts."""
         return [each.value for each in self.kind] if issubclass(self.kind, enum.Enum) else []
 
+    def problem(self, written: Written) -> str:
+        """What is wrong with what is written; empty if nothing is. Of a number's bounds only the sign is looked at: a
+        run may be of smaller things than any site."""
+        if self.values:
+            return "" if written in self.values else f"has to be one of {', '.join(self.values)}"
+        if type(written) is not self.kind:
+            return f"has to be {'true or false' if self.kind is bool else 'a whole number'}"
+        least = min(self.setting.least, 1)
+        return f"has to be {least} or more" if self.kind is int and int(written) < least else ""
+
     def of(self, settings: msgspec.Struct) -> Written:
         """As it is written."""
         found: Any = settings

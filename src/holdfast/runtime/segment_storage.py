@@ -86,7 +86,7 @@ class SegmentStorage:
             self._incarnation = self._begin_life(opened)
             streams = {
                 stream: [
-                    self._records.decode(kind, body) for part in opened.scan(stream) for _, _, _, kind, body in part
+                    self._decoded(stream, kind, body) for part in opened.scan(stream) for _, _, _, kind, body in part
                 ]
                 for stream in opened.streams()
                 if stream not in LOGS and stream != LIVES
@@ -109,6 +109,15 @@ class SegmentStorage:
 
     def next_incarnation(self) -> int:
         return self._incarnation
+
+    def _decoded(self, stream: str, kind: int, body: bytes) -> Record:
+        if kind not in self._records.types:
+            problem = (
+                "the data are those of a broker of another scheme, or of a later version:"
+                f" {stream!r} holds records that this one does not know; it needs its own folder"
+            )
+            raise WrongLog(problem, str(self._folder))
+        return self._records.decode(kind, body)
 
     def _begin_life(self, opened: Log) -> int:
         """Larger than any before on this disk, whatever the clock says; on the disk when this returns."""

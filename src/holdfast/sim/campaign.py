@@ -9,15 +9,14 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 
 import msgspec
 
-from holdfast.sim.draw import Shape, draw_scenario
-from holdfast.sim.draw_network import NetworkShape, draw_network_scenario
 from holdfast.sim.run import Factories, Outcome, run_scenario
 from holdfast.sim.scenario import Scenario
+from holdfast.sim.swarm import Shape
 
 SEEDS_AT_A_TIME = 10
 
 # What a process draws for a seed: from a shape, or one scenario again and again under other seeds.
-Source = Shape | NetworkShape | Scenario
+Source = Shape | Scenario
 
 
 class Campaign(msgspec.Struct):
@@ -51,11 +50,7 @@ class Campaign(msgspec.Struct):
 
 def scenario_for(source: Source, seed: int) -> Scenario:
     """The scenario of a seed."""
-    if isinstance(source, Shape):
-        return draw_scenario(seed, source)
-    if isinstance(source, NetworkShape):
-        return draw_network_scenario(seed, source)
-    return msgspec.structs.replace(source, seed=seed)
+    return msgspec.structs.replace(source, seed=seed) if isinstance(source, Scenario) else source.draw(seed)
 
 
 def run_campaign(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from holdfast.sim.scenario import (
@@ -33,7 +34,6 @@ from holdfast.sim.scenario import (
 )
 
 # As often as the seed of a scenario has it, in percent.
-FORMED_MS: Final = 1_500  # when the members of a group have met
 RESETS: Final = 40
 LINED_UP: Final = 20
 WIPED: Final = 10
@@ -53,9 +53,19 @@ LARGER: Final = 20  # times as many bytes as else are no storm
 ADVERTISED: Final = ("topic = 'stock'", "topic = 'news'", "", "price > 50", "topic = 'stock' OR topic = 'news'")
 
 
-def with_more(scenario: Scenario, pairs: Sequence[tuple[str, str]]) -> Scenario:
+class Meetings(msgspec.Struct, frozen=True):
+    """Which of these a scheme has."""
+
+    narrow: bool = False  # links that carry little
+    wipe: bool = False  # disks that are wiped, where that is not drawn with the other faults
+    move: bool = False  # publishers with several homes
+    formed_ms: int = 0  # what is wiped before all brokers have met is never made good: faults begin then
+    late_share: int = 2  # brokers that start late do so in the first one of so many parts of a run
+
+
+def with_more(scenario: Scenario, pairs: Sequence[tuple[str, str]], meetings: Meetings) -> Scenario:
     """The same scenario, with what else its seed has. `pairs` are brokers with a link between them."""
-    more = _More(scenario, pairs)
+    more = _More(scenario, pairs, meetings)
     for percent, add in (
         (LATE, more.start_late),
         (RESETS, more.reset_links),
@@ -73,12 +83,11 @@ def with_more(scenario: Scenario, pairs: Sequence[tuple[str, str]]) -> Scenario:
 
 
 class _More:
-    def __init__(self, scenario: Scenario, pairs: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, scenario: Scenario, pairs: Sequence[tuple[str, str]], meetings: Meetings) -> None:
         self.scenario = scenario
         self.rng = Random()
         self._pairs = list(pairs)
-        self._is_network = scenario.routing is not None
-        self._is_group = scenario.system == "paxos"
+        self._meetings = meetings
 
     def draw(self, percent: float, add: Callable[[], None]) -> None:
         """Adds something in so many of a hundred scenarios, with a source of randomness of its own."""
@@ -95,8 +104,8 @@ class _More:
         self.scenario = replace(self.scenario, actions=found)
 
     def _time(self) -> int:
-        """Of a fault; of a group whose disks are wiped, when all have met."""
-        first = FORMED_MS if self._is_group and self._wipes else 0
+        """Of a fault; if disks are wiped, when all have met."""
+        first = self._meetings.formed_ms if self._wipes else 0
         return self.rng.randint(first, self.scenario.safety_ms - 1)
 
     @property
@@ -121,8 +130,8 @@ class _More:
                 at += rng.choice((1, 5, 20, 300))
 
     def narrow(self) -> None:
-        """Links of networks carry few bytes: what is urgent overtakes what waits."""
-        if self._is_network:
+        """Links carry few bytes: what is urgent overtakes what waits."""
+        if self._meetings.narrow:
             rate = self.rng.choice((10_000, 30_000, 100_000))
             self.scenario = replace(self.scenario, network=replace(self.scenario.network, bytes_per_second=rate))
 
@@ -144,8 +153,7 @@ class _More:
         self._add(Kill(at_ms=again, for_ms=for_ms, host=other))
 
     def wipe(self) -> None:
-        """Of networks; what is wiped elsewhere is drawn with the other faults."""
-        if self._is_network and self._durable:
+        if self._meetings.wipe and self._durable:
             at = self._time()
             for_ms = min(self.rng.choice((10, 300, 2_000)), self.scenario.safety_ms - at)
             self._add(PowerCut(at_ms=at, for_ms=for_ms, host=self.rng.choice(self._durable), wipe=True))
@@ -157,11 +165,11 @@ class _More:
         self._add(ClockJump(at_ms=at, for_ms=for_ms, host=self.rng.choice(names), by_ms=by))
 
     def start_late(self) -> None:
-        # A group has begun when all have met; who must be a majority then has to be there, and no disk be wiped before.
-        if self._is_group and (self.scenario.down or self._wipes):
+        # Until all have met, those that stay up at the end have to be there, and no disk may be wiped.
+        if self._meetings.formed_ms and (self.scenario.down or self._wipes):
             return
         late = self.rng.choice(self.scenario.brokers).id
-        at = self.rng.randint(1, max(1, self.scenario.safety_ms // (8 if self._is_group else 2)))
+        at = self.rng.randint(1, max(1, self.scenario.safety_ms // self._meetings.late_share))
         self._change_brokers(late, starts_ms=at)
 
     def _change_brokers(self, id: str, **changes: int) -> None:
@@ -189,10 +197,10 @@ class _More:
         self._act(Close(at_ms=at, client=client))
 
     def make_long(self) -> None:
-        """A name, a topic and a filter. Not on narrow links of a network: what is advertised there would not be known
+        """A name, a topic and a filter. Not on narrow links: what is advertised there would not be known
         when its publisher's patience ends, and events may go out then that nobody has asked for yet."""
         rng = self.rng
-        if self._is_network and self.scenario.network.bytes_per_second:
+        if self._meetings.narrow and self.scenario.network.bytes_per_second:
             return
         # What a slow link does not carry before its ends lose patience is never carried.
         topic = "t" * rng.choice(LONG_TOPICS[:3] if self.scenario.network.bytes_per_second else LONG_TOPICS)
@@ -225,7 +233,7 @@ class _More:
 
     def move(self) -> None:
         """A publisher with several homes, which repeats nothing: what it may have published is not published again."""
-        if not self._is_network:
+        if not self._meetings.move:
             return
         subscribers = {action.client for action in self.scenario.actions if isinstance(action, Subscribe)}
         candidates = [client for client in self.scenario.clients if client.id not in subscribers]

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.broker.assembly import BrokerSettings, make_broker, make_replica
-from holdfast.broker.client_assembly import make_client
+from holdfast.broker.broker_settings import BrokerSettings
+from holdfast.broker.kit import BrokerKit
+from holdfast.broker.registry import SCHEMES
+from holdfast.broker.scheme import Told
 from holdfast.errors import ScenarioError
 from holdfast.kernel.application import Hosted
 from holdfast.kernel.links import Role
 from holdfast.kernel.node import InvariantBroken, Node
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND
-from holdfast.protocols.catalogue import MESSAGES, RECORDS
 from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.desks.log_desk import RetentionSettings
@@ -44,6 +45,7 @@ from holdfast.sim.scenario import (
 )
 from holdfast.sim.scenario_file import check_scenario
 from holdfast.sim.simulation import NO_STORM, RowSink, Simulation
+from holdfast.sim.swarm import swarm_of, told_by
 from holdfast.trace import schema
 from holdfast.trace.checkers import Violation, Watch, make_checker
 
@@ -53,19 +55,18 @@ if TYPE_CHECKING:
 REPEATS_GROW = 8  # the longest pause between repetitions, in shortest ones
 RESTART_AFTER = 1_000 * MILLISECOND  # of a machine that stopped by itself
 
-# Of settings, a source of randomness and what the disk kept; and of an application, if there is one.
-BrokerFactory = Callable[..., Node]
-ReplicaFactory = Callable[..., Node]
+NodeFactory = Callable[[Told, "Random", StoredStreams, Hosted | None], Node]
 ClientFactory = Callable[[ClientSettings, "Random", StoredStreams], Node]
 
 
 class Factories(msgspec.Struct, frozen=True):
     """What nodes are made with; tests put mutants in their place, and simulations and disks that watch them.
-    `application` makes what brokers host, a new one for each life of each broker."""
+    `client` makes clients instead of the scheme; `application` makes what brokers host, a new one for each life of each
+    broker."""
 
-    broker: BrokerFactory = make_broker
-    client: ClientFactory = make_client
-    replica: ReplicaFactory = make_replica
+    kit: BrokerKit | None = None
+    node: NodeFactory | None = None  # instead of the scheme
+    client: ClientFactory | None = None
     application: Callable[[], Hosted] | None = None
     simulation: type[Simulation] = Simulation
     disk: type[Disk] = Disk
@@ -102,7 +103,8 @@ def run_scenario(
     stop_at_violation: bool = True,
 ) -> Outcome:
     """Runs a scenario to its end, or to the first violation."""
-    watch = Watch(header_of(wanted), [make_checker(name) for name in wanted.checkers])
+    more = swarm_of(wanted.system).checkers
+    watch = Watch(header_of(wanted), [make_checker(name, more) for name in wanted.checkers])
     digest = Digest()
     run = Run(wanted, factories or Factories(), [digest, watch, *sinks])
     broken = ""
@@ -160,7 +162,7 @@ def header_of(wanted: Scenario) -> schema.Header:
 
 def _settings(wanted: Scenario) -> dict[str, Any]:
     """What a checker has to know of a run to say what is promised."""
-    said = {} if wanted.routing is None else _network_settings(wanted, wanted.routing)
+    said = swarm_of(wanted.system).header(wanted)
     said |= {"backlog_events": min(broker.backlog_events for broker in wanted.brokers)}
     goodbyes = [action.client for action in wanted.actions if isinstance(action, scenario.Close)]
     if goodbyes:
@@ -170,12 +172,6 @@ def _settings(wanted: Scenario) -> dict[str, Any]:
         homeless = [client.id for client in wanted.clients if set(client.brokers) <= set(wanted.down)]
         said |= {"homeless": homeless}
     return said
-
-
-def _network_settings(wanted: Scenario, routing: scenario.Routing) -> dict[str, Any]:
-    """What a checker has to know of a network to say what it promised."""
-    said = msgspec.structs.asdict(routing)  # with what has its default
-    return {"brokers": [broker.id for broker in wanted.brokers], **said, "reliability": routing.reliability.value}
 
 
 class Run:
@@ -194,6 +190,7 @@ class Run:
             problem = f"the brokers host {wanted.application.factory}, which nobody has imported"
             raise ScenarioError(problem, f"scenario {wanted.name}", "give what makes it, as `holdfast sim` does")
         self._wanted = wanted
+        self._scheme = SCHEMES[wanted.system]
         self.faults = 0  # that began
         self._is_healed = False
         self._machines: dict[str, Machine | LightClient] = {}
@@ -203,7 +200,7 @@ class Run:
         network = wanted.network
         seeded = Simulation.rng_of(wanted.seed, "latency", 0)
         self.simulation = factories.simulation(
-            MESSAGES,
+            self._scheme.catalogue.messages,
             wanted.seed,
             latency.build(network.latency, seeded, hosts=names),
             network.adversary,
@@ -249,18 +246,17 @@ class Run:
         simulation = self.simulation
         disk = None
         if broker.durable:
-            disk = factories.disk(RECORDS, simulation.rng_for(f"disk {broker.id}", 0), broker.sync_us)
-        group = scenario.group_settings(self._wanted, broker.id) if self._wanted.system == "paxos" else None
-
-        routing = scenario.routing_settings(self._wanted, broker.id)
+            disk = factories.disk(
+                self._scheme.catalogue.records, simulation.rng_for(f"disk {broker.id}", 0), broker.sync_us
+            )
+        told = told_by(self._wanted, settings)
         make_application = None if self._wanted.application is None else factories.application
 
         def make(rng: Random, streams: StoredStreams) -> Node:
-            hosted = {} if make_application is None else {"application": make_application()}
-            if group is not None:
-                return factories.replica(settings, group, rng, streams, **hosted)
-            network = {} if routing is None else {"routing": routing}
-            return factories.broker(settings, rng, streams, **hosted, **network)
+            application = None if make_application is None else make_application()
+            if factories.node is not None:
+                return factories.node(told, rng, streams, application)
+            return self._scheme.make_node(told, rng, streams, application, factories.kit)
 
         machine = simulation.add_machine(broker.id, Role.BROKER, make, disk)
         self._machines[broker.id] = machine
@@ -283,12 +279,13 @@ class Run:
             pause_max=client.pause_ms_max * MILLISECOND,
             report_after=client.report_ms * MILLISECOND,
         )
+        make_client = factories.client or SCHEMES.module(self._wanted.system, "client").make_client
         program = ScenarioClient(self.simulation, client.consume_after_us)
         self._programs[client.id] = program
         machine = self.simulation.add_machine(
             client.id,
             Role.CLIENT,
-            lambda rng, streams: factories.client(settings, rng, streams),
+            lambda rng, streams: make_client(settings, rng, streams),
             program=program,
         )
         self._machines[client.id] = machine

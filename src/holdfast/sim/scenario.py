@@ -10,23 +10,20 @@ A run has two phases. Until `safety_ms`, faults happen; then every host is up an
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
 from holdfast.broker.site import ApplicationEntry
-from holdfast.kernel.settings import choices, chosen
+from holdfast.kernel.settings import Written
 from holdfast.model.event import PAYLOAD_BYTES_MAX
-from holdfast.protocols.paxos.settings import Member, PaxosSettings, Protocol
-from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.protocols.sessions.messages import Overflow
 from holdfast.sim.latency import Constant, Latency
 from holdfast.sim.network import Adversary
-from holdfast.topology.overlay import Overlay
 
 SCENARIO_FORMAT = "holdfast-scenario"
-SCENARIO_VERSION = 1
+SCENARIO_VERSION = 2
 WINDOW_MAX = 65_536  # of a subscription: brokers grant no more
 
 # Large enough for anything that is meant, and small enough to be nanoseconds of 64 bits.
@@ -65,42 +62,6 @@ class Broker(_Data, frozen=True, kw_only=True):
     service_us_per_message: Whole = 0
     gather_us: Whole = 0
     starts_ms: Time = 0  # until then it was never there
-
-
-class Group(_Data, frozen=True, kw_only=True):
-    """How the brokers of a group agree; `holdfast.protocols.paxos.settings` says what each means."""
-
-    protocol: Protocol = Protocol.BATCH
-    pipeline: Positive = 10
-    batch_commands: Positive = 256
-    heartbeat_ms: Positive = 50
-    patience_ms: Positive = 300
-    trim_every: Positive = 2_000
-    trim_keep: Whole = 500
-    trim_ratio: Whole = 1
-    part_bytes: Positive = 256 * 1024
-
-
-class Routing(_Data, frozen=True, kw_only=True):
-    """How the brokers of a network work together; `holdfast.protocols.routing.settings` says what each means."""
-
-    links: list[tuple[str, str]]
-    reliability: Reliability = Reliability.NONE
-    advertisements: bool = True
-    covering: bool = True
-    ask_neighbours: bool = True
-    refresh_ms: Positive = 1_000
-    expire_ms: Positive = 3_500
-    settle_ms: Whole = 2_000
-    restore_ms: Positive = 1_500
-    retransmit_ms: Positive = 1_000
-    dial_every_ms: Positive = 250
-    heartbeat_ms: Positive = 600
-    suspect_ms_min: Positive = 1_500
-    suspect_ms_max: Positive = 3_000
-    store_bytes: Positive = 256 * 1024 * 1024
-    queue_bytes: Positive = 8 * 1024 * 1024
-    duplicates_remembered: Positive = 65_536
 
 
 class HostedApplication(_Data, frozen=True, kw_only=True):
@@ -283,9 +244,9 @@ class Scenario(_Data, frozen=True, kw_only=True):
     version: int = SCENARIO_VERSION
     name: str
     seed: int
-    system: Literal["tree", "paxos"] = "tree"
-    group: Group | None = None  # of a paxos system; left out, it is as a site's that says nothing
-    routing: Routing | None = None  # of a tree; left out, its brokers know nothing of each other
+    system: str = "tree"  # the kind of its scheme
+    settings: dict[str, Written] = {}  # of the scheme, as a site file writes them; others are the simulator's
+    links: list[tuple[str, str]] = []  # between brokers, where the scheme has some; without, they know of no other
     brokers: list[Broker]
     clients: list[Client]
     network: Network = Network()
@@ -297,23 +258,3 @@ class Scenario(_Data, frozen=True, kw_only=True):
     storm: Storm | None = None  # when a run is given up as one; left out, it may take whatever it takes
     checkers: list[str]
     application: HostedApplication | None = None
-
-
-def overlay_of(scenario: Scenario, routing: Routing) -> Overlay:
-    return Overlay([broker.id for broker in scenario.brokers], routing.links)
-
-
-def routing_settings(scenario: Scenario, name: str) -> RoutingSettings | None:
-    """What one broker of the scenario's network is told."""
-    said = scenario.routing
-    if said is None:
-        return None
-    told = {key: getattr(said, key) for key in choices(RoutingSettings)}
-    return chosen(RoutingSettings(name, overlay_of(scenario, said)), told)
-
-
-def group_settings(scenario: Scenario, name: str) -> PaxosSettings:
-    """What one broker of the scenario's group is told."""
-    said = scenario.group or Group()
-    members = tuple(Member(broker.id, broker.id, broker.id) for broker in scenario.brokers)
-    return chosen(PaxosSettings(name, members), {key: getattr(said, key) for key in choices(PaxosSettings)})

@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from typing import NoReturn
 
 import msgspec
 
+from holdfast.broker.registry import SCHEMES
 from holdfast.broker.site_text import NAME
 from holdfast.errors import ScenarioError, TopologyError, UnknownChecker
-from holdfast.protocols.paxos.ballots import tolerated
+from holdfast.kernel.settings import choices
 from holdfast.sim.scenario import (
     SCENARIO_FORMAT,
     SCENARIO_VERSION,
     Action,
     Advertise,
-    Broker,
     Cut,
     DiskFull,
     DiskSlow,
-    PowerCut,
     Reset,
     Scenario,
     Subscribe,
     Unadvertise,
     Unsubscribe,
     hosts_of,
-    overlay_of,
 )
+from holdfast.sim.swarm import Refuse, swarm_of
+from holdfast.topology.overlay import Overlay
 from holdfast.trace.checkers import make_checker
 
 REMEDY = "correct the file; docs/simulator.md describes its fields"
 NAME_REMEDY = "use letters, digits, '_', '.' and '-', up to 64, a letter or digit first"
-GROUP_SIZES = (1, 3, 4, 5, 7, 9)
 
 
 def scenario_to_json(scenario: Scenario) -> bytes:
@@ -68,7 +68,7 @@ def scenario_from_json(text: bytes | str, where: str) -> Scenario:
 def check_scenario(scenario: Scenario, where: str) -> None:
     """Refuses values that can't be, names that no one has, and what a host can't do."""
 
-    def refuse(problem: str, remedy: str) -> None:
+    def refuse(problem: str, remedy: str) -> NoReturn:
         raise ScenarioError(problem, where, remedy)
 
     try:
@@ -110,8 +110,7 @@ def check_scenario(scenario: Scenario, where: str) -> None:
             problem = f"client {actor.id!r} does more than subscribe, and is light"
             refuse(problem, "let a client do that which is not light")
     _check_actions(scenario, refuse)
-    _check_group(scenario, refuse)
-    _check_routing(scenario, refuse)
+    _check_scheme(scenario, refuse)
     for fault in scenario.faults:
         if fault.at_ms >= scenario.safety_ms:
             refuse(f"a fault begins at {fault.at_ms} ms, when all is healed", f"begin before {scenario.safety_ms} ms")
@@ -129,12 +128,12 @@ def check_scenario(scenario: Scenario, where: str) -> None:
         if colon and argument not in brokers:
             refuse(f"{checker!r} speaks of broker {argument!r}", f"name one of {_listed(brokers)}")
         try:
-            make_checker(checker)
+            make_checker(checker, swarm_of(scenario.system).checkers)
         except UnknownChecker as error:
             raise ScenarioError(str(error), where, "name a checker of holdfast.trace.checkers") from error
 
 
-def _check_actions(scenario: Scenario, refuse: Callable[[str, str], None]) -> None:
+def _check_actions(scenario: Scenario, refuse: Refuse) -> None:
     """Refuses what would silently do nothing."""
     end = scenario.safety_ms + scenario.liveness_ms
     made: set[tuple[type[Action], str, str]] = set()
@@ -154,53 +153,23 @@ def _check_actions(scenario: Scenario, refuse: Callable[[str, str], None]) -> No
             refuse(f"{action.client!r} ends {action.name!r}, which it never advertises", "name one that it makes")
 
 
-def _check_group(scenario: Scenario, refuse: Callable[[str, str], None]) -> None:
-    """Refuses groups that could not be formed, or whose brokers would not come to the same state."""
-    if scenario.system != "paxos":
-        if scenario.group is not None:
-            refuse(f"a group is described, and the system is {scenario.system!r}", 'say "system": "paxos"')
-        return
-    names = [broker.id for broker in scenario.brokers]
-    if len(names) not in GROUP_SIZES:
-        refuse(f"a group of {len(names)} brokers", f"make it one of {', '.join(map(str, GROUP_SIZES))}")
-    first = scenario.brokers[0]
-    for broker in scenario.brokers:
-        if not broker.durable:
-            refuse(
-                f"broker {broker.id!r} is of a group, and has no disk", 'say "durable": true: it must keep its votes'
-            )
-        if broker.snapshot_every != Broker(id="").snapshot_every:
-            refuse(f"broker {broker.id!r} has snapshot_every", "say trim_every of the group instead")
-        for limit in ("sessions", "subscriptions_per_session", "backlog_events", "backlog_bytes"):
-            if getattr(broker, limit) != getattr(first, limit):
-                refuse(f"{limit} of {broker.id!r} and of {first.id!r} differ", "give a group's brokers the same limits")
-    for client in scenario.clients:
-        missing = [name for name in names if name not in client.brokers]
-        if missing:
-            refuse(f"client {client.id!r} does not know {_listed(missing)}", "name all brokers of the group")
-    wiped = {fault.host for fault in scenario.faults if isinstance(fault, PowerCut) and fault.wipe} & set(names)
-    if len(wiped) > tolerated(len(names)):
-        problem = f"the disks of {_listed(sorted(wiped))} are wiped, and a wiped replica never votes again"
-        refuse(problem, f"wipe those of {tolerated(len(names))} at most, or nothing can be decided")
-
-
-def _check_routing(scenario: Scenario, refuse: Callable[[str, str], None]) -> None:
-    """Refuses networks that no site file could describe."""
-    routing = scenario.routing
-    if routing is None:
-        return
-    if scenario.system != "tree":
-        refuse(f"routing is described, and the system is {scenario.system!r}", 'say "system": "tree"')
+def _check_scheme(scenario: Scenario, refuse: Refuse) -> None:
+    """Refuses settings that the scheme does not have, and what it can't be."""
+    if scenario.system not in SCHEMES:
+        refuse(f"there is no scheme {scenario.system!r}", f"name one of {_listed(SCHEMES.kinds)}")
+    known = choices(type(swarm_of(scenario.system).settings))
+    for key, value in scenario.settings.items():
+        if key not in known:
+            refuse(f"there is no setting {key!r} of {scenario.system!r}", f"name one of {_listed(known)}")
+        if problem := known[key].problem(value):
+            refuse(f"the setting {key!r} is {value!r}, and {problem}", REMEDY)
+    if scenario.links and not SCHEMES[scenario.system].has_links:
+        refuse(f"links are described, and {scenario.system!r} has none", "leave them out")
     try:
-        overlay = overlay_of(scenario, routing)
-        overlay.spanning_tree()
+        Overlay([broker.id for broker in scenario.brokers], scenario.links)
     except TopologyError as error:
         refuse(error.problem, "correct the links")
-    if overlay.has_cycle and not routing.reliability.detours:
-        refuse(f"the links form a cycle, which {routing.reliability.value!r} has no use for", "leave a link out")
-    for broker in scenario.brokers:
-        if routing.reliability.buffers and not broker.durable:
-            refuse(f"broker {broker.id!r} has no disk, and is to buffer", 'say "durable": true')
+    swarm_of(scenario.system).check(scenario, refuse)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ A name may carry an argument after a colon: `weak-ordered:b2` asks about the eve
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -79,12 +79,13 @@ def unchecked(header: Header, name: str) -> str:
     return "a sample leaves notes on queues out" if header.sampled else ""
 
 
-def make_checker(name: str) -> Checker:
-    """The checker of this name, new; with its argument after a colon."""
+def make_checker(name: str, of_scheme: Mapping[str, Known] | None = None) -> Checker:
+    """The checker of this name, new; with its argument after a colon. `of_scheme` are those that a scheme brings."""
     plain, colon, argument = name.partition(":")
-    entry = CHECKERS.get(plain)
+    known = {**CHECKERS, **(of_scheme or {})}
+    entry = known.get(plain)
     if entry is None:
-        raise UnknownChecker(name, f"there is no checker {plain!r}; there are {', '.join(CHECKERS)}")
+        raise UnknownChecker(name, f"there is no checker {plain!r}; there are {', '.join(known)}")
     if entry.argument and not argument:
         raise UnknownChecker(name, f"checker {plain!r} needs an argument: {plain}:{entry.argument}")
     if colon and not entry.argument:

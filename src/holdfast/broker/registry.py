@@ -1,0 +1,52 @@
+"""The schemes that there are, one line each. A scheme is imported when it is first asked for, and its clients without
+what its brokers are made of."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.errors import UnknownScheme
+
+if TYPE_CHECKING:
+    from holdfast.broker.scheme import Scheme
+
+
+class Schemes:
+    """By kind, in the order in which they were added; the first is that of a site that names none.
+
+    A scheme's package has `SCHEME` in its module `scheme`, `SWARM` in `swarm` and `make_client` in `client`.
+    """
+
+    def __init__(self, packages: dict[str, str]) -> None:
+        self._packages = dict(packages)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(self._packages)
+
+    def add(self, kind: str, package: str) -> None:
+        """Registers a scheme; to do so again is no mistake."""
+        if self._packages.setdefault(kind, package) != package:
+            raise ValueError(f"{kind!r} is the scheme of {self._packages[kind]}, and not of {package}")
+
+    def __getitem__(self, kind: str) -> Scheme:
+        scheme: Scheme = self.module(kind, "scheme").SCHEME
+        return scheme
+
+    def __contains__(self, kind: str) -> bool:
+        return kind in self._packages
+
+    def module(self, kind: str, name: str) -> Any:
+        """A module of a scheme's package; UnknownScheme if nobody has registered the scheme."""
+        if kind not in self._packages:
+            raise UnknownScheme(kind, self.kinds)
+        return import_module(f"{self._packages[kind]}.{name}")
+
+
+SCHEMES: Final = Schemes(
+    {
+        "tree": "holdfast.schemes.tree",
+        "paxos": "holdfast.schemes.paxos",
+    }
+)

@@ -1,0 +1,100 @@
+"""News of links, told to everyone who can be reached (D1-A11, D1-B5): the part that carries the database around."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import ClassVar, Final, Protocol
+
+from holdfast.errors import ProtocolError
+from holdfast.kernel.inputs import LinkDown, LinkUp, Started
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.notices import Notice
+from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.parts import Part
+from holdfast.protocols.failure.notices import NeighbourSuspected, NeighbourTrusted
+from holdfast.protocols.routing.notices import BecameReady, NeighbourAccepted, ViewChanged
+from holdfast.schemes.tree.bypass.database import Database
+from holdfast.schemes.tree.bypass.messages import LinkStates
+
+BROKERS: Final = frozenset({Role.BROKER})
+
+
+class Detector(Protocol):
+    def trusts(self, peer: str) -> bool: ...
+
+
+class LinkStateNews(Part):
+    """A neighbour is up when the detector trusts it and it is known to be of this network, whichever comes later. Tells
+    when the view may be another.
+
+    News of a turn go out at its end, and wait for no disk: they claim nothing of it.
+    """
+
+    name: ClassVar[str] = "link_state"
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {LinkStates: BROKERS}
+    notices: ClassVar[tuple[type[Notice], ...]] = (NeighbourSuspected, NeighbourTrusted, NeighbourAccepted, BecameReady)
+
+    def __init__(self, database: Database, detector: Detector, acquaintances: Container[str]) -> None:
+        self.database = database
+        self._detector = detector
+        self._acquaintances = acquaintances
+        self._neighbours = frozenset(database.overlay.neighbours(database.own))
+        self._links: dict[str, int] = {}
+        self._told = self._heard = 0
+
+    # ----------------------------------------------------------------------------------------------------- our own
+    def on_neighbour_suspected(self, suspected: NeighbourSuspected, out: Outbox) -> None:
+        if self.database.set_up(suspected.peer, False):
+            out.tell(ViewChanged())
+
+    def on_neighbour_trusted(self, trusted: NeighbourTrusted, out: Outbox) -> None:
+        self._look_at(trusted.peer, out)
+
+    def on_neighbour_accepted(self, accepted: NeighbourAccepted, out: Outbox) -> None:
+        self._look_at(accepted.peer, out)
+
+    def _look_at(self, peer: str, out: Outbox) -> None:
+        is_up = peer in self._acquaintances and self._detector.trusts(peer)
+        if is_up and self.database.set_up(peer, True):
+            out.tell(ViewChanged())
+
+    def on_became_ready(self, ready: BecameReady, out: Outbox) -> None:
+        """This broker has its routing table."""
+        if self.database.set_ready(True):
+            out.tell(ViewChanged())
+
+    # ------------------------------------------------------------------------------------------------------- links
+    def on_started(self, started: Started, out: Outbox) -> None:
+        self.database.start(started.incarnation)
+
+    def on_link_up(self, up: LinkUp, out: Outbox) -> None:
+        if up.role is Role.BROKER and up.peer in self._neighbours:
+            self._links[up.peer] = up.link
+            if self.database.link_up(up.peer, up.incarnation):
+                out.tell(ViewChanged())
+
+    def on_link_down(self, down: LinkDown, out: Outbox) -> None:
+        if self._links.get(down.peer) == down.link:
+            del self._links[down.peer]
+            self.database.link_down(down.peer)
+
+    def on_link_states(self, peer: str, message: LinkStates, out: Outbox) -> None:
+        if peer not in self._acquaintances:
+            raise ProtocolError("news of links come behind an introduction")
+        news = self.database.merge(peer, message.states)
+        self._heard += 1
+        if news:
+            out.tell(ViewChanged())
+
+    def finish(self, out: Outbox) -> None:
+        for neighbour, states in self.database.take_owed():
+            out.send(neighbour, LinkStates(states), after=NOW)
+            self._told += 1
+
+    # ---------------------------------------------------------------------------------------------------- operators
+    def measure(self) -> dict[str, int]:
+        return {"link_states_sent_total": self._told, "link_states_received_total": self._heard}
+
+    def check_invariants(self) -> None:
+        self.database.check_invariants()

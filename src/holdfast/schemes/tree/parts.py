@@ -1,0 +1,172 @@
+"""Which parts a broker of the scheme is made of: on its own, or one of a network, by its level of reliability."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.broker.assembly import make_journalled
+from holdfast.broker.broker_settings import BrokerSettings
+from holdfast.broker.kit import BrokerKit
+from holdfast.codec import Registry
+from holdfast.kernel.application import Hosted
+from holdfast.kernel.messages import Message
+from holdfast.kernel.outbox import LATEST, NOW, Outbox
+from holdfast.kernel.parts import Assembly, Part
+from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.core.arrivals import Arrivals
+from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.outputs import Entered
+from holdfast.protocols.core.session import Session
+from holdfast.protocols.desks.sequencer import DirectSequencer
+from holdfast.protocols.failure.detector import FailureDetector, Trust
+from holdfast.protocols.routing.answers import Answers
+from holdfast.protocols.routing.awaited import Awaited
+from holdfast.protocols.routing.feed import Feed, Feeds
+from holdfast.protocols.routing.forwarding import Forwarding
+from holdfast.protocols.routing.gate import Gate
+from holdfast.protocols.routing.links import Links
+from holdfast.protocols.routing.local import EntryIds, LocalInterests
+from holdfast.protocols.routing.messages import ROUTING_MESSAGES, Forward, Routes
+from holdfast.protocols.routing.neighbours import Neighbours
+from holdfast.protocols.routing.router import Router
+from holdfast.protocols.routing.settings import RoutingSettings
+from holdfast.protocols.routing.settling import Settling
+from holdfast.protocols.routing.store import STREAM as STORE_STREAM
+from holdfast.protocols.routing.store import EventStore
+from holdfast.protocols.routing.table_store import STREAM as TABLE_STREAM
+from holdfast.protocols.routing.table_store import TableStore
+from holdfast.protocols.routing.teller import Teller
+from holdfast.protocols.routing.ways import NoDetours, Ways
+from holdfast.protocols.sessions.messages import Publish
+from holdfast.schemes.tree.bypass.database import Database
+from holdfast.schemes.tree.bypass.detours import Detours
+from holdfast.schemes.tree.bypass.link_state import LinkStateNews
+from holdfast.schemes.tree.bypass.view import View
+
+if TYPE_CHECKING:
+    from random import Random
+
+KIND = "tree"
+
+
+class NetworkKit(msgspec.Struct, frozen=True):
+    """What the parts are made with; tests put mutants in their place."""
+
+    router: type[Router] = Router
+    neighbours: type[Neighbours] = Neighbours
+    answers: type[Answers] = Answers
+    teller: type[Teller] = Teller
+    forwarding: type[Forwarding] = Forwarding
+    store: type[EventStore] = EventStore
+    gate: type[Gate] = Gate
+
+
+class NetworkParts:
+    """What makes a broker one of a network: its parts, in their order, as the overlay of its sessions."""
+
+    def __init__(
+        self,
+        settings: RoutingSettings,
+        bypass: Sequence[Part],
+        detector: FailureDetector,
+        gate: Gate,
+        neighbours: Neighbours,
+        links: Links,
+        forwarding: Forwarding,
+    ) -> None:
+        # News come before the detector: a restart is known before the neighbour counts as up. The gate advertises, the
+        # neighbours are told, the events follow.
+        self.parts: tuple[Part, ...] = (*bypass, detector, gate, neighbours, links, forwarding)
+        self._settings = settings
+        self._detector = detector
+        self._gate = gate
+        self._links = links
+        self._forwarding = forwarding
+
+    def admits(self, session: Session, message: Publish, out: Outbox) -> bool:
+        return self._gate.admits(session, message, out)
+
+    def entered(self, entered: Entered, out: Outbox) -> None:
+        self._forwarding.entered(entered, out)
+
+    def facts(self) -> dict[str, str]:
+        """What operators are told of the level, and of a broker's links now."""
+        near = network_neighbours(self._settings)
+        suspected = [peer for peer in near if self._detector.trust(peer) is Trust.SUSPECTED]
+        return {
+            "reliability": self._settings.reliability.value,
+            "neighbours": ", ".join(near),
+            "neighbours_up": ", ".join(peer for peer in near if peer in self._links.acquaintances),
+            "neighbours_suspected": ", ".join(suspected),
+        }
+
+
+def network_neighbours(settings: RoutingSettings) -> tuple[str, ...]:
+    return settings.overlay.neighbours(settings.name)
+
+
+def make_broker(
+    settings: BrokerSettings,
+    rng: Random,
+    streams: StoredStreams,
+    application: Hosted | None = None,
+    routing: RoutingSettings | None = None,
+    kit: BrokerKit | None = None,
+) -> Assembly:
+    """A broker, from what its disk kept: on its own, or with `routing` one of a network. An application that is given
+    is a new one."""
+    kit = kit or BrokerKit()
+    own = (STORE_STREAM, TABLE_STREAM)
+    if routing is None:
+        return make_journalled(KIND, settings, streams, application, kit, own)
+    network_kit = kit.scheme if isinstance(kit.scheme, NetworkKit) else NetworkKit()
+    arrivals = Arrivals(routing.duplicates_remembered, routing.reliability.buffers)
+    settings = replace(settings, desk=replace(settings.desk, reissue=routing.reliability.refreshes))
+
+    def weave(core: BrokerCore, sequencer: DirectSequencer, streams: StoredStreams) -> NetworkParts:
+        return make_network(routing, core, sequencer, streams, network_kit)
+
+    return make_journalled(KIND, settings, streams, application, kit, own, arrivals, weave)
+
+
+# What may travel by a detour, under the numbers that it has in the catalogue.
+_CARRIED = Registry[Message]({kind: type for kind, type in ROUTING_MESSAGES.items() if type in (Routes, Forward)})
+
+
+def make_network(
+    settings: RoutingSettings, core: BrokerCore, sequencer: DirectSequencer, streams: StoredStreams, kit: NetworkKit
+) -> NetworkParts:
+    level = settings.reliability
+    tree = settings.overlay.spanning_tree()
+    near = tree.neighbours(settings.name)
+    ids = EntryIds(settings.name)
+    feeds = Feeds({peer: Feed() for peer in near})
+    answers = kit.answers(near, ids) if level.buffers else None
+    router = kit.router(near, settings.advertisements, settings.covering, answers, feeds if level.buffers else None)
+    settling = Settling()
+    local = LocalInterests(ids, core.interests, router, settling)
+    table = TableStore(router)
+    if level.buffers:
+        table.recover(streams)
+    detector = FailureDetector(settings.detector, network_neighbours(settings))
+    links = Links(settings)
+    acquaintances = links.acquaintances
+    ways: Ways = NoDetours()
+    bypass: list[Part] = []
+    if level.detours:
+        # News of links, a view of the whole network, and the ways around what failed (D1-B5).
+        database = Database(settings.overlay, settings.name)
+        after = LATEST if level.buffers else NOW
+        detours = Detours(database, View(database, tree), _CARRIED, detector, acquaintances, after)
+        ways, bypass = detours, [LinkStateNews(database, detector, acquaintances), detours]
+    awaited = Awaited()
+    teller = kit.teller(settings, router, settling, table, acquaintances, ways, awaited, answers)
+    neighbours = kit.neighbours(settings, router, settling, ids, local, table, acquaintances, awaited, teller, answers)
+    store = kit.store(near, streams, sequencer.recovered_entered) if level.buffers else None
+    forwarding = kit.forwarding(settings, core, sequencer, router, feeds, acquaintances, teller, ways, store)
+    gate = kit.gate(settings, core, local, table, awaited, forwarding)
+    return NetworkParts(settings, bypass, detector, gate, neighbours, links, forwarding)

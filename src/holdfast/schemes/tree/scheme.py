@@ -1,0 +1,127 @@
+"""The scheme `tree` as others see it: one broker, or a network whose level of reliability the site file says (D1-A10).
+
+A network's settings stand in two tables: `reliability` in `[scheme]`, all others in `[routing]`. Routing runs on a tree
+(D0-A1), so that a graph with a cycle is refused at levels that would never use the links beside it (D1-A10); what can
+have no effect, or would break what a level promises, is refused likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from msgspec.structs import replace
+
+from holdfast.broker.catalogue import catalogue_of
+from holdfast.broker.kit import BrokerKit
+from holdfast.broker.links import Seeded, read_links, refuse_cycle
+from holdfast.broker.scheme import InitOption, InitWish, Prediction, Scheme, Told
+from holdfast.broker.settings_table import MORE, NOT_LESS, check_order, read_settings
+from holdfast.broker.site import Site, check_joined
+from holdfast.broker.site_text import SiteText
+from holdfast.broker.status import Section
+from holdfast.kernel.application import Hosted
+from holdfast.kernel.node import Node
+from holdfast.kernel.settings import choices
+from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.failure.messages import FAILURE_MESSAGES
+from holdfast.protocols.routing.messages import LARGE_ROUTING_MESSAGES, ROUTING_MESSAGES, ROUTING_RECORDS
+from holdfast.protocols.routing.settings import Reliability, RoutingSettings
+from holdfast.schemes.tree.bypass.messages import BYPASS_MESSAGES, LARGE_BYPASS_MESSAGES
+from holdfast.schemes.tree.init_text import OPTIONS, site_text
+from holdfast.schemes.tree.measures import MEASURES
+from holdfast.schemes.tree.parts import KIND, make_broker
+from holdfast.schemes.tree.settings import DEFAULTS, OF_SCHEME, routing_of, routing_settings
+from holdfast.schemes.tree.status import network_sections
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+class TreeScheme(Scheme):
+    kind: ClassVar[str] = KIND
+    about: ClassVar[str] = "a network of brokers that are joined by links, or one broker"
+    page: ClassVar[str] = "routing.md"
+    settings: ClassVar[RoutingSettings] = DEFAULTS
+    tables: ClassVar[Mapping[str, type]] = {"routing": dict}
+    prediction: ClassVar[Prediction | None] = Prediction.WAYS
+    catalogue = catalogue_of(
+        {**FAILURE_MESSAGES, **BYPASS_MESSAGES, **ROUTING_MESSAGES},
+        ROUTING_RECORDS,
+        (*LARGE_ROUTING_MESSAGES, *LARGE_BYPASS_MESSAGES),
+    )
+    measures: ClassVar[Mapping[str, str]] = MEASURES
+    init_options: ClassVar[Mapping[str, InitOption]] = OPTIONS
+    demo: ClassVar[str] = "examples.through_brokers"
+
+    # ----------------------------------------------------------------------------------------------------- site file
+    def read_settings(self, text: SiteText, document: Mapping[str, Any]) -> RoutingSettings:
+        elsewhere = choices(RoutingSettings).keys() - OF_SCHEME
+        level = read_settings(text, document.get("scheme", {}), "scheme", DEFAULTS, elsewhere, ("kind",)).reliability
+        table = document.get("routing", {})
+        said = read_settings(text, table, "routing", DEFAULTS, OF_SCHEME)
+        # Else what is wanted is forgotten between two tellings, and who is alive is suspected between two heartbeats.
+        for later, sooner, wanted in (
+            ("expire_ms", "refresh_ms", MORE),
+            ("suspect_ms_min", "heartbeat_ms", MORE),
+            ("suspect_ms_max", "suspect_ms_min", NOT_LESS),
+        ):
+            check_order(text, table, "routing", said, later, sooner, wanted)
+        return replace(said, reliability=level)
+
+    def complete(self, text: SiteText, document: Mapping[str, Any], site: Site, seeded: Seeded | None) -> Site:
+        level = routing_settings(site.settings).reliability
+        site = replace(site, links=read_links(text, document, [entry.id for entry in site.brokers], seeded))
+        if not level.detours:
+            others = " or ".join(f'"{each.value}"' for each in Reliability if each.detours)
+            why = f'with reliability "{level.value}" only a tree is used: take {others}'
+            refuse_cycle(text, document, site.overlay, why)
+        if len(site.brokers) == 1:
+            _refuse_routing(text, document, level)
+            return site
+        title = "broker" if "broker" in document else "topology"
+        for place, entry in enumerate(site.brokers):
+            if level.buffers and not entry.data:
+                problem = (
+                    f'broker {entry.id!r} has no data: with reliability "{level.value}" it answers for events until the'
+                    " next broker has stored them, and they must outlive it"
+                )
+                text.refuse(problem, "", title, 0 if title == "topology" else place)
+        check_joined(text, site, "broker", title)
+        if site.application is not None:
+            problem = (
+                "an application is hosted by one broker, or by a group: each broker of a network would host its own,"
+                " and none would see all events"
+            )
+            text.refuse(problem, "", "application")
+        return site
+
+    def init_text(self, wish: InitWish) -> str:
+        return site_text(wish)
+
+    # --------------------------------------------------------------------------------------------------------- nodes
+    def make_node(
+        self,
+        told: Told,
+        rng: Random,
+        streams: StoredStreams,
+        application: Hosted | None = None,
+        kit: BrokerKit | None = None,
+    ) -> Node:
+        return make_broker(told.broker, rng, streams, application, routing_of(told), kit)
+
+    # -------------------------------------------------------------------------------------------------------- people
+    def status(self, rows: Sequence[Mapping[str, Any]]) -> list[Section]:
+        return network_sections(rows)
+
+
+def _refuse_routing(text: SiteText, document: Mapping[str, Any], level: Reliability) -> None:
+    """A single broker has nothing to route."""
+    alone = "the site has one broker, and there is nothing to route"
+    if level is not Reliability.NONE:
+        text.refuse(f"'reliability' is {level.value!r}, of a network; {alone}", "reliability", "scheme")
+    if "routing" in document:
+        text.refuse(f"[routing] is of a network; {alone}", "", "routing")
+
+
+SCHEME: Final = TreeScheme()

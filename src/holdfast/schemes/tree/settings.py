@@ -1,0 +1,49 @@
+"""The settings of a network, where a site file says them, and what one broker is told of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.broker.scheme import Told
+from holdfast.kernel.node import broken
+from holdfast.kernel.settings import chosen
+from holdfast.protocols.routing.settings import RoutingSettings
+from holdfast.topology.overlay import Overlay
+
+DEFAULTS: Final = RoutingSettings(name="", overlay=Overlay((), ()))
+OF_SCHEME: Final = frozenset({"reliability"})  # settings that [scheme] says; the others are in [routing]
+# The simulator's brokers are as others, in times that fit short runs.
+SIMULATED: Final = chosen(
+    DEFAULTS,
+    {
+        "refresh_ms": 1_000,
+        "expire_ms": 3_500,
+        "settle_ms": 2_000,
+        "restore_ms": 1_500,
+        "retransmit_ms": 1_000,
+        "dial_every_ms": 250,
+        "heartbeat_ms": 600,
+        "suspect_ms_min": 1_500,
+        "suspect_ms_max": 3_000,
+    },
+)
+
+
+def routing_settings(settings: msgspec.Struct) -> RoutingSettings:
+    """The settings of a site, or of a scenario, of this scheme."""
+    if not isinstance(settings, RoutingSettings):
+        broken("the settings are those of the scheme", settings=type(settings).__name__)
+    return settings
+
+
+def routing_of(told: Told) -> RoutingSettings | None:
+    """What one broker of a network is told; None of a broker that is joined with no other."""
+    if not told.links:
+        return None
+    own = told.broker.name
+    overlay = Overlay([place.id for place in told.places], told.links)
+    addresses = {place.id: place.peer_address for place in told.places if place.id != own}
+    return replace(routing_settings(told.settings), name=own, overlay=overlay, addresses=addresses)
