@@ -15,6 +15,7 @@ import pytest
 import holdfast.apps.zapviewers.errors
 import holdfast.errors
 import holdfast.spark.errors
+import holdfast.trace.errors
 from holdfast.errors import BusClosed, HoldfastError, LogPoisoned, renewed
 
 SAMPLES = {"str": "text", "int": 3, "int | None": 4, "Hashable": "id", "Sequence[str]": ("a", "b")}
@@ -23,7 +24,7 @@ SAMPLES["Mapping[str, tuple[int, int | None]]"] = {"events": (1, None)}
 
 
 def every_error() -> Iterator[HoldfastError]:
-    modules = (holdfast.errors, holdfast.spark.errors, holdfast.apps.zapviewers.errors)
+    modules = (holdfast.errors, holdfast.trace.errors, holdfast.spark.errors, holdfast.apps.zapviewers.errors)
     kinds = {name: kind for module in modules for name, kind in vars(module).items()}
     for kind in kinds.values():
         if isinstance(kind, type) and issubclass(kind, HoldfastError):

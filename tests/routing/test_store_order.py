@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.kernel.outbox import Append, RecordingOutbox
 from holdfast.kernel.storage import StoredStreams
+from holdfast.model.batch import EventBatch
 from holdfast.model.event import EventBytes, decode_event
 from holdfast.protocols.routing.feed import Feed
 from holdfast.protocols.routing.store import STREAM, EventStore
@@ -15,7 +16,7 @@ from tests.sessions.bench import event
 def written(peers: Sequence[str], events: Sequence[EventBytes], rows: dict[str, list[int]]) -> StoredStreams:
     """The records of a broker that has put these events, each for the neighbours that have its row."""
     store, feeds, out = EventStore(peers, {}, []), {peer: Feed() for peer in peers}, RecordingOutbox()
-    store.put(events, rows)
+    store.put(EventBatch([decode_event(data) for data in events], list(events)), rows)
     for peer, chosen in rows.items():
         feeds[peer].put([events[row] for row in chosen])
     store.finish(feeds, out)

@@ -18,12 +18,12 @@ import holdfast
 from experiments.broker_network import BrokerNetwork
 from holdfast.cli.main import main
 from holdfast.cli.trace_file import open_trace
-from holdfast.errors import SampledTrace, TraceError
 from holdfast.kernel.outbox import Note
 from holdfast.protocols.sessions.messages import Publish
 from holdfast.runtime.live_trace import TRACE_BYTES_MIN, LiveTrace, TraceSettings, is_traced
 from holdfast.trace import schema
 from holdfast.trace.checkers import Watch, make_checker
+from holdfast.trace.errors import SampledTrace, TraceError
 from tests.runtime.broker_process import free_port
 from tests.sessions.bench import batch
 

@@ -156,7 +156,7 @@ class KeepsItsClients(SessionDesk):
         if not self._sequencer.is_serving:
             session = self.session(peer)
             if session is not None:
-                count = len(self._core.decode(message.events)[0])
+                count = len(self._core.decode(message.events))
                 out.send(peer, Accepted(message.first + count - 1, ()))
 
 

@@ -11,8 +11,8 @@ from holdfast.kernel.inputs import LinkDown, Started
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model import Filter
-from holdfast.model.event import Event
-from holdfast.protocols.core.core import BrokerCore
+from holdfast.model.batch import EventBatch
+from holdfast.protocols.desks.home import Home
 from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.covered import Outlet
 from holdfast.protocols.routing.forwarding import Forwarding
@@ -118,9 +118,9 @@ class _Now:
 class ForgetsWhatCameAround(Forwarding):
     """D1-B6: what came around is remembered among the newest so many, and not until it comes on the tree."""
 
-    def __init__(self, settings: RoutingSettings, core: BrokerCore, *rest: Any) -> None:
-        super().__init__(settings, core, *rest)
-        core.arrivals.are_stored = False
+    def __init__(self, settings: RoutingSettings, home: Home, *rest: Any) -> None:
+        super().__init__(settings, home, *rest)
+        home._core.arrivals.are_stored = False
 
 
 class ForwardsBack(Router):
@@ -204,16 +204,16 @@ class HoldsOverALostLink(Gate):
         pass
 
     def _release(self, client: str, out: Outbox) -> None:
-        if client in self._held and client in self._core.sessions:
-            self._held[client].epoch = self._core.sessions[client].epoch
+        if client in self._held and client in self._home._core.sessions:
+            self._held[client].epoch = self._home._core.sessions[client].epoch
         super()._release(client, out)
 
 
 class ShufflesAPublisher(Forwarding):
     """D0-C25: the events of one message leave in the wrong order."""
 
-    def _route(self, source: str, events: list[Event], slices: Any, out: Outbox) -> None:
-        super()._route(source, events[::-1], slices[::-1], out)
+    def _route(self, source: str, batch: EventBatch, out: Outbox) -> None:
+        super()._route(source, EventBatch(batch.events[::-1], batch.slices[::-1]), out)
 
 
 class NetworkMutant(msgspec.Struct, frozen=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from holdfast.errors import SampledTrace, UnknownChecker
 from holdfast.trace.checkers import (
     CHECKERS,
     PROMISED_BY_ALL,
@@ -15,6 +14,7 @@ from holdfast.trace.checkers import (
     check_trace,
     make_checker,
 )
+from holdfast.trace.errors import SampledTrace, UnknownChecker
 from holdfast.trace.schema import Accepted, Header, QueueLength, Refused, Subscribed, Unsubscribed
 from tests.trace.runs import HEADER, MS, Run
 

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import HoldfastError, SampledTrace, TraceError, UnknownChecker, UnknownEvent
+from holdfast.errors import HoldfastError
+from holdfast.trace.errors import SampledTrace, TraceError, UnknownChecker, UnknownEvent
 from holdfast.trace.reader import read_trace
 from holdfast.trace.schema import KINDS, ROW_TYPES, Header, Row
 from holdfast.trace.writer import TraceWriter

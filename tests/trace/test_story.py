@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.errors import UnknownEvent
 from holdfast.trace import story as story_module
+from holdfast.trace.errors import UnknownEvent
 from holdfast.trace.schema import Acknowledged, Delivered, Expired, Header, Published, Refused
 from holdfast.trace.story import story
 from holdfast.trace.summary import percentile, summary

@@ -13,18 +13,19 @@ from holdfast.kernel.application import Hosted
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.core.arrivals import Arrivals
-from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.hosting import Hosting
 from holdfast.protocols.core.interests import Interests
+from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.desks.application_desk import ApplicationDesk
 from holdfast.protocols.desks.census import CoreCensus
+from holdfast.protocols.desks.home import Home
 from holdfast.protocols.desks.names_desk import NamesDesk
 from holdfast.protocols.desks.overlay import Alone, Overlay
-from holdfast.protocols.desks.sequencer import STREAM, DirectSequencer, SnapshotTaker
+from holdfast.protocols.desks.sequencer import STREAM, SnapshotTaker
 from holdfast.protocols.operating.desk import OperatorDesk
 
-# Of the core that it carries events for, its sequencer, and what the disk kept.
-MakeOverlay = Callable[[BrokerCore, DirectSequencer, StoredStreams], Overlay]
+# Of the broker that it carries events for; what the journal says was published there; what the disk kept.
+MakeOverlay = Callable[[Home, Sequence[Entered], StoredStreams], Overlay]
 
 
 class PlainFacts(msgspec.Struct, frozen=True):
@@ -62,7 +63,9 @@ def make_journalled(
     core = kit.core(settings.limits, settings.durable, hosted, interests, arrivals)
     sequencer = kit.sequencer(core, settings.durable, settings.snapshot_every)
     sequencer.recover(streams)
-    overlay = Alone() if make_overlay is None else make_overlay(core, sequencer, streams)
+    overlay: Overlay = Alone()
+    if make_overlay is not None:
+        overlay = make_overlay(Home(core, sequencer), sequencer.recovered_entered, streams)
     sessions = kit.sessions(settings.name, core, sequencer, settings.desk, overlay)
     events = kit.events(sequencer.recovered)
     log = kit.log(core, sequencer, sessions, events, settings.retention, settings.delivery)
@@ -70,5 +73,5 @@ def make_journalled(
     # The sequencer comes first: it journals a turn before the log is written, and before anyone is told.
     parts = [sequencer, log, *overlay.parts, sessions, ApplicationDesk(core, sequencer, sessions), names]
     plain = PlainFacts({"scheme": kind, "durable": "yes" if settings.durable else "no"})
-    desk = OperatorDesk(settings.name, parts, CoreCensus(core), names, [plain, overlay, names])
+    desk = OperatorDesk(settings.name, parts, CoreCensus(core, overlay), names, [plain, overlay, names])
     return Assembly([*parts, desk, SnapshotTaker(sequencer)])

@@ -232,11 +232,13 @@ def _on_time(on_time: int, expired: int, dropped: int) -> str:
 
 
 def _subscriptions(row: dict[str, Any]) -> str:
-    lines = [["subscriber", "number", "waiting", "received", "expired", "dropped", "on time, of arrived", "filter"]]
+    lines = [
+        ["subscriber", "number", "waiting", "received", "expired", "dropped", "on time, of arrived", "state", "filter"]
+    ]
     for one in row["subscriptions"]:
         fates = [one[name] for name in FATES]
         numbers = [f"{count:,}" for count in (one["number"], one["waiting"], *fates)]
-        lines.append([one["client"], *numbers, _on_time(*fates), one["filter"]])
+        lines.append([one["client"], *numbers, _on_time(*fates), one["state"] or "-", one["filter"]])
     return f"\n{row['broker']}: subscriptions that get the least of what arrives on time\n{table(lines, '  ')}"
 
 

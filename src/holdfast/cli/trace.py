@@ -13,7 +13,6 @@ import msgspec
 
 from holdfast.cli.main import BAD_INPUT, CHECK_FAILED, OK, UsageError
 from holdfast.cli.trace_file import open_traces
-from holdfast.errors import SampledTrace
 from holdfast.trace.checkers import (
     CHECKERS,
     PROMISED_BY_ALL,
@@ -23,6 +22,7 @@ from holdfast.trace.checkers import (
     make_checker,
     unchecked,
 )
+from holdfast.trace.errors import SampledTrace
 from holdfast.trace.reliability import Reliability, measure_reliability, told, total
 from holdfast.trace.schema import Header
 from holdfast.trace.story import story

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import BinaryIO, cast
 
-from holdfast.errors import CutOffTrace, TraceError
+from holdfast.trace.errors import CutOffTrace, TraceError
 from holdfast.trace.reader import read_trace
 from holdfast.trace.schema import Header, Row
 

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.broker.registry import SCHEMES
 from holdfast.broker.site_text import NAME
-from holdfast.errors import ScenarioError, TopologyError, UnknownChecker
+from holdfast.errors import ScenarioError, TopologyError
 from holdfast.kernel.settings import choices
 from holdfast.sim.scenario import (
     SCENARIO_FORMAT,
@@ -30,6 +30,7 @@ from holdfast.sim.scenario import (
 from holdfast.sim.swarm import Refuse, swarm_of
 from holdfast.topology.overlay import Overlay
 from holdfast.trace.checkers import make_checker
+from holdfast.trace.errors import UnknownChecker
 
 REMEDY = "correct the file; docs/simulator.md describes its fields"
 NAME_REMEDY = "use letters, digits, '_', '.' and '-', up to 64, a letter or digit first"

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import msgspec
 
-from holdfast.errors import CutOffTrace, TraceError
+from holdfast.trace.errors import CutOffTrace, TraceError
 from holdfast.trace.schema import KINDS, TRACE_FORMAT, TRACE_VERSION, AnyRow, Header, Row
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
-from holdfast.errors import UnknownEvent
+from holdfast.trace.errors import UnknownEvent
 from holdfast.trace.filters import FilterCache
 from holdfast.trace.schema import (
     Acknowledged,

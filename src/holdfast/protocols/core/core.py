@@ -29,7 +29,8 @@ from holdfast.errors import EventError
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken, require
 from holdfast.matching import FilterIndex
-from holdfast.model.event import Event, EventBytes, any_expires, decode_batch, slices_of
+from holdfast.model.batch import EventBatch
+from holdfast.model.event import Event, EventBytes, any_expires, slices_of
 from holdfast.model.values import Value
 from holdfast.protocols.core import commands
 from holdfast.protocols.core.arrivals import Arrivals, ArrivalState
@@ -100,7 +101,7 @@ class BrokerCore:
         self.number = 0  # of the last command
         self.events = 0  # accepted so far
         self.memory = 0  # names this core from its first command on: one that forgot everything has another
-        self._decoded: tuple[EventBytes, list[Event], list[EventBytes]] | None = None
+        self._decoded: tuple[EventBytes, EventBatch] | None = None
 
     @property
     def index(self) -> FilterIndex[Subscription]:
@@ -158,17 +159,16 @@ class BrokerCore:
             case commands.CommitStages():
                 # The events first: whoever is told that they are published can rely on it.
                 answer = self._commit(log, command, wall, outputs)
-                outputs.append(Reply(command.client, command.epoch, answer))
+                outputs.append(Reply(command.client, command.epoch, answer, publishes=True))
             case _:
                 apply_to_log(log, self.cursors, self.staging, wall, command, outputs)
 
     # ------------------------------------------------------------------------------------------------------- events
-    def decode(self, batch: EventBytes) -> tuple[list[Event], list[EventBytes]]:
-        """A batch's events and their bytes. Decoded once, though a node looks at a batch before it is applied."""
-        if self._decoded is None or self._decoded[0] is not batch:
-            events, slices = decode_batch(batch)
-            self._decoded = (batch, events, slices)
-        return self._decoded[1], self._decoded[2]
+    def decode(self, events: EventBytes) -> EventBatch:
+        """The events of these bytes. Decoded once, though a node looks at a batch before it is applied."""
+        if self._decoded is None or self._decoded[0] is not events:
+            self._decoded = (events, EventBatch.decoded(events))
+        return self._decoded[1]
 
     def _publish(self, command: commands.Publish, wall: int, outputs: list[Output]) -> None:
         """What a client published, or publishes again: its own numbers tell (D4-B6.1, D4-C6)."""
@@ -176,67 +176,66 @@ class BrokerCore:
         if session is None or session.epoch != command.epoch or command.first > session.accepted + 1:
             return
         try:
-            events, slices = self.decode(command.events)
+            batch = self.decode(command.events)
         except EventError:
             # The node that heard it refuses such bytes; a core that is handed them all the same leaves them alone.
             return
         # In a group, a client that was given up by one node may have come back to another already.
         self.register.dormant.pop(session.client, None)
         outputs.append(Answered(session.client))
-        seen = session.accepted + 1 - command.first
-        if seen:
-            events, slices = events[seen:], slices[seen:]
+        batch = batch.behind(session.accepted + 1 - command.first)
         if session.refused:
             session.confirm(command.confirmed)
         if command.skipped:
             session.skip_to(command.first + command.skipped - 1)
             return
-        if not events:
+        if not batch:
             return
-        matched, refused = self._judge(session, events, slices)
-        session.accept(len(events), refused)
-        if refused:
-            rows = [row for row in range(len(events)) if row not in refused]
-            events, slices = [events[row] for row in rows], [slices[row] for row in rows]
-            matched = [matched[row] for row in rows]
+        first = session.accepted + 1
+        matched, refused = self._judge(session, batch.events, batch.slices)
+        session.accept(len(batch), refused)
+        rows = [row for row in range(len(batch)) if row not in refused] if refused else range(len(batch))
         if self.interests.are_told:
-            rows = self.arrivals.enter(events)
-            if len(rows) < len(events):
-                events, slices = [events[row] for row in rows], [slices[row] for row in rows]
-                matched = [matched[row] for row in rows]
-        if events:
-            self._enter(events, slices, matched, wall, outputs)
-            self._show(events, wall, outputs)
+            rows = [rows[row] for row in self.arrivals.enter(batch.take(rows).events)]
+        if len(rows) < len(batch):
+            batch, matched = batch.take(rows), [matched[row] for row in rows]
+        if batch:
+            self._enter(batch, matched, wall, outputs, session, first)
+            self._show(batch.events, wall, outputs)
 
     def _enter(
         self,
-        events: list[Event],
-        slices: list[EventBytes],
+        batch: EventBatch,
         matched: list[list[Subscription]],
         wall: int,
         outputs: list[Output],
+        session: Session | None = None,
+        first: int = 0,
     ) -> None:
         """Events are published here: other brokers of the network may want them too."""
         if self.interests.are_told:
-            outputs.append(Entered(self.number, events, slices))
-        self._accept(events, slices, matched, wall, outputs)
+            entered = Entered(self.number, batch)
+            if session is not None:
+                entered = Entered(self.number, batch, session.client, session.epoch, first)
+            outputs.append(entered)
+        self._accept(batch.events, batch.slices, matched, wall, outputs)
 
     def _arrive(self, command: commands.Arrive, wall: int, outputs: list[Output]) -> None:
         """Events of other brokers' clients, for ours. Those that nobody wants any more are not kept."""
         try:
-            events, slices = self.decode(command.events)
+            batch = self.decode(command.events)
         except EventError:
             return  # as with Publish
-        fresh = self.arrivals.fresh(command.source, command.feed, command.numbers, events, wall)
+        fresh = self.arrivals.fresh(command.source, command.feed, command.numbers, batch.events, wall)
         if not fresh:
             return
-        events, slices = [events[row] for row in fresh], [slices[row] for row in fresh]
-        matched, refused = judge(self.index, None, events, slices)
-        wanted = self.wanted_rows(events, matched, refused)
+        batch = batch.take(fresh)
+        matched, refused = judge(self.index, None, batch.events, batch.slices)
+        wanted = self.wanted_rows(batch.events, matched, refused)
         if wanted:
-            events, slices = [events[row] for row in wanted], [slices[row] for row in wanted]
-            self._accept(events, slices, [matched[row] for row in wanted], wall, outputs)
-            self._show(events, wall, outputs)
+            batch = batch.take(wanted)
+            self._accept(batch.events, batch.slices, [matched[row] for row in wanted], wall, outputs)
+            self._show(batch.events, wall, outputs)
 
     def wanted_rows(
         self, events: list[Event], matched: list[list[Subscription]], refused: Collection[int]
@@ -258,7 +257,7 @@ class BrokerCore:
         made, slices, matched = self.hosting.observe(first, wall, self.memory, events, self._match)
         if made:
             outputs.append(MadeByApplication(made))
-            self._enter(made, slices, matched, wall, outputs)
+            self._enter(EventBatch(made, slices), matched, wall, outputs)
 
     def _match(self, attributes: Mapping[str, Value], topic: str) -> list[Subscription]:
         return self.index.match_batch([(attributes, topic)])[0]
@@ -355,15 +354,15 @@ class BrokerCore:
     # ------------------------------------------------------------------------------------------------------- stages
     def _stage(self, command: commands.StageEvents, wall: int) -> Message:
         try:
-            events, slices = self.decode(command.events)
+            batch = self.decode(command.events)
         except EventError as error:
             return log_messages.LogRefused(command.request, Refusal.EVENT, str(error))
         refused: Refused = {}
-        if events:
-            _, refused = judge(FilterIndex(), self.sessions[command.client].advertised, events, slices)
+        if batch:
+            _, refused = judge(FilterIndex(), self.sessions[command.client].advertised, batch.events, batch.slices)
         for row, (reason, problem) in refused.items():
             return log_messages.LogRefused(command.request, reason, f"{problem} (event {row} of the batch)")
-        return self.staging.stage(command, len(events), wall, self.limits.staged_bytes)
+        return self.staging.stage(command, len(batch), wall, self.limits.staged_bytes)
 
     def _commit(self, log: LogState, command: commands.CommitStages, wall: int, outputs: list[Output]) -> Message:
         answer = self.staging.answer_commit(command)
@@ -374,12 +373,13 @@ class BrokerCore:
         wanted = wanted or self.interests.are_told
         for part in self.staging.take_parts(command.stages):
             # What nobody looks at now needs no decoding: it was found sound when it was staged, and goes to the log.
-            events, slices = self.decode(part) if wanted else ([], slices_of(part))
-            if slices:
-                matched = self.index.match_batch([(event.attributes, event.topic) for event in events])
-                self._enter(events, slices, matched, wall, outputs)
+            batch = self.decode(part) if wanted else EventBatch([], slices_of(part))
+            if batch:
+                matched = self.index.match_batch([(event.attributes, event.topic) for event in batch.events])
+                session = self.sessions[command.client]
+                self._enter(batch, matched, wall, outputs, session, session.accepted + 1)
             if self.hosting.topics:
-                shown += events
+                shown += batch.events
         first, last = (first, log.head) if log.head >= first else (0, 0)
         self.staging.commit(command.query, command.query_epoch, first, last, wall, self.limits.queries)
         self._show(shown, wall, outputs)  # behind all of them, which have positions without gaps

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.kernel.messages import Message
+from holdfast.model.batch import EventBatch
 from holdfast.model.event import Event, EventBytes
 from holdfast.protocols.core.cursor import Cursor
 from holdfast.protocols.core.subscriptions import Subscription
@@ -14,11 +15,13 @@ from holdfast.protocols.sessions import messages
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
-    """A message for the client of a session, if it is there; not for another life of the client."""
+    """A message for the client of a session, if it is there; not for another life of the client. `publishes`: it says
+    that events are published."""
 
     client: str
     epoch: int
     message: Message
+    publishes: bool = False
 
 
 class Opened(msgspec.Struct, frozen=True, gc=False):
@@ -73,11 +76,15 @@ class MadeByApplication(msgspec.Struct, frozen=True, gc=False):
 
 
 class Entered(msgspec.Struct, frozen=True, gc=False):
-    """Events that were published here by command `number`, for the other brokers of the network."""
+    """Events that were published here by command `number`, for the other brokers of the network. Those of a client have
+    its session's numbers, from `first` on, with gaps where events were refused; if they have none, they were published
+    before that one. Those of the hosted application have no client."""
 
     number: int
-    events: list[Event]
-    slices: list[EventBytes]
+    batch: EventBatch
+    client: str = ""
+    epoch: int = 0
+    first: int = 0
 
 
 class Logged(msgspec.Struct, frozen=True, gc=False):

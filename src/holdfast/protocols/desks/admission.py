@@ -18,6 +18,7 @@ from holdfast.errors import EventError
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.time import SECOND
+from holdfast.model.batch import EventBatch
 from holdfast.model.event import Event, EventBytes, check_event, decode_event, encode_batch
 from holdfast.protocols.core import commands
 from holdfast.protocols.core.core import BrokerCore
@@ -94,15 +95,13 @@ class Admission:
     def is_holding(self) -> bool:
         return bool(self._held)
 
-    def publish(
-        self, session: Session, message: Publish, events: list[Event], slices: list[EventBytes], out: Outbox
-    ) -> bool:
+    def publish(self, session: Session, message: Publish, batch: EventBatch, out: Outbox) -> bool:
         """Takes in what it can of a message with these events. Whether the publisher has just come to wait."""
         if not message.direct and session.client in self._direct:
             self._forget_direct(session.client)  # it is said again: the same events count once
         held = self._held.get(session.client)
         if held is not None:
-            self._hold(held, message.first, slices, out.now)
+            self._hold(held, message.first, batch.slices, out.now)
             return False
         submitted = max(session.accepted, self._submitted.get(session.client, 0))
         if message.first > submitted + 1:
@@ -110,18 +109,18 @@ class Admission:
         if message.skipped:
             self._skip(session, message, out)
             return False
-        admitted = self._admissible(session, message.first, events, slices, len(message.events))
-        if admitted >= len(events):
+        admitted = self._admissible(session, message.first, batch)
+        if admitted >= len(batch):
             # As other replicas do with the same message. What waits or is cut is another value than theirs.
             direct = message.direct and session.client not in self._direct
             direct = direct and bool(direct_addresses(self._core, self._sequencer))
-            self._submit(session, message.first, message.confirmed, message.events, len(events), out, direct)
+            self._submit(session, message.first, message.confirmed, message.events, len(batch), out, direct)
             return False
         if admitted:
-            batch = encode_batch(slices[:admitted])
-            self._submit(session, message.first, message.confirmed, batch, admitted, out)
+            cut = encode_batch(batch.slices[:admitted])
+            self._submit(session, message.first, message.confirmed, cut, admitted, out)
         held = self._held[session.client] = _Held(session.epoch)
-        self._hold(held, message.first + admitted, slices[admitted:], out.now)
+        self._hold(held, message.first + admitted, batch.slices[admitted:], out.now)
         return True
 
     def _skip(self, session: Session, message: Publish, out: Outbox) -> None:
@@ -188,14 +187,12 @@ class Admission:
         self._direct.clear()
         self._under_way_events = self._under_way_bytes = 0
 
-    def _admissible(
-        self, session: Session, first: int, events: list[Event], slices: list[EventBytes], size_of_batch: int
-    ) -> int:
+    def _admissible(self, session: Session, first: int, batch: EventBatch) -> int:
         """How many of the events, from the first on, find room in every blocking subscription that wants them."""
         if not self._core.crowding.blocking:
-            return len(events)
+            return len(batch)
         limits, more_events, more_bytes = self._core.limits, self._under_way_events, self._under_way_bytes
-        count, size_of_all = len(events) + more_events, size_of_batch + more_bytes
+        count, size_of_all = len(batch) + more_events, len(batch.encoded) + more_bytes
         tight = {
             subscription: limits.backlog_events - len(subscription) - more_events
             for subscription in self._core.crowding.possibly_full(count, size_of_all)
@@ -204,7 +201,7 @@ class Admission:
             or subscription.ledger.bytes + size_of_all > subscription.ledger.bytes_max
         }
         if not tight:
-            return len(events)
+            return len(batch)
         room_bytes = {
             subscription: min(
                 limits.backlog_bytes - subscription.bytes, subscription.ledger.bytes_max - subscription.ledger.bytes
@@ -213,15 +210,15 @@ class Admission:
             for subscription in tight
         }
         seen = max(0, session.accepted + 1 - first)
-        for row in range(seen, len(events)):
-            size = len(slices[row])
+        for row in range(seen, len(batch)):
+            size = len(batch.slices[row])
             for subscription in tight:
-                if _wants(subscription, events[row], size):
+                if _wants(subscription, batch.events[row], size):
                     if tight[subscription] < 1 or room_bytes[subscription] < size:
                         return row
                     tight[subscription] -= 1
                     room_bytes[subscription] -= size
-        return len(events)
+        return len(batch)
 
     def _hold(self, held: _Held, first: int, slices: list[EventBytes], now: int) -> None:
         """Puts events behind those that wait; what waits already is skipped, what leaves a gap is not taken."""
@@ -258,15 +255,14 @@ class Admission:
             session = self._core.register.session(client, held.epoch)
             while held.waiting and session is not None:
                 first, slices, _ = held.waiting[0]
-                batch = encode_batch(slices)
-                events, _ = self._core.decode(batch)
-                admitted = self._admissible(session, first, events, slices, len(batch))
+                batch = self._core.decode(encode_batch(slices))
+                admitted = self._admissible(session, first, batch)
                 if admitted == 0:
                     break
                 held.take(admitted)
-                if admitted < len(slices):
-                    batch = encode_batch(slices[:admitted])
-                self._submit(session, first, 0, batch, admitted, out)
+                whole = admitted == len(batch)
+                cut = batch.encoded if whole else encode_batch(slices[:admitted])
+                self._submit(session, first, 0, cut, admitted, out)
             if not held.waiting or session is None:
                 self._held.pop(client, None)
 

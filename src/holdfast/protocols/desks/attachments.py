@@ -6,6 +6,7 @@ from holdfast.kernel.inputs import LinkUp
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.session import Session
 from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.sessions.messages import OpenSession
 
@@ -47,6 +48,11 @@ class Attachments:
         self.links: dict[str, Attachment] = {}
         self.heard_at: dict[str, int] = {}  # of those with a link
         self.away: dict[str, int] = {}  # → since when
+
+    def session(self, peer: str) -> Session | None:
+        """The session that is open on the peer's link. Without one, a message came too early, and comes again."""
+        attachment, session = self.links.get(peer), self._core.sessions.get(peer)
+        return session if session is not None and attachment is not None and attachment.epoch == session.epoch else None
 
     def attach(self, up: LinkUp, out: Outbox) -> None:
         self.links[up.peer] = Attachment(up.link, up.incarnation)

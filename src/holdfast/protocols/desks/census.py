@@ -5,14 +5,14 @@ from __future__ import annotations
 import heapq
 from typing import Final
 
-import msgspec
-
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Outbox
 from holdfast.model.event import event_ids
 from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.interests import SUBSCRIPTION
 from holdfast.protocols.core.outputs import Expired
 from holdfast.protocols.core.subscriptions import Subscription
+from holdfast.protocols.desks.overlay import Overlay, SubscriptionState
 from holdfast.protocols.operating.messages import SubscriptionReport
 
 FILTER_MAX: Final = 200  # characters of a filter that operators are told
@@ -44,8 +44,9 @@ def census(core: BrokerCore) -> dict[str, int]:
 class CoreCensus:
     """What operators may ask of a core."""
 
-    def __init__(self, core: BrokerCore) -> None:
+    def __init__(self, core: BrokerCore, overlay: Overlay) -> None:
         self._core = core
+        self._overlay = overlay
 
     def subscriptions(self, count: int) -> tuple[SubscriptionReport, ...]:
         """So many, those first that get the least on time."""
@@ -59,10 +60,16 @@ class CoreCensus:
                 subscription.number,
                 str(subscription.filter)[:FILTER_MAX],
                 len(subscription),
-                *msgspec.structs.astuple(subscription.outcomes),
+                subscription.outcomes.on_time,
+                subscription.outcomes.expired,
+                subscription.outcomes.dropped,
+                self._state(subscription).value,
             )
             for subscription in found
         )
+
+    def _state(self, subscription: Subscription) -> SubscriptionState:
+        return self._overlay.subscription_state((SUBSCRIPTION, subscription.client, str(subscription.number)))
 
     def application_facts(self) -> dict[str, str]:
         return self._core.hosting.facts()

@@ -297,11 +297,11 @@ class LogDesk(Part):
             out.send(peer, LogRefused(message.request, Refusal.LIMIT, NO_NAME))
             return
         try:
-            events, _ = self._core.decode(message.events)
+            batch = self._core.decode(message.events)
         except EventError as error:
             raise ProtocolError(f"in StageEvents, {error}") from error
         name = peer.partition(":")[2]
-        if any(event.publisher != name for event in events):
+        if any(event.publisher != name for event in batch.events):
             raise ProtocolError(f"a staged event names another publisher than {name!r}")
         command = commands.StageEvents(
             peer,

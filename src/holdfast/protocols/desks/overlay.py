@@ -1,16 +1,25 @@
-"""The port between a broker's sessions and whatever carries events between brokers."""
+"""The port between a broker's core and whatever carries events between brokers.
+
+A broker asks its overlay whether it takes a publication in, hands it what was published here, and answers publishers
+when the overlay lets it: some are sure of an event only when other brokers have it, too. What comes from other brokers
+the overlay hands to the broker's `Home`.
+"""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
+from holdfast.protocols.core.interests import Key
 from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.core.session import Session
 from holdfast.protocols.sessions.messages import Publish
+
+EVERYTHING: Final = 2**63 - 1
 
 
 class PublicationReleased(Notice, frozen=True):
@@ -18,6 +27,20 @@ class PublicationReleased(Notice, frozen=True):
 
     client: str
     message: Publish
+
+
+class PublicationsAnswerable(Notice, frozen=True):
+    """More of what these clients have published may be answered: `answerable_through` says how far."""
+
+    clients: Sequence[str]
+
+
+class SubscriptionState(enum.Enum):
+    """How far a subscription has come, beyond its own broker."""
+
+    PENDING = "pending"  # it is under way to brokers whose events it may miss until then
+    PARTIAL = "partial"  # a part of the network can't be reached: events from there may be missing
+    CONFIRMED = "confirmed"  # what its scheme promises, holds for it
 
 
 class Overlay(Protocol):
@@ -32,6 +55,20 @@ class Overlay(Protocol):
 
     def entered(self, entered: Entered, out: Outbox) -> None:
         """Events were published here, for other brokers."""
+        ...
+
+    def answerable_through(self, session: Session) -> int:
+        """The last of a session's publications that its client may be told of; EVERYTHING if it waits for nothing. When
+        it may be told of more, the overlay tells `PublicationsAnswerable`. What is on this broker's disk only when a
+        turn has been carried out is the broker's own affair: its answers wait for that."""
+        ...
+
+    def interests_changed(self, out: Outbox) -> None:
+        """What clients want or advertise here has changed: `Home.interests` says how."""
+        ...
+
+    def subscription_state(self, key: Key) -> SubscriptionState:
+        """Of a subscription here, or a name."""
         ...
 
     def facts(self) -> dict[str, str]:
@@ -49,6 +86,15 @@ class Alone:
 
     def entered(self, entered: Entered, out: Outbox) -> None:
         pass
+
+    def answerable_through(self, session: Session) -> int:
+        return EVERYTHING
+
+    def interests_changed(self, out: Outbox) -> None:
+        pass
+
+    def subscription_state(self, key: Key) -> SubscriptionState:
+        return SubscriptionState.CONFIRMED
 
     def facts(self) -> dict[str, str]:
         return {}

@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 from holdfast.errors import EventError, ProtocolError
-from holdfast.model.event import Event, EventBytes
+from holdfast.model.batch import EventBatch
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.desks.sequencer import Sequencer
 from holdfast.protocols.sessions.messages import Publish
 
 
-def check_publication(
-    core: BrokerCore, peer: str, message: Publish, answered: int, window: int
-) -> tuple[list[Event], list[EventBytes]]:
-    """The message's events, and their bytes. Raises ProtocolError for what no client of ours would say.
+def check_publication(core: BrokerCore, peer: str, message: Publish, answered: int, window: int) -> EventBatch:
+    """The message's events. Raises ProtocolError for what no client of ours would say.
 
     The window begins where the client has seen answers: what is kept for it until then is bounded too.
     """
     try:
-        events, slices = core.decode(message.events)
+        batch = core.decode(message.events)
     except EventError as error:
         raise ProtocolError(f"in Publish, {error}") from error
     name = peer.partition(":")[2]
-    for event in events:
+    for event in batch.events:
         if event.publisher != name:
             # Subscribers tell repetitions by the publisher's numbers: nobody may use another's.
             raise ProtocolError(f"an event names {event.publisher[:64]!r} as its publisher, not {name!r}")
-    if message.skipped < 0 or (message.skipped and events):
-        raise ProtocolError(f"Publish has {len(events)} events, and skips {message.skipped}")
-    last = message.first + len(events) + message.skipped - 1
+    if message.skipped < 0 or (message.skipped and batch):
+        raise ProtocolError(f"Publish has {len(batch)} events, and skips {message.skipped}")
+    last = message.first + len(batch) + message.skipped - 1
     if message.first < 1 or answered < 0 or last > answered + window:
         raise ProtocolError(f"events {message.first} to {last} are beyond the window after {answered}")
-    return events, slices
+    return batch
 
 
 def direct_addresses(core: BrokerCore, sequencer: Sequencer) -> tuple[str, ...]:

@@ -150,7 +150,7 @@ class DirectSequencer(Part):
         if self._journal:
             self._turn.append(command)
             self.due = True
-        if outputs:
+        if outputs or self._core.interests.have_changed:
             out.tell(CommandsApplied(outputs))
 
     def finish(self, out: Outbox) -> None:

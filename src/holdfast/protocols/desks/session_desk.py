@@ -4,8 +4,9 @@ Everything that must outlive a link is in the core, and changes only by commands
 moment. Replies are held until the end of the turn, when the sequencer has journalled it: nothing is said to a client
 that could be forgotten, since a send waits for what was appended before.
 
-Four helpers do the rest: `Attachments` knows the links, `Deliveries` sends events and sends them again, `Admission`
-takes publications in or makes their publishers wait, `Upkeep` is what happens now and then.
+Five helpers do the rest: `Attachments` knows the links, `Replies` says what a turn came to, `Deliveries` sends events
+and sends them again, `Admission` takes publications in or makes their publishers wait, `Upkeep` is what happens now and
+then.
 """
 
 from __future__ import annotations
@@ -45,12 +46,17 @@ from holdfast.protocols.desks.attachments import Attachment, Attachments
 from holdfast.protocols.desks.census import census, note_expired
 from holdfast.protocols.desks.deliveries import Deliveries
 from holdfast.protocols.desks.desk_settings import DeskSettings
-from holdfast.protocols.desks.overlay import Alone, Overlay, PublicationReleased
+from holdfast.protocols.desks.overlay import (
+    Alone,
+    Overlay,
+    PublicationReleased,
+    PublicationsAnswerable,
+)
 from holdfast.protocols.desks.publications import alternate_addresses, check_publication, direct_addresses
+from holdfast.protocols.desks.replies import Replies
 from holdfast.protocols.desks.sequencer import Sequencer
 from holdfast.protocols.desks.upkeep import Upkeep
 from holdfast.protocols.sessions.messages import (
-    Accepted,
     Advertise,
     CloseSession,
     DirectChanged,
@@ -60,7 +66,6 @@ from holdfast.protocols.sessions.messages import (
     Progress,
     Publish,
     Redirect,
-    Refusal,
     SessionClosed,
     SessionOpened,
     Subscribe,
@@ -88,7 +93,14 @@ class SessionDesk(Part):
         CloseSession: CLIENTS,
         Ping: CLIENTS,
     }
-    notices: ClassVar[tuple[type[Notice], ...]] = (CommandsApplied, Elected, Deposed, LeaderKnown, PublicationReleased)
+    notices: ClassVar[tuple[type[Notice], ...]] = (
+        CommandsApplied,
+        Elected,
+        Deposed,
+        LeaderKnown,
+        PublicationReleased,
+        PublicationsAnswerable,
+    )
 
     def __init__(
         self,
@@ -107,9 +119,7 @@ class SessionDesk(Part):
         self._admission = Admission(core, sequencer, self._settings)
         self._clients = Attachments(core, self._settings)
         self._upkeep = Upkeep((self.name, "tick"), core, sequencer, self._clients, self._settings)
-        # Of this turn:
-        self._replies: list[tuple[str, Message]] = []
-        self._answered: dict[str, None] = {}
+        self._replies = Replies(self._clients, self._overlay)
         self._disk = ""
         self._noted_size = 0  # the table's size that the trace knows of
 
@@ -157,8 +167,7 @@ class SessionDesk(Part):
         self._clients.detach(peer, out)
         self._admission.forget(peer)
         self._deliveries.detach(peer)
-        self._replies = [reply for reply in self._replies if reply[0] != peer]
-        self._answered.pop(peer, None)
+        self._replies.forget(peer)
         out.drop_queue(peer)
         self._upkeep.keep_ticking(out)
 
@@ -236,9 +245,9 @@ class SessionDesk(Part):
     def on_close_session(self, peer: str, message: CloseSession, out: Outbox) -> None:
         session = self.session(peer)
         if session is None:
-            self._replies.append((peer, SessionClosed()))
+            self._replies.say(peer, SessionClosed())
         else:
-            self._say_accepted(peer)
+            self._replies.answer_now(peer)
             self._sequencer.submit(commands.EndSession(peer, session.epoch), out)
 
     def _opened(self, opened: Opened, out: Outbox) -> None:
@@ -255,7 +264,7 @@ class SessionDesk(Part):
         session = self._core.sessions[client]
         attachment.tell_direct(direct_addresses(self._core, self._sequencer))
         attachment.tell_alternates(alternate_addresses(self._sequencer, self._settings))
-        self._replies.append((client, self._session_opened(session, opening, attachment)))
+        self._replies.say(client, self._session_opened(session, opening, attachment))
         if not attachment.open(opened.epoch):
             return  # asked twice; what has happened on the link since then stands
         self._admission.forget(client)
@@ -266,7 +275,7 @@ class SessionDesk(Part):
             known = {number: (received, consumed) for number, received, consumed in numbers}
         self._deliveries.attach(client, known, out)
         for number, reason in session.ended.items():
-            self._replies.append((client, SubscriptionEnded(number, reason)))
+            self._replies.say(client, SubscriptionEnded(number, reason))
         if resumed:
             command = commands.Receive(client, opened.epoch, opening.subscriptions, opening.received)
             self._sequencer.submit(command, out)
@@ -276,12 +285,12 @@ class SessionDesk(Part):
         forgotten = [n for n in opening.subscriptions if n not in session.subscriptions and n not in session.ended]
         return SessionOpened(
             session.epoch,
-            session.accepted,
+            self._replies.answerable(session),
             self._settings.publish_window,
             self._core.memory,
             tuple(forgotten),
             attachment.alternates,
-            _refusals(session),
+            self._replies.refusals(session),
             self.log_id,
             self._core.hosting.window,
             attachment.direct,
@@ -290,12 +299,11 @@ class SessionDesk(Part):
 
     def session(self, peer: str) -> Session | None:
         """The session that is open on the peer's link. Without one, a message came too early, and comes again."""
-        attachment, session = self._clients.links.get(peer), self._core.sessions.get(peer)
-        return session if session is not None and attachment is not None and attachment.epoch == session.epoch else None
+        return self._clients.session(peer)
 
     def reply(self, peer: str, message: Message) -> None:
         """Says something to a client when the turn is journalled."""
-        self._replies.append((peer, message))
+        self._replies.say(peer, message)
 
     # ---------------------------------------------------------------------------------- subscribing and publishing
     def on_subscribe(self, peer: str, message: Subscribe, out: Outbox) -> None:
@@ -338,18 +346,19 @@ class SessionDesk(Part):
         if session is None:
             return
         answered = min(message.confirmed, session.accepted)
-        events, slices = check_publication(self._core, peer, message, answered, self._settings.publish_window)
+        batch = check_publication(self._core, peer, message, answered, self._settings.publish_window)
         if message.direct and not direct_addresses(self._core, self._sequencer):
             self._clients.links[peer].tell_direct(())  # whatever it was told of that was lost
-            self._replies.append((peer, DirectChanged(())))
-        if self._overlay.admits(session, message, out) and self._admission.publish(
-            session, message, events, slices, out
-        ):
+            self._replies.say(peer, DirectChanged(()))
+        if self._overlay.admits(session, message, out) and self._admission.publish(session, message, batch, out):
             out.set_timer((self.name, "block"), self._admission.until_patience_ends(out))
 
     # ------------------------------------------------------------------------------------------------------ outputs
     def on_publication_released(self, released: PublicationReleased, out: Outbox) -> None:
         self.on_publish(released.client, released.message, out)
+
+    def on_publications_answerable(self, answerable: PublicationsAnswerable, out: Outbox) -> None:
+        self._replies.answer_more(answerable.clients)
 
     def on_commands_applied(self, applied: CommandsApplied, out: Outbox) -> None:
         freed, answered = False, []
@@ -359,18 +368,15 @@ class SessionDesk(Part):
                     for subscription in output.subscriptions:
                         self._deliveries.send(subscription, out)
                 case Answered():
-                    self._answered[output.client] = None
+                    self._replies.answer(output.client)
                     answered.append(output.client)
                 case Reply():
-                    # The client may be there in another life by now, which must not get it.
-                    attachment = self._clients.links.get(output.client)
-                    if attachment is not None and attachment.epoch == output.epoch:
-                        self._replies.append((output.client, output.message))
+                    self._replies.reply(output)
                 case NotOpened():
                     attachment = self._clients.links.get(output.client)
                     opening = None if attachment is None else attachment.opening
                     if opening is not None and opening.instance == output.instance:
-                        self._replies.append((output.client, output.refusal))
+                        self._replies.say(output.client, output.refusal)
                 case Opened():
                     self._opened(output, out)
                 case Expired():
@@ -384,6 +390,8 @@ class SessionDesk(Part):
                     _note_made(output.events, out)
                 case Entered():
                     self._overlay.entered(output, out)
+        if self._core.interests.have_changed:
+            self._overlay.interests_changed(out)
         if not self._sequencer.applies_at_once:
             self._admission.on_applied(answered, out)
         elif freed:
@@ -393,26 +401,16 @@ class SessionDesk(Part):
 
     def finish(self, out: Outbox) -> None:
         """Says what the turn came to. The sequencer's own `finish` has run before."""
-        for peer in list(self._answered):
-            self._say_accepted(peer)
         after = NOW if self._sequencer.applied_is_safe else LATEST
-        for peer, message in self._replies:
+        for peer, message in self._replies.take():
             if peer in self._clients.links:
                 out.send(peer, message, after=after)
-        self._replies.clear()
         if out.tracing and self._noted_size != len(self._core.index):
             self._noted_size = len(self._core.index)
             out.note("table_size", node=self._node, table="subscriptions", entries=self._noted_size)
         if self._deliveries.batches:
             for peer, message in self._deliveries.take():
                 out.send(peer, message, Lane.USER, after)
-
-    def _say_accepted(self, peer: str) -> None:
-        if peer in self._answered:
-            del self._answered[peer]
-            session = self.session(peer) if peer in self._clients.links else None
-            if session is not None:
-                self._replies.append((peer, Accepted(session.accepted, _refusals(session))))
 
     # --------------------------------------------------------------------------------------------------------- time
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
@@ -425,7 +423,8 @@ class SessionDesk(Part):
                 out.set_timer((self.name, "block"), max(MILLISECOND, self._admission.until_patience_ends(out)))
             return
         self._deliveries.repeat(out)
-        self._replies += self._upkeep.look_after_links(out)
+        for peer, message in self._upkeep.look_after_links(out):
+            self._replies.say(peer, message)
         self._upkeep.let_time_pass(out)
         self._upkeep.keep_ticking(out)
 
@@ -441,10 +440,6 @@ class SessionDesk(Part):
     def check_invariants(self) -> None:
         self._deliveries.check_invariants()
         self._admission.check_invariants()
-
-
-def _refusals(session: Session) -> tuple[tuple[int, Refusal, str], ...]:
-    return tuple((number, *why) for number, why in session.refused.items())
 
 
 def _note_made(events: list[Event], out: Outbox) -> None:

@@ -31,7 +31,7 @@ class LinkReport(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class SubscriptionReport(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One subscription: what waits for it, and what became of its events so far."""
+    """One subscription: what waits for it, what became of its events so far, and how far it has come in a network."""
 
     client: str
     number: int
@@ -40,6 +40,7 @@ class SubscriptionReport(msgspec.Struct, frozen=True, array_like=True, gc=False)
     on_time: int
     expired: int
     dropped: int
+    state: str = ""
 
 
 class NameReport(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -25,12 +25,10 @@ from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.queues import Lane
-from holdfast.model.event import Event, EventBytes, encode_batch
-from holdfast.protocols.core import commands
-from holdfast.protocols.core.core import BrokerCore
-from holdfast.protocols.core.judgement import judge
+from holdfast.model.batch import EventBatch
+from holdfast.model.event import EventBytes, encode_batch
 from holdfast.protocols.core.outputs import Entered
-from holdfast.protocols.desks.sequencer import Sequencer
+from holdfast.protocols.desks.home import Home
 from holdfast.protocols.routing.feed import BATCH_BYTES, BATCH_EVENTS, Batch, Feeds, in_batches
 from holdfast.protocols.routing.links import BROKERS
 from holdfast.protocols.routing.messages import NUMBER_MAX, AcknowledgeEvents, Forward, Introduction
@@ -78,8 +76,7 @@ class Forwarding(Part):
     def __init__(
         self,
         settings: RoutingSettings,
-        core: BrokerCore,
-        sequencer: Sequencer,
+        home: Home,
         router: Router,
         feeds: Feeds,
         acquaintances: Container[str],
@@ -88,8 +85,7 @@ class Forwarding(Part):
         store: EventStore | None = None,
     ) -> None:
         self._settings = settings
-        self._core = core
-        self._sequencer = sequencer
+        self._home = home
         self._router = router
         self._acquaintances = acquaintances
         self._hearing = hearing
@@ -170,10 +166,10 @@ class Forwarding(Part):
         feed = self.feeds[peer]
         kept: list[Batch] = []
         for batch in feed.pending():
-            events, slices = self._core.decode(encode_batch(batch.events))
-            for start, end in _runs(self._router.match(LOCAL, events).get(peer, [])):
+            decoded = self._home.decode(encode_batch(batch.events))
+            for start, end in _runs(self._router.match(LOCAL, decoded.events).get(peer, [])):
                 times = batch.deadlines and batch.deadlines[start:end]
-                kept.append(Batch(batch.first + start, slices[start:end], times))
+                kept.append(Batch(batch.first + start, decoded.slices[start:end], times))
         feed.replace(kept)
         self._let_go(peer, out)
 
@@ -202,8 +198,8 @@ class Forwarding(Part):
         """Events were published here."""
         self.due = True
         if out.tracing:
-            out.note("accepted", node=self._settings.name, events=[event.id for event in entered.events])
-        self._route(LOCAL, entered.events, entered.slices, out)
+            out.note("accepted", node=self._settings.name, events=[event.id for event in entered.batch.events])
+        self._route(LOCAL, entered.batch, out)
         if self._store is not None:
             self._store.entered(entered.number)
 
@@ -211,16 +207,16 @@ class Forwarding(Part):
         if peer not in self.feeds or peer not in self._acquaintances:
             raise ProtocolError("events are forwarded by neighbours in the tree, behind an introduction")
         try:
-            events, slices = self._core.decode(message.events)
+            batch = self._home.decode(message.events)
         except EventError as error:
             raise ProtocolError(f"in Forward, {error}") from error
-        if not events:
+        if not batch:
             raise ProtocolError("Forward has no events")
         if message.first == 0 and self._store is not None and self._settings.reliability.detours:
-            self.arrive(peer, "", 0, events, slices, out)  # came around, and is stored elsewhere
+            self.arrive(peer, "", 0, batch, out)  # came around, and is stored elsewhere
             return
         feed, received = self._received[peer]
-        first, last = message.first, message.first + len(events) - 1
+        first, last = message.first, message.first + len(batch) - 1
         if first < 1:
             raise ProtocolError(f"a feed's numbers begin with 1, not with {first}")
         if last > NUMBER_MAX:
@@ -228,43 +224,31 @@ class Forwarding(Part):
         self._due[peer] = None
         self.due = True
         skipped = max(0, received + 1 - first)
-        self.repeated_total += min(skipped, len(events))
+        self.repeated_total += min(skipped, len(batch))
         if last <= received:
             return
         self._received[peer] = (feed, last)
         if self._store is not None:
             self._store.received(peer, feed, last)
-        self.arrive(peer, feed, first + skipped, events[skipped:], slices[skipped:], out)
+        self.arrive(peer, feed, first + skipped, batch.behind(skipped), out)
 
-    def arrive(
-        self, source: str, feed: str, first: int, events: list[Event], slices: list[EventBytes], out: Outbox
-    ) -> None:
+    def arrive(self, source: str, feed: str, first: int, batch: EventBatch, out: Outbox) -> None:
         """Events from the side of a neighbour; without a number if `first` is 0."""
         self.due = True
-        self.arrived_total += len(events)
-        matched, refused = judge(self._core.index, None, events, slices)
-        late = {row for row, event in enumerate(events) if event.lifetime and event.deadline <= out.wall}
-        self.expired_total += len(late)
-        wanted = self._core.wanted_rows(events, matched, refused)
-        if wanted:
-            # Also those that are late: they are counted where they were wanted.
-            numbers = tuple([first + row for row in wanted]) if first and feed else ()
-            batch = encode_batch([slices[row] for row in wanted])
-            self._sequencer.submit(commands.Arrive("", source, feed, numbers, batch), out)
-        if refused or late:
-            rows = [row for row in range(len(events)) if row not in refused and row not in late]
-            events, slices = [events[row] for row in rows], [slices[row] for row in rows]
-        if events and first == 0 and self._store is not None:
-            self._pass_on(source, events, slices, out)
-        elif events:
-            self._route(source, events, slices, out)
+        self.arrived_total += len(batch)
+        sound, late = self._home.arrive(source, feed, first, batch, out)
+        self.expired_total += late
+        if sound and first == 0 and self._store is not None:
+            self._pass_on(source, sound, out)
+        elif sound:
+            self._route(source, sound, out)
 
-    def _pass_on(self, source: str, events: list[Event], slices: list[EventBytes], out: Outbox) -> None:
+    def _pass_on(self, source: str, batch: EventBatch, out: Outbox) -> None:
         """Of what came around a failure, the copy that is stored for the tree is the one that is kept (D1-C5). This one
         is to be quick: it goes on as it came, without a number and without a place in the store. Were it stored, too,
         each broker behind would get two that nothing tells apart."""
-        for peer, rows in self._router.match(source, events).items():
-            chosen = [slices[row] for row in rows]
+        for peer, rows in self._router.match(source, batch.events).items():
+            chosen = batch.take(rows).slices
             if peer not in self._open or not self._ways.carries_events(peer):
                 self._around.append((peer, chosen))
                 continue
@@ -273,21 +257,17 @@ class Forwarding(Part):
                     break
                 out.send(peer, Forward(0, encode_batch(chosen[start:end])), Lane.USER, NOW)
 
-    def _route(self, source: str, events: list[Event], slices: list[EventBytes], out: Outbox) -> None:
-        rows = self._router.match(source, events)
+    def _route(self, source: str, batch: EventBatch, out: Outbox) -> None:
+        rows = self._router.match(source, batch.events)
         if self._store is not None:
-            self._store.put(slices, rows)
-        if not rows:
-            return
-        deadlines = [event.deadline for event in events] if any(event.lifetime for event in events) else None
+            self._store.put(batch, rows)
         for peer, wanted in rows.items():
-            chosen = slices if len(wanted) == len(slices) else [slices[row] for row in wanted]
+            chosen = batch.take(wanted)
             usable = peer in self._open and self._ways.carries_events(peer)
             if self._store is not None or usable:
-                times = None if deadlines is None else [deadlines[row] for row in wanted]
-                self.feeds[peer].put(chosen, times)
+                self.feeds[peer].put(chosen.slices, chosen.deadlines)
             if not usable:
-                self._around.append((peer, list(chosen)))
+                self._around.append((peer, list(chosen.slices)))
 
     def _go_around(self, peer: str, events: list[EventBytes], out: Outbox) -> None:
         """What is not stored for a neighbour, or not for it alone: the way around is not acknowledged (D1-B6)."""
@@ -302,11 +282,11 @@ class Forwarding(Part):
         if not isinstance(message, Forward):
             return  # word of tables, which is not this part's affair
         try:
-            events, slices = self._core.decode(message.events)
+            batch = self._home.decode(message.events)
         except EventError as error:
             raise ProtocolError(f"in a detoured Forward, {error}") from error
-        if events:
-            self.arrive(detoured.source, "", 0, events, slices, out)
+        if batch:
+            self.arrive(detoured.source, "", 0, batch, out)
 
     def on_acknowledge_events(self, peer: str, message: AcknowledgeEvents, out: Outbox) -> None:
         feed = self.feeds.get(peer)

@@ -13,13 +13,14 @@ from typing import ClassVar, Final, Protocol
 
 from holdfast.errors import FilterError
 from holdfast.kernel.inputs import LinkDown, Started, TimerKey
+from holdfast.kernel.node import require
 from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.time import SECOND
 from holdfast.model import Filter
-from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.session import Session
+from holdfast.protocols.desks.home import Home
 from holdfast.protocols.desks.overlay import PublicationReleased
 from holdfast.protocols.routing.local import LocalInterests
 from holdfast.protocols.routing.notices import (
@@ -85,14 +86,14 @@ class Gate(Part):
     def __init__(
         self,
         settings: RoutingSettings,
-        core: BrokerCore,
+        home: Home,
         local: LocalInterests,
         table: TableStore,
         readiness: Readiness,
         way_out: WayOut,
     ) -> None:
         self._settings = settings
-        self._core = core
+        self._home = home
         self._local = local
         self._table = table if settings.reliability.buffers else None
         # Client → topic or ANYTHING → the entry of its advertisement.
@@ -112,10 +113,14 @@ class Gate(Part):
             client, topic = advertised.client, advertised.topic
             filter = None if topic is None else filter_of(topic)
             self._local.advertise(Filter("") if filter is None else filter, entry)
-            if client in self._core.sessions:
+            if self._home.is_known(client):
                 self._advertised.setdefault(client, {})[topic] = entry
             else:
                 self._linger({topic: entry}, out)
+
+    def interests_changed(self, out: Outbox) -> None:
+        self._local.update()
+        self.due = True
 
     def admits(self, session: Session, message: Publish, out: Outbox) -> bool:
         """Whether a publication may be taken in. If not, it is held, and told of when it may."""
@@ -132,9 +137,7 @@ class Gate(Part):
         return False
 
     def _must_wait(self, client: str) -> bool:
-        # What the client has just advertised, perhaps in this turn, is told and waited for first.
-        self._local.update()
-        self._take_tickets()
+        self._take_tickets()  # what the client has just advertised, perhaps in this turn, is waited for
         return not self._readiness.is_ready or client in self._tickets.values() or self._way_out.is_congested()
 
     def _take_tickets(self) -> None:
@@ -146,8 +149,8 @@ class Gate(Part):
         advertised = self._advertised.setdefault(session.client, {})
         if ANYTHING in advertised:
             return
-        events, _ = self._core.decode(message.events)
-        for topic in dict.fromkeys([event.topic for event in events]):
+        batch = self._home.decode(message.events)
+        for topic in dict.fromkeys([event.topic for event in batch.events]):
             if topic in advertised:
                 continue
             filter = filter_of(topic)
@@ -179,6 +182,7 @@ class Gate(Part):
         filters = [filter_of(topic) for topic in topics] if len(topics) <= TOPICS_MAX else [None]
         for filter in filters:
             self._recovered.append(self._local.advertise(Filter("") if filter is None else filter))
+        self.due = True
 
     # ---------------------------------------------------------------------------------------------------- releasing
     def on_tickets_settled(self, settled: TicketsSettled, out: Outbox) -> None:
@@ -210,7 +214,7 @@ class Gate(Part):
         if client not in self._held or self._must_wait(client):
             return
         held = self._held.pop(client)
-        if self._core.register.session(client, held.epoch) is None:
+        if self._home.session(client, held.epoch) is None:
             return  # the client has begun anew
         while held.messages:
             out.tell(PublicationReleased(client, held.messages.popleft()))
@@ -245,6 +249,7 @@ class Gate(Part):
             out.set_timer((self.name, "patience"), soonest)
 
     def finish(self, out: Outbox) -> None:
+        self.due = False
         recovered, self._recovered = self._recovered, []
         for entry in recovered:
             self._local.unadvertise(entry)  # which waits until it is sent
@@ -273,6 +278,10 @@ class Gate(Part):
                 return
             del self._lingering[topic]
             self._unadvertise(entry, out)
+
+    def check_invariants(self) -> None:
+        unseen = self._recovered or self._local.left or self._home.interests.have_changed
+        require(self.due or not unseen, "what clients want and advertise is looked at when it changes")
 
     def measure(self) -> dict[str, int]:
         topics = sum(map(len, self._advertised.values())) + len(self._lingering)

@@ -17,7 +17,8 @@ from typing import Final
 from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import FEEDS, StoredStreams
-from holdfast.model.event import EventBytes, decode_batch, encode_batch
+from holdfast.model.batch import EventBatch
+from holdfast.model.event import EventBytes, encode_batch
 from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.routing.feed import Feed
 from holdfast.protocols.routing.messages import RECORD_FORMAT, EventsStored
@@ -55,15 +56,14 @@ class EventStore:
             for peer, following in record.following.items():
                 if peer in feeds:
                     feeds[peer].number_from(following)
-            events, slices = decode_batch(record.events)
-            self._topics |= dict.fromkeys([event.topic for event in events])
+            batch = EventBatch.decoded(record.events)
+            self._topics |= dict.fromkeys([event.topic for event in batch.events])
             # In the order that the neighbours had then: the site file may be another now.
             for place, peer in enumerate(record.following):
                 rows = [row for row, places in enumerate(record.places) if place in places]
                 if rows and peer in feeds:
-                    lasting = any(events[row].lifetime for row in rows)
-                    deadlines = [events[row].deadline for row in rows] if lasting else None
-                    feeds[peer].put([slices[row] for row in rows], deadlines)
+                    part = batch.take(rows)
+                    feeds[peer].put(part.slices, part.deadlines)
             self._kept.append((record.number, {peer: feeds[peer].following - 1 for peer in self._peers}))
         for feed in feeds.values():
             feed.begin()
@@ -76,7 +76,7 @@ class EventStore:
         entered, self._not_stored = self._not_stored, []
         topics, self._topics = self._topics, {}
         for output in entered:
-            topics |= dict.fromkeys([event.topic for event in output.events])
+            topics |= dict.fromkeys([event.topic for event in output.batch.events])
         return entered, list(topics)
 
     # ------------------------------------------------------------------------------------------------- of the turn
@@ -88,7 +88,7 @@ class EventStore:
         self._received[peer] = (feed, number)
         self._changed = True
 
-    def put(self, slices: Sequence[EventBytes], rows: Mapping[str, list[int]]) -> None:
+    def put(self, batch: EventBatch, rows: Mapping[str, list[int]]) -> None:
         if not rows:
             return
         places: dict[int, list[int]] = {}
@@ -96,7 +96,7 @@ class EventStore:
             for row in rows.get(peer, ()):
                 places.setdefault(row, []).append(place)
         for row in sorted(places):
-            self._events.append(slices[row])
+            self._events.append(batch.slices[row])
             self._places.append(tuple(places[row]))
 
     def finish(self, feeds: Mapping[str, Feed], out: Outbox) -> bool:

@@ -21,6 +21,7 @@ from holdfast.protocols.desks.census import CoreCensus
 from holdfast.protocols.desks.direct_desk import DirectDesk
 from holdfast.protocols.desks.log_holdings import LogHoldings
 from holdfast.protocols.desks.names_desk import NamesDesk
+from holdfast.protocols.desks.overlay import Alone
 from holdfast.protocols.operating.desk import Facts, OperatorDesk
 from holdfast.schemes.paxos import acceptor as acceptor_module
 from holdfast.schemes.paxos import formation as formation_module
@@ -192,5 +193,5 @@ def make_replica(
     parts = [*made.parts, log, refill, sessions, direct, ApplicationDesk(core, replica, sessions), names]
     facts: list[Facts] = [PlainFacts({"scheme": KIND, "durable": "yes"}), made.report, names]
     operations = GroupOperations(view.roster, made.leader, made.elections)
-    desk = OperatorDesk(settings.name, parts, CoreCensus(core), names, facts, operations)
+    desk = OperatorDesk(settings.name, parts, CoreCensus(core, Alone()), names, facts, operations)
     return Assembly([*parts, desk])

@@ -18,10 +18,11 @@ from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.parts import Assembly, Part
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.core.arrivals import Arrivals
-from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.interests import Key
 from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.core.session import Session
-from holdfast.protocols.desks.sequencer import DirectSequencer
+from holdfast.protocols.desks.home import Home
+from holdfast.protocols.desks.overlay import EVERYTHING, SubscriptionState
 from holdfast.protocols.failure.detector import FailureDetector, Trust
 from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.awaited import Awaited
@@ -93,6 +94,17 @@ class NetworkParts:
     def entered(self, entered: Entered, out: Outbox) -> None:
         self._forwarding.entered(entered, out)
 
+    def answerable_through(self, session: Session) -> int:
+        """What is published is this broker's, as soon as it is on its disk; how it gets on, the level promises."""
+        return EVERYTHING
+
+    def interests_changed(self, out: Outbox) -> None:
+        self._gate.interests_changed(out)
+
+    def subscription_state(self, key: Key) -> SubscriptionState:
+        """As far as any level promises: that its broker knows it. When others do, nobody is told."""
+        return SubscriptionState.CONFIRMED
+
     def facts(self) -> dict[str, str]:
         """What operators are told of the level, and of a broker's links now."""
         near = network_neighbours(self._settings)
@@ -127,8 +139,8 @@ def make_broker(
     arrivals = Arrivals(routing.duplicates_remembered, routing.reliability.buffers)
     settings = replace(settings, desk=replace(settings.desk, reissue=routing.reliability.refreshes))
 
-    def weave(core: BrokerCore, sequencer: DirectSequencer, streams: StoredStreams) -> NetworkParts:
-        return make_network(routing, core, sequencer, streams, network_kit)
+    def weave(home: Home, recovered: Sequence[Entered], streams: StoredStreams) -> NetworkParts:
+        return make_network(routing, home, recovered, streams, network_kit)
 
     return make_journalled(KIND, settings, streams, application, kit, own, arrivals, weave)
 
@@ -138,7 +150,7 @@ _CARRIED = Registry[Message]({kind: type for kind, type in ROUTING_MESSAGES.item
 
 
 def make_network(
-    settings: RoutingSettings, core: BrokerCore, sequencer: DirectSequencer, streams: StoredStreams, kit: NetworkKit
+    settings: RoutingSettings, home: Home, recovered: Sequence[Entered], streams: StoredStreams, kit: NetworkKit
 ) -> NetworkParts:
     level = settings.reliability
     tree = settings.overlay.spanning_tree()
@@ -148,7 +160,7 @@ def make_network(
     answers = kit.answers(near, ids) if level.buffers else None
     router = kit.router(near, settings.advertisements, settings.covering, answers, feeds if level.buffers else None)
     settling = Settling()
-    local = LocalInterests(ids, core.interests, router, settling)
+    local = LocalInterests(ids, home.interests, router, settling)
     table = TableStore(router)
     if level.buffers:
         table.recover(streams)
@@ -166,7 +178,7 @@ def make_network(
     awaited = Awaited()
     teller = kit.teller(settings, router, settling, table, acquaintances, ways, awaited, answers)
     neighbours = kit.neighbours(settings, router, settling, ids, local, table, acquaintances, awaited, teller, answers)
-    store = kit.store(near, streams, sequencer.recovered_entered) if level.buffers else None
-    forwarding = kit.forwarding(settings, core, sequencer, router, feeds, acquaintances, teller, ways, store)
-    gate = kit.gate(settings, core, local, table, awaited, forwarding)
+    store = kit.store(near, streams, recovered) if level.buffers else None
+    forwarding = kit.forwarding(settings, home, router, feeds, acquaintances, teller, ways, store)
+    gate = kit.gate(settings, home, local, table, awaited, forwarding)
     return NetworkParts(settings, bypass, detector, gate, neighbours, links, forwarding)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from holdfast.errors import UnknownChecker
 from holdfast.trace.checkers.at_most_once import AtMostOnce
 from holdfast.trace.checkers.bounded_queues import BoundedQueues
 from holdfast.trace.checkers.checker import Checker
@@ -25,6 +24,7 @@ from holdfast.trace.checkers.only_matching import OnlyMatching
 from holdfast.trace.checkers.publisher_order import PublisherOrder
 from holdfast.trace.checkers.restricted import Restricted
 from holdfast.trace.checkers.total_order import TotalOrder
+from holdfast.trace.errors import UnknownChecker
 from holdfast.trace.schema import Header
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.errors import SampledTrace
 from holdfast.trace.checkers.checker import Checker, Handler, Violation
 from holdfast.trace.checkers.registry import unchecked
+from holdfast.trace.errors import SampledTrace
 from holdfast.trace.schema import Header, Row
 
 
