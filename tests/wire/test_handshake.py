@@ -4,9 +4,22 @@ import pytest
 
 from holdfast.errors import HandshakeRefused, ProtocolError
 from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
 from holdfast.protocols.client_catalogue import PROTOCOL_VERSIONS
 from holdfast.wire.framing import encode_frames
-from holdfast.wire.handshake import HANDSHAKE, MAGIC, MAGIC_BYTES, Dialling, Hello, HelloAccepted, Listening, Peer
+from holdfast.wire.handshake import (
+    HANDSHAKE,
+    MAGIC,
+    MAGIC_BYTES,
+    Dialling,
+    Hello,
+    HelloAccepted,
+    HelloRefused,
+    LinkClosed,
+    Listening,
+    Peer,
+    Reason,
+)
 from holdfast.wire.limits import WireLimits
 
 LIMITS = WireLimits()
@@ -98,6 +111,44 @@ def test_a_listener_for_several_roles_tells_them_apart() -> None:
     listener = Listening((Role.CLIENT, Role.OPERATOR), "b1", 5, LIMITS, PROTOCOL_VERSIONS)
     with pytest.raises(HandshakeRefused, match="this listener is for clients and operators, not for brokers"):
         listener.feed(Dialling(Role.BROKER, "x", 3, LIMITS, PROTOCOL_VERSIONS).opening)
+
+
+@pytest.mark.parametrize("own", [Role.BROKER, Role.CLIENT])
+def test_whoever_answers_says_what_it_is_and_of_which_scheme(own: Role) -> None:
+    listener = Listening((Role.CLIENT,), "x", 5, LIMITS, PROTOCOL_VERSIONS, "paxos", own)
+    dialling = Dialling(Role.CLIENT, "c1", 3, LIMITS, PROTOCOL_VERSIONS)
+    listener.feed(dialling.opening)
+    assert dialling.feed(listener.answer) == (Peer(own, "x", 5, 1, "paxos"), b"")
+
+
+def test_an_answer_by_an_operator_is_a_breach_for_operators_take_no_links() -> None:
+    answer = encode_frames([HANDSHAKE.encode(HelloAccepted(1, "b1", 1, role=Role.OPERATOR))])
+    with pytest.raises(ProtocolError, match="an operator takes no links"):
+        Dialling(Role.CLIENT, "c1", 3, LIMITS, PROTOCOL_VERSIONS).feed(answer)
+
+
+# How each was written when it got the fields that it has; a line is added when it gets another, and none is changed.
+GOLDEN = [
+    (Hello((1,), "c1", 3), 240, "959101a263310390c400"),
+    (HelloAccepted(1, "b1", 5), 241, "9401a262310590"),
+    (HelloAccepted(1, "b1", 5, (), "tree"), 241, "9601a262310590a474726565a662726f6b6572"),
+    (HelloAccepted(1, "c1", 5, (), "tree", Role.CLIENT), 241, "9601a263310590a474726565a6636c69656e74"),
+    (HelloRefused(Reason.LIMIT, "no"), 242, "92a56c696d6974a26e6f"),
+    (LinkClosed(Reason.BREACH, "no"), 243, "92a6627265616368a26e6f"),
+]
+
+
+@pytest.mark.parametrize(("said", "kind", "body"), GOLDEN, ids=[type(line[0]).__name__ for line in GOLDEN])
+def test_golden_bytes_of_a_handshake_are_read_as_what_they_were_written_for(
+    said: Message, kind: int, body: str
+) -> None:
+    assert HANDSHAKE.decode(kind, bytes.fromhex(body)) == said
+
+
+def test_a_handshake_is_written_as_the_newest_golden_bytes_say() -> None:
+    newest = {type(said): (said, kind, bytes.fromhex(body)) for said, kind, body in GOLDEN}
+    assert set(newest) == set(HANDSHAKE.kinds)
+    assert [HANDSHAKE.encode(said) for said, *_ in newest.values()] == [line[1:] for line in newest.values()]
 
 
 def test_magic_words_are_of_one_length() -> None:

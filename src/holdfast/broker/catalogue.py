@@ -12,9 +12,13 @@ from holdfast.protocols.core.commands import SESSION_RECORDS
 
 
 def catalogue_of(
-    messages: Mapping[int, type[Message]], records: Mapping[int, type[Record]], large: Iterable[type[Message]]
+    kind: str,
+    messages: Mapping[int, type[Message]],
+    records: Mapping[int, type[Record]],
+    large: Iterable[type[Message]],
 ) -> Catalogue:
-    """Of a scheme with these messages and records, each with its number, which is never given to another type."""
+    """Of the scheme of a kind, with these messages and records, each with its number, which is never given to another
+    type."""
     _check_free(messages, CLIENT_MESSAGES)
     _check_free(records, SESSION_RECORDS)
     return Catalogue(
@@ -22,6 +26,7 @@ def catalogue_of(
         Registry[Record]({**SESSION_RECORDS, **records}),
         (*LARGE_CLIENT_MESSAGES, *large),
         PROTOCOL_VERSIONS,
+        kind,
     )
 
 

@@ -40,7 +40,8 @@ class Received(_Input, frozen=True):
 
 
 class LinkUp(_Input, frozen=True):
-    """A link is ready: both sides know who the other is. `address` is what was dialled, if this side did."""
+    """A link is ready: both sides know who the other is. If this side dialled, `address` is what it dialled, and
+    `scheme` how the other side says that its network works: what is spoken there."""
 
     link: int
     peer: str
@@ -48,6 +49,7 @@ class LinkUp(_Input, frozen=True):
     role: Role
     initiated: bool
     address: str = ""
+    scheme: str = ""
 
 
 class LinkDown(_Input, frozen=True):

@@ -304,9 +304,12 @@ class NodeRunner:
 
     # ------------------------------------------------------------------------------------------------- connections
     def _accept(self, roles: tuple[Role, ...]) -> Connection:
-        handshake = Listening(roles, self.name, self._incarnation, self._limits, self._catalogue.versions)
+        spoken = self._catalogue
+        handshake = Listening(
+            roles, self.name, self._incarnation, self._limits, spoken.versions, spoken.scheme, self.role
+        )
         limits = self._limits.between_brokers() if roles == (Role.BROKER,) else self._limits
-        connection = Connection(self, handshake, limits, self._catalogue)
+        connection = Connection(self, handshake, limits, spoken)
         self._connections.add(connection)
         if len(self._greeting) >= self._limits.handshakes:
             # Whoever means it has said who it is long before so many others came: the oldest is the slow one.
@@ -335,7 +338,9 @@ class NodeRunner:
             connection.close(f"{name} answered, not {connection.expected}")
             return False
         if len(self._by_link) >= self._limits.connections:
-            problem = f"the broker has all the connections that it takes: connections, {self._limits.connections}"
+            problem = (
+                f"the {self.role.value} has all the connections that it takes: connections, {self._limits.connections}"
+            )
             return self._refuse(connection, Reason.LIMIT, problem)
         if peer.role is Role.OPERATOR and not connection.is_local and not self._remote_operators:
             problem = "operators of other machines are served only if the site file says [security] remote_operators"
@@ -349,10 +354,10 @@ class NodeRunner:
         connection.name(self._last_link, name)
         self._by_peer[name] = self._by_link[connection.link] = connection
         self._carrier.link_up(name, connection)
-        initiated = bool(connection.address)
+        address = connection.address
         if self._trace is not None:
             self._trace.link(name, is_up=True)
-        self.hand(LinkUp(connection.link, name, peer.incarnation, peer.role, initiated, connection.address))
+        self.hand(LinkUp(connection.link, name, peer.incarnation, peer.role, bool(address), address, peer.scheme))
         return True
 
     def _refuse(self, connection: Connection, reason: Reason, problem: str) -> bool:

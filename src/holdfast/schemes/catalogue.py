@@ -24,7 +24,7 @@ def everything() -> Catalogue:
             if records.setdefault(number, record) is not record:
                 raise ValueError(f"{record.__name__} and {records[number].__name__} both have number {number}")
         large |= dict.fromkeys(catalogue.messages.types[number] for number in sorted(catalogue.large_kinds))
-    return catalogue_of(messages, records, large)
+    return catalogue_of("", messages, records, large)
 
 
 CATALOGUE: Final = everything()

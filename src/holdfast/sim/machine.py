@@ -176,8 +176,8 @@ class Machine:
         self._ends[end.peer] = end
         self._by_link[end.link] = end
         self._carrier.link_up(end.peer, end)
-        other = end.other
-        self._take(LinkUp(end.link, end.peer, other.life, other.station.role, initiated, end.address))
+        other, scheme = end.other, self._simulation.scheme if initiated else ""
+        self._take(LinkUp(end.link, end.peer, other.life, other.station.role, initiated, end.address, scheme))
 
     def link_down(self, end: End, reason: str) -> None:
         """The network took the link away."""

@@ -210,6 +210,7 @@ class Run:
             clients_only,
             NO_STORM if wanted.storm is None else (wanted.storm.steps, wanted.storm.sent_bytes),
             self._plan_restart,
+            self._scheme.kind,
         )
         for broker in wanted.brokers:
             self._add_broker(broker, factories)

@@ -47,8 +47,9 @@ class Simulation:
         clients_only: bool = False,
         storm: tuple[int, int] = NO_STORM,
         when_stopped: Callable[[Machine], None] = lambda machine: None,
+        scheme: str = "",
     ) -> None:
-        """`when_stopped` sees to machines that stopped by themselves."""
+        """`when_stopped` sees to machines that stopped by themselves; `scheme` is what machines name as theirs."""
         self.messages = messages
         self.now = 0
         self.wall = WALL_AT_START
@@ -62,6 +63,7 @@ class Simulation:
         self.machines: dict[str, Machine] = {}
         self.addresses: dict[str, Machine] = {}
         self.when_stopped = when_stopped
+        self.scheme = scheme
         self._seed = seed
         self._sinks = tuple(sinks)
         self._heap: list[tuple[int, int, Callable[[Any], None], Any]] = []

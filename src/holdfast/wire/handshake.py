@@ -2,8 +2,9 @@
 
 The one that dials says a magic word, which differs between clients, operators and brokers, and a `Hello`. The one that
 was dialled answers `HelloAccepted`, or `HelloRefused` and closes. Which roles there can be is decided by the listener:
-the one for brokers serves no one else, and the one for clients and operators serves no broker. Whoever was dialled and
-closes a link later says why: `LinkClosed` is the last frame of it.
+the one for brokers serves no one else, and the one for clients and operators serves no broker. The answer also says
+what answers, since a client may listen too, and of which scheme it is, so that whoever dialled knows what is spoken
+there. Whoever was dialled and closes a link later says why: `LinkClosed` is the last frame of it.
 
 A machine without I/O: bytes in; out come bytes to send, and the peer when it is known.
 """
@@ -67,10 +68,14 @@ class Hello(Message, frozen=True):
 
 
 class HelloAccepted(Message, frozen=True):
+    """Who answers: its scheme (empty from a broker of before there were several), and what it is."""
+
     version: int
     name: str
     incarnation: int
     features: tuple[str, ...] = ()
+    scheme: str = ""
+    role: Role = Role.BROKER
 
 
 class HelloRefused(Message, frozen=True):
@@ -94,12 +99,13 @@ def refusal(reason: Reason, problem: str) -> bytes:
 
 
 class Peer(msgspec.Struct, frozen=True):
-    """Who is at the other end."""
+    """Who is at the other end. `scheme` is what one that was dialled named; the side that dials names none."""
 
     role: Role
     name: str
     incarnation: int
     version: int
+    scheme: str = ""
 
 
 class _Step:
@@ -143,7 +149,9 @@ class Dialling(_Step):
             case HelloAccepted():
                 if message.version not in self._versions:
                     raise ProtocolError(f"the other side chose version {message.version}, which was not offered")
-                return Peer(Role.BROKER, message.name, message.incarnation, message.version), rest
+                if message.role is Role.OPERATOR:
+                    raise ProtocolError("an operator takes no links")
+                return Peer(message.role, message.name, message.incarnation, message.version, message.scheme), rest
             case HelloRefused():
                 raise HandshakeRefused(message.reason.value, message.problem)
             case _:
@@ -151,13 +159,22 @@ class Dialling(_Step):
 
 
 class Listening(_Step):
-    """The side that was dialled, on a listener for some roles."""
+    """The side that was dialled, on a listener for some roles; `own` is what it is itself."""
 
     def __init__(
-        self, roles: tuple[Role, ...], name: str, incarnation: int, limits: WireLimits, versions: tuple[int, ...]
+        self,
+        roles: tuple[Role, ...],
+        name: str,
+        incarnation: int,
+        limits: WireLimits,
+        versions: tuple[int, ...],
+        scheme: str = "",
+        own: Role = Role.BROKER,
     ) -> None:
         super().__init__(limits, versions)
         self._roles = roles
+        self._scheme = scheme
+        self._own = own
         self._role = roles[0]  # of the peer, when its magic word is known
         self._name = name
         self._incarnation = incarnation
@@ -193,12 +210,14 @@ class Listening(_Step):
         common = [version for version in hello.versions if version in self._versions]
         if not common:
             offered, spoken = (", ".join(map(str, versions)) for versions in (hello.versions, self._versions))
-            self._refuse(Reason.VERSION, f"versions {offered or 'none'} were offered; this broker speaks {spoken}")
+            self._refuse(
+                Reason.VERSION, f"versions {offered or 'none'} were offered; this {self._own.value} speaks {spoken}"
+            )
         try:
             check_name(hello.name)
         except HandshakeRefused as refused:
             self._refuse(Reason.NAME, refused.problem)
-        accepted = HelloAccepted(common[0], self._name, self._incarnation)
+        accepted = HelloAccepted(common[0], self._name, self._incarnation, scheme=self._scheme, role=self._own)
         self.answer = encode_frames([HANDSHAKE.encode(accepted)])
         return Peer(self._role, hello.name, hello.incarnation, common[0])
 

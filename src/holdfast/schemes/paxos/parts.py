@@ -23,6 +23,7 @@ from holdfast.protocols.desks.log_holdings import LogHoldings
 from holdfast.protocols.desks.names_desk import NamesDesk
 from holdfast.protocols.desks.overlay import Alone
 from holdfast.protocols.operating.desk import Facts, OperatorDesk
+from holdfast.schemes.paxos import KIND
 from holdfast.schemes.paxos import acceptor as acceptor_module
 from holdfast.schemes.paxos import formation as formation_module
 from holdfast.schemes.paxos import snapshots as snapshots_module
@@ -58,7 +59,6 @@ from holdfast.schemes.paxos.voter import Voter
 if TYPE_CHECKING:
     from random import Random
 
-KIND = "paxos"
 _COMMANDS = msgspec.msgpack.Decoder(Command)
 
 

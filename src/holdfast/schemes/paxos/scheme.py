@@ -20,10 +20,11 @@ from holdfast.broker.status import Section
 from holdfast.kernel.application import Hosted
 from holdfast.kernel.node import Node, broken
 from holdfast.kernel.storage import StoredStreams
+from holdfast.schemes.paxos import KIND
 from holdfast.schemes.paxos.init_text import OPTIONS, site_text
 from holdfast.schemes.paxos.measures import MEASURES
 from holdfast.schemes.paxos.messages import LARGE_PAXOS_MESSAGES, PAXOS_MESSAGES, PAXOS_RECORDS
-from holdfast.schemes.paxos.parts import KIND, make_replica
+from holdfast.schemes.paxos.parts import make_replica
 from holdfast.schemes.paxos.settings import Member, PaxosSettings
 from holdfast.schemes.paxos.status import group_sections, is_outside, leader_of
 
@@ -45,7 +46,7 @@ class PaxosScheme(Scheme):
     has_spares: ClassVar[bool] = True
     is_one_broker: ClassVar[bool] = True
     prediction: ClassVar[Prediction | None] = Prediction.MAJORITY
-    catalogue = catalogue_of(PAXOS_MESSAGES, PAXOS_RECORDS, LARGE_PAXOS_MESSAGES)
+    catalogue = catalogue_of(KIND, PAXOS_MESSAGES, PAXOS_RECORDS, LARGE_PAXOS_MESSAGES)
     measures: ClassVar[Mapping[str, str]] = MEASURES
     init_options: ClassVar[Mapping[str, InitOption]] = OPTIONS
     demo: ClassVar[str] = "examples.take_over"

@@ -43,6 +43,7 @@ from holdfast.protocols.routing.table_store import TableStore
 from holdfast.protocols.routing.teller import Teller
 from holdfast.protocols.routing.ways import NoDetours, Ways
 from holdfast.protocols.sessions.messages import Publish
+from holdfast.schemes.tree import KIND
 from holdfast.schemes.tree.bypass.database import Database
 from holdfast.schemes.tree.bypass.detours import Detours
 from holdfast.schemes.tree.bypass.link_state import LinkStateNews
@@ -50,8 +51,6 @@ from holdfast.schemes.tree.bypass.view import View
 
 if TYPE_CHECKING:
     from random import Random
-
-KIND = "tree"
 
 
 class NetworkKit(msgspec.Struct, frozen=True):

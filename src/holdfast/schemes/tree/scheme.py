@@ -27,10 +27,11 @@ from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.failure.messages import FAILURE_MESSAGES
 from holdfast.protocols.routing.messages import LARGE_ROUTING_MESSAGES, ROUTING_MESSAGES, ROUTING_RECORDS
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
+from holdfast.schemes.tree import KIND
 from holdfast.schemes.tree.bypass.messages import BYPASS_MESSAGES, LARGE_BYPASS_MESSAGES
 from holdfast.schemes.tree.init_text import OPTIONS, site_text
 from holdfast.schemes.tree.measures import MEASURES
-from holdfast.schemes.tree.parts import KIND, make_broker
+from holdfast.schemes.tree.parts import make_broker
 from holdfast.schemes.tree.settings import DEFAULTS, OF_SCHEME, routing_of, routing_settings
 from holdfast.schemes.tree.status import network_sections
 
@@ -46,6 +47,7 @@ class TreeScheme(Scheme):
     tables: ClassVar[Mapping[str, type]] = {"routing": dict}
     prediction: ClassVar[Prediction | None] = Prediction.WAYS
     catalogue = catalogue_of(
+        KIND,
         {**FAILURE_MESSAGES, **BYPASS_MESSAGES, **ROUTING_MESSAGES},
         ROUTING_RECORDS,
         (*LARGE_ROUTING_MESSAGES, *LARGE_BYPASS_MESSAGES),
