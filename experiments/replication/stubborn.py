@@ -9,13 +9,13 @@ import asyncio
 from typing import Any
 
 from experiments.replication.load import Sent
-from holdfast.broker.client_assembly import make_client
 from holdfast.kernel.links import Role
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.client_catalogue import CLIENT_CATALOGUE
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.runtime.runner import NodeRunner
+from holdfast.schemes.paxos.client import make_client
 
 STAYS = 120 * SECOND
 CLOSE_WITHIN_S = 5.0

@@ -17,6 +17,7 @@
     │   ├── NotConnected        no broker answers, and it was not to be waited for
     │   ├── OutcomeUnknown      an event that may or may not have been accepted
     │   ├── Superseded          another client has taken the name, or an operator the named subscription away
+    │   ├── SchemeChanged       a broker of another scheme than before answers
     │   ├── LimitReached        more than the broker allows
     │   ├── NoLog               the broker keeps no log of events
     │   ├── PositionGone        a position that the log does not hold any more, or of another log
@@ -369,7 +370,8 @@ class NotConnected(Fields, BusError):
     """No broker answers, and the caller did not want to wait for one.
 
     `reason` is what came of the last attempt; `refusal` the broker's own reason in a word, if it answered and refused
-    (one of `holdfast.wire.handshake.Reason`, or of a session's refusals).
+    (one of `holdfast.wire.handshake.Reason`, or of a session's refusals), or "scheme" if this program does not know the
+    scheme that it named.
     """
 
     problem: str
@@ -386,6 +388,17 @@ class OutcomeUnknown(BusError):
 
 class Superseded(BusError):
     """Another client has this client's name now, or the named subscription; or that was forgotten for everyone."""
+
+
+class SchemeChanged(
+    Fields, BusError, says="{address} is of the scheme {scheme!r}; this bus was connected to one of {expected!r}"
+):
+    """A broker answers that is of another scheme than the one that the bus was connected to: the bus is closed. What
+    was not acknowledged may have been accepted before."""
+
+    address: str
+    scheme: str
+    expected: str
 
 
 class LimitReached(Fields, BusError):

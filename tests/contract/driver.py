@@ -8,7 +8,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Protocol
 
+from holdfast.codec import Registry
 from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
 from holdfast.kernel.node import Node
 from holdfast.kernel.storage import StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
@@ -17,6 +19,12 @@ from holdfast.sim.disk import Disk
 from holdfast.sim.latency import Uniform, build
 from holdfast.sim.machine import Machine, Program
 from holdfast.sim.simulation import Simulation
+from tests.taking_scheme import KIND
+from tests.taking_scheme.client import CLIENT
+
+SPOKEN = Registry[Message](MESSAGES.types | CLIENT.catalogue.messages.types)
+# What the machines of a proof say that they are of.
+SCHEME = KIND
 
 MakeNode = Callable[[Random, StoredStreams], Node]
 
@@ -66,7 +74,7 @@ class SimulatedDriver:
 
     def __init__(self, seed: int = 1) -> None:
         delays = build(Uniform(low_us=100, high_us=3_000), Random(seed))
-        self.simulation = Simulation(MESSAGES, seed, delays, checking=True)
+        self.simulation = Simulation(SPOKEN, seed, delays, checking=True, scheme=SCHEME)
         self._last_request = 0
 
     def address(self, name: str, by: Role = Role.BROKER) -> str:

@@ -7,15 +7,21 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
+from holdfast.codec import Registry
+from holdfast.codec.catalogue import Catalogue
 from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Record
 from holdfast.kernel.outbox import Operation
 from holdfast.kernel.storage import LogBounds, LogPart, StoredStreams
 from holdfast.runtime.runner import NodeRunner
-from holdfast.schemes.catalogue import CATALOGUE, RECORDS
+from holdfast.schemes.catalogue import CATALOGUE as EVERYTHING
+from holdfast.schemes.catalogue import RECORDS
 from holdfast.sim.disk import Disk
-from tests.contract.driver import MakeNode
+from tests.contract.driver import SCHEME, SPOKEN, MakeNode
 
 DEADLINE_S = 20.0
+LARGE = [EVERYTHING.messages.types[number] for number in sorted(EVERYTHING.large_kinds)]
+CATALOGUE = Catalogue(SPOKEN, Registry[Record](RECORDS.types), LARGE, EVERYTHING.versions, SCHEME)
 
 
 class MemoryStorage:
@@ -112,10 +118,9 @@ class RuntimeDriver:
         runner = NodeRunner(placed.name, placed.role, placed.make, CATALOGUE, placed.inbox, placed.storage)
         placed.runner = runner
         runner.start()
-        if placed.role is Role.BROKER:
-            for role in (Role.BROKER, Role.CLIENT):
-                port = int(self.address(placed.name, role).rpartition(":")[2])
-                await runner.listen((role,), "127.0.0.1", port)
+        for role in (Role.BROKER, Role.CLIENT) if placed.role is Role.BROKER else (Role.CLIENT,):
+            port = int(self.address(placed.name, role).rpartition(":")[2])
+            await runner.listen((role,), "127.0.0.1", port)
 
     def kill(self, name: str, power_cut: bool = False) -> None:
         runner = self._placed[name].runner

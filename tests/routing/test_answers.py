@@ -9,11 +9,11 @@ from tests.routing.test_store import ADVERTISEMENT, LINKS, Middle, batch, sent
 
 
 def waiting(node: Middle) -> int:
-    return node.node.measure()["feeds_events"]
+    return int(node.node.measure()["feeds_events"])
 
 
 def expected(node: Middle) -> int:
-    return node.node.measure()["routes_expected"]
+    return int(node.node.measure()["routes_expected"])
 
 
 def unlink(node: Middle, peer: str) -> list[Effect]:

@@ -90,12 +90,12 @@ SERVES_WITHOUT_ROOM = """
     from holdfast.kernel.links import Role
     from holdfast.runtime import loop
     from holdfast.runtime.runner import NodeRunner
-    from holdfast.schemes.catalogue import CATALOGUE
+    from holdfast.broker.registry import SCHEMES
     from holdfast.schemes.tree.parts import make_broker
 
     async def serve():
-        settings = BrokerSettings("b1")
-        runner = NodeRunner("b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), CATALOGUE)
+        settings, spoken = BrokerSettings("b1"), SCHEMES["tree"].catalogue
+        runner = NodeRunner("b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), spoken)
         runner.start()
         print(await runner.listen((Role.CLIENT,), "127.0.0.1", 0), flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)

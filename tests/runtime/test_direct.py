@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.broker.kit import BrokerKit
+from holdfast.broker.registry import SCHEMES
 from holdfast.client import connect
 from holdfast.kernel.inputs import ConnectFailed, Input, Requested
 from holdfast.kernel.links import Role
@@ -22,12 +23,14 @@ from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.core.commands import Command
 from holdfast.runtime.runner import NodeRunner
 from holdfast.runtime.segment_storage import SegmentStorage
-from holdfast.schemes.catalogue import CATALOGUE, RECORDS
+from holdfast.schemes.catalogue import RECORDS
 from holdfast.schemes.paxos.parts import PaxosKit, make_replica
 from holdfast.schemes.paxos.settings import Member, PaxosSettings
 from tests.runtime.broker_process import free_port
 from tests.runtime.test_bus import run
 from tests.sim.test_direct_groups import LeaderTakesDirect
+
+SPOKEN = SCHEMES["paxos"].catalogue
 
 
 class Seeing(LeaderTakesDirect):
@@ -56,7 +59,7 @@ class ReplicasHere:
                 return make_replica(BrokerSettings(group.name, durable=True), group, rng, streams, kit=kit)
 
             storage = SegmentStorage(str(self._folder / member.name), RECORDS)
-            runner = self.runners[member.name] = NodeRunner(member.name, Role.BROKER, make, CATALOGUE, storage=storage)
+            runner = self.runners[member.name] = NodeRunner(member.name, Role.BROKER, make, SPOKEN, storage=storage)
             runner.start()
             for roles, address in (((Role.CLIENT,), member.client_address), ((Role.BROKER,), member.peer_address)):
                 host, _, port = address.rpartition(":")
@@ -153,7 +156,7 @@ def test_what_is_no_address_can_not_be_connected_to_and_the_node_hears_so(addres
 
     async def scene() -> None:
         node = Dials()
-        runner = NodeRunner("c", Role.CLIENT, lambda rng, streams: node, CATALOGUE)
+        runner = NodeRunner("c", Role.CLIENT, lambda rng, streams: node, SPOKEN)
         runner.start()
         runner.request(1, None)
         await runner.stopped.wait()

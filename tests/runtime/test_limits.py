@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.broker.broker_settings import BrokerSettings
+from holdfast.broker.registry import SCHEMES
 from holdfast.client import State, connect
 from holdfast.errors import (
     EventError,
@@ -41,7 +42,7 @@ from holdfast.protocols.sessions.messages import (
     Subscribe,
 )
 from holdfast.runtime.runner import NodeRunner
-from holdfast.schemes.catalogue import CATALOGUE, MESSAGES
+from holdfast.schemes.catalogue import MESSAGES
 from holdfast.schemes.tree.parts import make_broker
 from holdfast.wire.framing import encode_frames
 from holdfast.wire.handshake import HANDSHAKE, MAGIC, Hello, HelloAccepted, HelloRefused, LinkClosed, Reason
@@ -49,6 +50,8 @@ from holdfast.wire.limits import WireLimits
 from tests.runtime.broker_process import BrokerProcess
 from tests.runtime.hostile import RawPeer, events, frame, hello, message, opened, publish
 from tests.runtime.test_bus import _publish_until_it_fails, run
+
+SPOKEN = SCHEMES["tree"].catalogue
 
 PUBLISH, SUBSCRIBE = MESSAGES.kinds[Publish], MESSAGES.kinds[Subscribe]
 
@@ -261,7 +264,11 @@ class Served:
     def __init__(self, limits: WireLimits | None = None, core: CoreLimits | None = None, **host: Any) -> None:
         settings = BrokerSettings("b1", limits=core or CoreLimits(), desk=DeskSettings(**host))
         self.runner = NodeRunner(
-            "b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), CATALOGUE, limits=limits
+            "b1",
+            Role.BROKER,
+            lambda rng, streams: make_broker(settings, rng, streams),
+            SPOKEN,
+            limits=limits,
         )
         self.port = 0
         self.url = ""

@@ -9,19 +9,21 @@ from typing import Any, cast
 import pytest
 
 from holdfast.broker.broker_settings import BrokerSettings
+from holdfast.broker.registry import SCHEMES
 from holdfast.client.operator import BrokerDesk
 from holdfast.kernel.links import Role
 from holdfast.protocols.operating.messages import Inspected
 from holdfast.protocols.operating.operator import Unreachable
 from holdfast.runtime.connection import Connection
 from holdfast.runtime.runner import NodeRunner
-from holdfast.schemes.catalogue import CATALOGUE
 from holdfast.schemes.tree.parts import make_broker
+
+SPOKEN = SCHEMES["tree"].catalogue
 
 
 async def inspect(remote_operators: bool) -> Inspected | Unreachable:
     make = lambda rng, streams: make_broker(BrokerSettings("b1"), rng, streams)  # noqa: E731
-    runner = NodeRunner("b1", Role.BROKER, make, CATALOGUE, remote_operators=remote_operators)
+    runner = NodeRunner("b1", Role.BROKER, make, SPOKEN, remote_operators=remote_operators)
     runner.start()
     port = await runner.listen((Role.CLIENT, Role.OPERATOR), "127.0.0.1", 0)
     try:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.broker.broker_settings import BrokerSettings
+from holdfast.broker.registry import SCHEMES
 from holdfast.client import connect
 from holdfast.errors import HandshakeRefused
 from holdfast.kernel.inputs import Input, Requested
@@ -17,11 +18,12 @@ from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import Outbox
 from holdfast.protocols.client_catalogue import PROTOCOL_VERSIONS
 from holdfast.runtime.runner import NodeRunner
-from holdfast.schemes.catalogue import CATALOGUE
 from holdfast.schemes.tree.parts import make_broker
 from holdfast.wire.handshake import Dialling
 from holdfast.wire.limits import WireLimits
 from tests.runtime.test_bus import run
+
+SPOKEN = SCHEMES["tree"].catalogue
 
 
 class Brittle:
@@ -53,7 +55,7 @@ def test_a_broken_node_is_stopped(command: Any, failure: str, caplog: pytest.Log
     caplog.set_level(logging.CRITICAL, "holdfast")
 
     async def scene() -> str:
-        runner = NodeRunner("b1", Role.BROKER, lambda rng, streams: Brittle(), CATALOGUE)
+        runner = NodeRunner("b1", Role.BROKER, lambda rng, streams: Brittle(), SPOKEN)
         runner.start()
         await runner.listen((Role.CLIENT,), "127.0.0.1", 0)
         runner.request(1, command)
@@ -67,7 +69,7 @@ def test_a_broken_node_is_stopped(command: Any, failure: str, caplog: pytest.Log
 def test_a_stopped_broker_closes_what_it_accepted() -> None:
     async def scene() -> None:
         settings = BrokerSettings("b1")
-        runner = NodeRunner("b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), CATALOGUE)
+        runner = NodeRunner("b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), SPOKEN)
         runner.start()
         port = await runner.listen((Role.CLIENT,), "127.0.0.1", 0)
         gone = asyncio.Event()
@@ -85,7 +87,11 @@ def test_a_client_beyond_the_limit_of_connections_is_told_so() -> None:
     async def scene() -> None:
         settings, limits = BrokerSettings("b1"), WireLimits(connections=1)
         runner = NodeRunner(
-            "b1", Role.BROKER, lambda rng, streams: make_broker(settings, rng, streams), CATALOGUE, limits=limits
+            "b1",
+            Role.BROKER,
+            lambda rng, streams: make_broker(settings, rng, streams),
+            SPOKEN,
+            limits=limits,
         )
         runner.start()
         port = await runner.listen((Role.CLIENT,), "127.0.0.1", 0)

@@ -1,6 +1,6 @@
 """A broker's node and a client's node on the bench: inputs in, effects out, and a clock that is set by hand."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -13,8 +13,8 @@ from holdfast.kernel.application import Hosted
 from holdfast.kernel.inputs import Input, LinkDown, LinkUp, Received, Requested, Started, TimerFired
 from holdfast.kernel.links import Role, peer_name
 from holdfast.kernel.messages import Message
+from holdfast.kernel.node import Node
 from holdfast.kernel.outbox import CancelTimer, Complete, Deliver, Effect, RecordingOutbox, Send, SetTimer
-from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import EVENTS, LogBounds, StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.event import Event, EventBytes, decode_batch, encode_batch, encode_event
@@ -26,6 +26,8 @@ from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.schemes.tree.parts import make_broker
 from tests.codec.examples import plain
+
+MakeClient = Callable[[ClientSettings, Random, StoredStreams], Node]
 
 WALL = 1_700_000_000 * SECOND
 EPOCH = WALL // MILLISECOND
@@ -55,8 +57,8 @@ def _by(client: str, message: Message) -> Message:
 class Bench:
     """A node, its outbox and its timers."""
 
-    def __init__(self, node: Assembly) -> None:
-        self.node = node
+    def __init__(self, node: Node) -> None:
+        self.node: Any = node
         self.out = RecordingOutbox(tracing=False)
         self.out.wall = WALL
         self.timers: dict[tuple[str, ...], int] = {}
@@ -153,9 +155,8 @@ class BrokerBench(Bench):
 class ClientBench(Bench):
     """A client with a broker that says what the test makes it say."""
 
-    def __init__(self, *addresses: str, **settings: Any) -> None:
-        self.session = make_client(ClientSettings("c", addresses or ("a:1",), **settings), Random(1), {})
-        super().__init__(self.session)
+    def __init__(self, *addresses: str, make: MakeClient = make_client, **settings: Any) -> None:
+        super().__init__(make(ClientSettings("c", addresses or ("a:1",), **settings), Random(1), {}))
         self._last_link = 0
         self._last_request = 0
 
@@ -165,9 +166,9 @@ class ClientBench(Bench):
         assert isinstance(part, ClientSession)
         return part
 
-    def up(self, broker: str = "b1", address: str = "a:1") -> LinkUp:
+    def up(self, broker: str = "b1", address: str = "a:1", scheme: str = "tree", role: Role = Role.BROKER) -> LinkUp:
         self._last_link += 1
-        return LinkUp(self._last_link, broker, 1, Role.BROKER, True, address)
+        return LinkUp(self._last_link, broker, 1, role, True, address, scheme)
 
     def down(self, broker: str = "b1") -> LinkDown:
         return LinkDown(self._last_link, broker, "gone")

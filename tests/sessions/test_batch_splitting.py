@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.broker.any_client import AnyClient
 from holdfast.kernel.inputs import Input, LinkUp, Received, Requested, Started, TimerFired
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
@@ -50,6 +51,12 @@ from holdfast.protocols.sessions.requests import (
 )
 from tests.codec.examples import plain
 from tests.sessions.bench import Bench, BrokerBench, ClientBench, batch, event
+
+
+class ClientOfAnyScheme(ClientBench):
+    def __init__(self) -> None:
+        super().__init__(make=AnyClient)
+
 
 CUTS = st.integers(0, 2**32 - 1).map(lambda bits: [bool(bits >> place & 1) for place in range(32)])
 
@@ -213,7 +220,7 @@ broker_step = st.one_of(
 def client_inputs(steps: list[tuple[Any, ...]]) -> list[Input]:
     inputs: list[Input] = [
         Started(1),
-        LinkUp(1, "b1", 1, Role.BROKER, True, "a:1"),
+        LinkUp(1, "b1", 1, Role.BROKER, True, "a:1", "tree"),
         Received(1, "b1", [SessionOpened(5, 0, 100, 9)]),
     ]
     delivered: dict[int, int] = {1: 0, 2: 0}
@@ -259,3 +266,13 @@ def client_inputs(steps: list[tuple[Any, ...]]) -> list[Input]:
 @settings(max_examples=150)
 def test_broker_and_application_hear_the_same_from_a_client(steps: list[tuple[Any, ...]], cuts: list[bool]) -> None:
     same_in_any_cut(ClientBench, client_inputs(steps), cuts)
+
+
+@given(steps=st.lists(broker_step, min_size=12, max_size=30), cuts=CUTS, asked_before=st.integers(0, 6))
+@settings(max_examples=150)
+def test_broker_and_application_hear_the_same_from_a_client_that_learns_its_scheme(
+    steps: list[tuple[Any, ...]], cuts: list[bool], asked_before: int
+) -> None:
+    started, *rest = client_inputs(steps)
+    asked = [one for one in rest if isinstance(one, Requested)][:asked_before]
+    same_in_any_cut(ClientOfAnyScheme, [started, *asked, *(one for one in rest if one not in asked)], cuts)

@@ -11,7 +11,6 @@ from holdfast.kernel.outbox import CancelTimer, Connect, Disconnect, Effect, Sen
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.protocols.sessions import requests
-from holdfast.protocols.sessions.direct import ADDRESSES_MAX
 from holdfast.protocols.sessions.messages import (
     Accepted,
     Advertised,
@@ -39,6 +38,8 @@ from holdfast.protocols.sessions.requests import (
     PublishEvents,
     SessionLost,
 )
+from holdfast.schemes.paxos.client import make_client
+from holdfast.schemes.paxos.direct import ADDRESSES_MAX
 from tests.sessions.bench import ClientBench, sent, shown
 
 INSTANCE = ClientBench().part._instance
@@ -51,7 +52,7 @@ class DirectBench(ClientBench):
     """A client with a session at b1, address a:1, that was told of two more replicas, b2 at a:2 and b3 at a:3."""
 
     def __init__(self, addresses: tuple[str, ...] = OTHERS, **settings: Any) -> None:
-        super().__init__("a:1", **settings)
+        super().__init__("a:1", make=make_client, **settings)
         self.opened = self._open(addresses)
 
     def _open(self, addresses: tuple[str, ...]) -> list[Effect]:

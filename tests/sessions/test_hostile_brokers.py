@@ -43,6 +43,7 @@ from holdfast.protocols.sessions.requests import (
     PublishEvents,
 )
 from holdfast.schemes.catalogue import MESSAGES
+from holdfast.schemes.paxos.client import make_client
 from tests.sessions.bench import ClientBench
 from tests.sessions.command_strategies import events, integers, raw
 
@@ -125,7 +126,7 @@ act = st.one_of(
 @given(acts=st.lists(act, min_size=8, max_size=20))
 @settings(max_examples=300)
 def test_no_broker_stops_a_client_and_every_request_is_answered_once(acts: list[tuple[str, Any]]) -> None:
-    bench = ClientBench("a:1", "a:2")
+    bench = ClientBench("a:1", "a:2", make=make_client)
     effects: list[Effect] = []
     links = [0]
     asked: list[int] = []

@@ -28,9 +28,9 @@ from holdfast.protocols.desks.session_desk import SessionDesk
 from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
-from holdfast.protocols.sessions.direct import DirectLinks
 from holdfast.protocols.sessions.incoming import IncomingSubscription
 from holdfast.protocols.sessions.messages import Accepted, Deliver
+from holdfast.protocols.sessions.other_links import NoOtherLinks
 from holdfast.protocols.sessions.publisher import Publisher
 from holdfast.protocols.sessions.subscriber import Subscriber
 from holdfast.schemes.tree.one_broker import OneBrokerShape
@@ -294,10 +294,10 @@ def _clients(part: type[Subscriber]) -> Factories:
     def make(settings: ClientSettings, rng: Random, streams: StoredStreams) -> Assembly:
         conversation = Conversation(settings)
         advertiser, subscriber = Advertiser(conversation), part(conversation)
-        direct = DirectLinks(conversation, rng)
-        publisher = Publisher(conversation, advertiser, subscriber, direct)
-        session = ClientSession(conversation, publisher, subscriber, (advertiser,), direct, rng)
-        return Assembly([session, direct, advertiser, publisher, subscriber])
+        others = NoOtherLinks()
+        publisher = Publisher(conversation, advertiser, subscriber, others)
+        session = ClientSession(conversation, publisher, subscriber, (advertiser,), others, rng)
+        return Assembly([session, advertiser, publisher, subscriber])
 
     return Factories(client=make)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.kernel.parts import Assembly
+from holdfast.kernel.parts import Assembly, Part
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.cursors.asker import LogAsker
 from holdfast.protocols.cursors.consumer import Consumer
@@ -13,7 +14,7 @@ from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.application_asker import ApplicationAsker
 from holdfast.protocols.sessions.client import ClientSession
 from holdfast.protocols.sessions.conversation import ClientSettings, Conversation
-from holdfast.protocols.sessions.direct import DirectLinks
+from holdfast.protocols.sessions.other_links import NoOtherLinks, OtherLinks
 from holdfast.protocols.sessions.publisher import Publisher
 from holdfast.protocols.sessions.subscriber import Subscriber
 
@@ -27,13 +28,16 @@ def make_operator(address: str) -> Assembly:
 
 
 def make_client(settings: ClientSettings, rng: Random, streams: StoredStreams) -> Assembly:
-    """A client; it keeps nothing over a restart."""
-    conversation = Conversation(settings)
+    """A client with one link, to its broker; it keeps nothing over a restart."""
+    return assemble_client(Conversation(settings), rng, NoOtherLinks())
+
+
+def assemble_client(conversation: Conversation, rng: Random, others: OtherLinks, own: Sequence[Part] = ()) -> Assembly:
+    """A client with other links beside that of its session, and with the parts that are its scheme's own."""
     advertiser, subscriber = Advertiser(conversation), Subscriber(conversation)
-    direct = DirectLinks(conversation, rng)
-    publisher = Publisher(conversation, advertiser, subscriber, direct)
+    publisher = Publisher(conversation, advertiser, subscriber, others)
     consumer, asker = Consumer(conversation), LogAsker(conversation)
     application = ApplicationAsker(conversation)
     companions = (advertiser, consumer, asker, application)
-    session = ClientSession(conversation, publisher, subscriber, companions, direct, rng)
-    return Assembly([session, direct, advertiser, publisher, subscriber, consumer, asker, application])
+    session = ClientSession(conversation, publisher, subscriber, companions, others, rng)
+    return Assembly([session, *own, advertiser, publisher, subscriber, consumer, asker, application])

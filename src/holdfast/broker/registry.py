@@ -10,12 +10,13 @@ from holdfast.errors import UnknownScheme
 
 if TYPE_CHECKING:
     from holdfast.broker.scheme import Scheme
+    from holdfast.broker.scheme_client import SchemeClient
 
 
 class Schemes:
     """By kind, in the order in which they were added; the first is that of a site that names none.
 
-    A scheme's package has `SCHEME` in its module `scheme`, `SWARM` in `swarm` and `make_client` in `client`.
+    A scheme's package has `SCHEME` in its module `scheme`, `SWARM` in `swarm` and `CLIENT` in `client`.
     """
 
     def __init__(self, packages: dict[str, str]) -> None:
@@ -33,6 +34,11 @@ class Schemes:
     def __getitem__(self, kind: str) -> Scheme:
         scheme: Scheme = self.module(kind, "scheme").SCHEME
         return scheme
+
+    def client(self, kind: str) -> SchemeClient:
+        """What clients of the scheme are; UnknownScheme if nobody has registered it."""
+        client: SchemeClient = self.module(kind, "client").CLIENT
+        return client
 
     def __contains__(self, kind: str) -> bool:
         return kind in self._packages

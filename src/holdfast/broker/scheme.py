@@ -1,7 +1,7 @@
 """What a scheme is to everyone else: the site file, drivers, commands and the simulator ask it, and name none.
 
 A scheme says how brokers of a site work together. Its package has three modules that are found by their names: this
-value, `SCHEME`, in `scheme`; `make_client` in `client`, which programs beside brokers import, and nothing else of it;
+value, `SCHEME`, in `scheme`; `CLIENT` in `client`, which programs beside brokers import, and nothing else of it;
 `SWARM` in `swarm`, for the simulator (`holdfast.sim.swarm`). docs/schemes.md tells how to add one.
 """
 

@@ -87,13 +87,24 @@ class BlockingBus(_Closing):
         on_state: OnState | None = None,
         timeout_s: float = 10.0,
         allow_direct: bool = True,
+        listen: str = "",
     ) -> None:
-        self._bus = Bus(url, name, on_state, timeout_s, allow_direct)
+        self._bus = Bus(url, name, on_state, timeout_s, allow_direct, listen)
         self._loop: _Loop | None = None
 
     @property
     def name(self) -> str:
         return self._bus.name
+
+    @property
+    def scheme(self) -> str:
+        """How the network works that the bus is connected to, as its site file names it: "tree", "paxos", …"""
+        return self._bus.scheme
+
+    @property
+    def listening(self) -> str:
+        """Where others find this bus, if it listens."""
+        return self._bus.listening
 
     def __enter__(self) -> BlockingBus:
         self._loop = _Loop()
@@ -382,6 +393,7 @@ def connect(
     on_state: OnState | None = None,
     timeout_s: float = 10.0,
     allow_direct: bool = True,
+    listen: str = "",
 ) -> BlockingBus:
     """A bus for a site: `with holdfast.blocking.connect("holdfast://127.0.0.1:7411") as bus`."""
-    return BlockingBus(url, name, on_state, timeout_s, allow_direct)
+    return BlockingBus(url, name, on_state, timeout_s, allow_direct, listen)

@@ -12,12 +12,16 @@ import secrets
 from collections.abc import AsyncIterable, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
-from holdfast.broker.client_assembly import make_client
+from msgspec.structs import replace
+
+from holdfast.broker.any_client import AnyClient, spoken_in
+from holdfast.broker.registry import SCHEMES
 from holdfast.client.advertisement import Advertisement
 from holdfast.client.asking import ask_application
 from holdfast.client.connection import Connection, OnState, State
+from holdfast.client.listening import Listening
 from holdfast.client.log_calls import CommitResult, LogCalls, LogRange, Start
 from holdfast.client.named import NamedSubscription
 from holdfast.client.publications import Publication, from_publication, new_event
@@ -26,8 +30,9 @@ from holdfast.client.stages import Stage, StageReceipt
 from holdfast.client.subscription import Subscription
 from holdfast.client.subscriptions import Subscriptions
 from holdfast.client.url import addresses_of
-from holdfast.errors import BusClosed, HoldfastError, Superseded
+from holdfast.errors import BusClosed, HoldfastError, SchemeChanged, Superseded
 from holdfast.kernel.links import Role
+from holdfast.kernel.storage import StoredStreams
 from holdfast.model import Filter
 from holdfast.model.position import Position
 from holdfast.model.received import ReceivedEvent
@@ -39,6 +44,9 @@ from holdfast.protocols.sessions.conversation import ClientSettings
 from holdfast.protocols.sessions.messages import Overflow
 from holdfast.runtime.runner import NodeRunner
 from holdfast.wire.handshake import check_name
+
+if TYPE_CHECKING:
+    from random import Random
 
 log = logging.getLogger("holdfast")
 
@@ -53,6 +61,7 @@ class Bus:
         on_state: OnState | None = None,
         timeout_s: float = 10.0,
         allow_direct: bool = True,
+        listen: str = "",
     ) -> None:
         self.name = name or f"anonymous-{secrets.token_hex(8)}"
         check_name(self.name)
@@ -60,6 +69,7 @@ class Bus:
         self._url = url
         self._timeout_s = timeout_s
         self._allow_direct = allow_direct
+        self._listening = Listening(self.name, listen)
         self._connection = Connection(self.name, on_state)
         self._publishing = Publishing(self._connection)
         self._log = LogCalls(self._connection.ask)
@@ -76,12 +86,24 @@ class Bus:
         await self.close()
 
     async def open(self) -> None:
-        """Connects; NotConnected if no broker has answered in time."""
-        settings = self._settings()
-        runner = NodeRunner(
-            self.name, Role.CLIENT, lambda rng, streams: make_client(settings, rng, streams), CLIENT_CATALOGUE, self
-        )
-        await self._connection.open(runner, self._url, self._timeout_s)
+        """Connects; NotConnected if no broker has answered in time, ListenFailed if the bus can't listen where it is
+        to."""
+        self._connection.check_new()
+        runner = NodeRunner(self.name, Role.CLIENT, self._make_node, CLIENT_CATALOGUE, self, spoken_in=spoken_in)
+        try:
+            await self._listening.take(runner)
+            await self._connection.open(runner, self._url, self._timeout_s)
+        except BaseException:
+            await runner.stop()
+            raise
+        try:
+            await self._listening.open(runner, SCHEMES.client(self.scheme))
+        except BaseException:
+            await self.close()
+            raise
+
+    def _make_node(self, rng: Random, streams: StoredStreams) -> AnyClient:
+        return AnyClient(replace(self._settings(), listening=self.listening), rng, streams)
 
     @property
     def state(self) -> State:
@@ -93,22 +115,31 @@ class Bus:
         """Why there is no connection, or was none: what came of the last attempt that failed."""
         return self._connection.reason
 
+    @property
+    def scheme(self) -> str:
+        """How the network works that the bus is connected to, as its site file names it: "tree", "paxos", …"""
+        return self._connection.scheme
+
+    @property
+    def listening(self) -> str:
+        """Where others find this bus, if it listens."""
+        return self._listening.address
+
     def _settings(self) -> ClientSettings:
         """What the client's node is given; experiments in which days are seconds give it other times."""
         return ClientSettings(self.name, self._addresses, allow_direct=self._allow_direct)
 
     async def close(self) -> None:
         """Waits for what was published, says goodbye, and closes. What comes after that raises BusClosed."""
-        if not self._connection.is_open:
-            return
         try:
-            if self.state is not State.DISCONNECTED:
+            if self.state not in {State.DISCONNECTED, State.CLOSED}:
                 await self._publishing.settled()
                 await asyncio.wait_for(self._connection.ask(requests.Close()), self._timeout_s)
         except (TimeoutError, HoldfastError):
             pass
         await self._connection.stop()
-        self._end(BusClosed("the bus was closed"))
+        if self._connection.is_open:
+            self._end(BusClosed("the bus was closed"))
 
     # --------------------------------------------------------------------------------------------------- publishing
     async def publish(
@@ -307,6 +338,8 @@ class Bus:
         match report:
             case requests.SessionLost():
                 self._end(Superseded(report.problem))
+            case requests.SchemeChanged():
+                self._end(SchemeChanged(report.address, report.scheme, report.expected))
             case requests.AdvertisementLost():
                 log.warning("%s: an advertisement is not known any more: %s", self.name, report.problem)
 
@@ -329,11 +362,13 @@ def connect(
     on_state: OnState | None = None,
     timeout_s: float = 10.0,
     allow_direct: bool = True,
+    listen: str = "",
 ) -> Bus:
     """A bus for a site: `async with holdfast.connect("holdfast://127.0.0.1:7411") as bus`.
 
     `name` is who you are to the broker, if you want to be recognised; only one client has a name at a time. `on_state`
     hears of lost and regained connections. `timeout_s` is how long the first connection may take. `allow_direct`: what
-    is published may go to all replicas of a group at once, where the group takes that.
+    is published may go to all replicas of a group at once, where the group takes that. `listen` is an address of this
+    machine where others may come to this bus, for networks whose clients take links; `bus.listening` tells the port.
     """
-    return Bus(url, name, on_state, timeout_s, allow_direct)
+    return Bus(url, name, on_state, timeout_s, allow_direct, listen)

@@ -36,6 +36,8 @@ class Connection:
         self.state = State.DISCONNECTED
         self.reason = ""
         self.refusal = ""
+        self.scheme = ""  # of the broker that was reached first
+        self._problem: HoldfastError | None = None  # that ended it
         self._on_state = on_state
         self._runner: NodeRunner | None = None
         self._opened: asyncio.Future[None] | None = None
@@ -50,24 +52,25 @@ class Connection:
     def check_open(self) -> None:
         if self._runner is None:
             raise BusClosed("the bus is not open: use it with 'async with'")
+        if self._problem is not None and not isinstance(self._problem, BusClosed):
+            raise renewed(self._problem)
         if self.state is State.CLOSED:
             raise BusClosed(f"the bus is closed: {self.reason}" if self.reason else "the bus is closed")
 
-    async def open(self, runner: NodeRunner, url: str, timeout_s: float) -> None:
-        """Starts the node; NotConnected if no broker has answered in time."""
+    def check_new(self) -> None:
         if self._runner is not None:
             raise HoldfastError("the bus is open already")
+
+    async def open(self, runner: NodeRunner, url: str, timeout_s: float) -> None:
+        """Starts the node; NotConnected if no broker has answered in time, and the node is to be stopped."""
+        self.check_new()
         self._runner, self._opened = runner, asyncio.get_running_loop().create_future()
         runner.start()
         try:
             await asyncio.wait_for(asyncio.shield(self._opened), timeout_s)
         except TimeoutError:
-            await runner.stop()
             problem = f"no broker at {url} answered within {timeout_s:g} s"
             raise NotConnected(problem, self.reason, self.refusal) from None
-        except BaseException:
-            await runner.stop()
-            raise
 
     async def stop(self) -> None:
         if self._runner is not None:
@@ -75,6 +78,7 @@ class Connection:
 
     def end(self, problem: HoldfastError) -> None:
         """Nothing more is answered."""
+        self._problem = self._problem or problem
         self._change(State.CLOSED, str(problem))
         for future in (self._opened, *self._futures.values()):
             if future is not None and not future.done():
@@ -140,6 +144,8 @@ class Connection:
             case requests.Disconnected():
                 self.reason, self.refusal = report.reason, ""
                 self._change(State.DISCONNECTED, report.reason)
+            case requests.SchemeFound():
+                self.scheme = report.scheme
             case requests.SessionLost():
                 self.reason = report.problem
             case requests.NotReached():

@@ -147,6 +147,8 @@ class Publishing:
     def end(self, problem: HoldfastError) -> None:
         """Nothing more is answered."""
         for batch in [*self._batches.values(), *self._collecting.values()]:
+            if len(batch.waiters) < len(batch.events):
+                self._posted_problem = self._posted_problem or renewed(problem)
             for waiter in batch.waiters.values():
                 if not waiter.done():
                     waiter.set_exception(renewed(problem))

@@ -74,8 +74,7 @@ class Connection(asyncio.Protocol):
         self._handshake: Dialling | Listening | None = handshake
         self._listening = isinstance(handshake, Listening)
         self._limits = limits
-        self._messages = catalogue.messages
-        self._reader = FrameReader(limits, catalogue.large_kinds)
+        self.speak(catalogue)
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._undigested = 0  # bytes that the owner's node has not dealt with
@@ -207,6 +206,12 @@ class Connection(asyncio.Protocol):
     def name(self, link: int, peer: str) -> None:
         """What the owner calls the connection, and who is there."""
         self.link, self.peer = link, peer
+
+    def speak(self, catalogue: Catalogue) -> None:
+        """What is said here; decided before the first frame behind the handshake."""
+        self._messages = catalogue.messages
+        self.kinds, self.encode = catalogue.messages.kinds, catalogue.messages.encoder  # for who writes many at a time
+        self._reader = FrameReader(self._limits, catalogue.large_kinds)
 
     def write(self, data: bytes) -> None:
         if self._transport is not None and not self._closed:

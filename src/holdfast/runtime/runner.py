@@ -68,7 +68,10 @@ class NodeRunner:
         incarnation: int = 0,
         remote_operators: bool = False,
         make_trace: Callable[[], LiveTrace] | None = None,
+        spoken_in: Callable[[str], Catalogue] | None = None,
     ) -> None:
+        """`spoken_in` says what is spoken with those that were dialled, by the scheme that they name; without it, the
+        catalogue is what is spoken with everyone."""
         self.name = name
         self._make_trace = make_trace
         self._trace: LiveTrace | None = None
@@ -83,7 +86,7 @@ class NodeRunner:
         # Larger at each start, as long as the clock does not go back; a disk knows better.
         self._incarnation = incarnation or time.time_ns()
         self._catalogue = catalogue
-        self._kinds, self._encode = catalogue.messages.kinds, catalogue.messages.encoder
+        self._spoken_in = spoken_in
         self._carrier = Carrier[Connection](self, program, tracing=make_trace is not None)
         self._node: Node | None = None
         self._loop = asyncio.get_running_loop()
@@ -91,6 +94,7 @@ class NodeRunner:
         self._turn_due = False
         self._timers: dict[TimerKey, asyncio.TimerHandle] = {}
         self._servers: list[asyncio.Server] = []
+        self._late_roles: tuple[Role, ...] = ()
         self._connections: set[Connection] = set()  # all, also those that are not open yet
         self._greeting: dict[Connection, None] = {}  # accepted, and not open yet; oldest first
         self._refusals = Refusals(name, self._loop.time)
@@ -134,12 +138,16 @@ class NodeRunner:
             self.hand(Started(self._incarnation, storage.log_id, storage.bounds(), storage.repairs))
 
     async def listen(self, roles: tuple[Role, ...], host: str, port: int, at_once: bool = True) -> int:
-        """Accepts peers of some roles at an address; gives the port. Not at once: it is taken; `accept` opens it."""
+        """Accepts peers of some roles at an address; gives the port. Not at once: it is taken; `accept` opens it, and
+        says the roles if they are not known yet."""
         server = await self._loop.create_server(lambda: self._accept(roles), host, port, start_serving=at_once)
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 
-    async def accept(self) -> None:
+    async def accept(self, roles: tuple[Role, ...] = (), catalogue: Catalogue | None = None) -> None:
+        """From now on peers come in. What is not known from the beginning, a client learns from its first broker."""
+        self._late_roles = roles
+        self._catalogue = catalogue or self._catalogue
         for server in self._servers:
             await server.start_serving()
 
@@ -267,7 +275,7 @@ class NodeRunner:
         if self._trace is not None:  # before the peer can have it: rows of several brokers stand by their clocks
             for entry in entries:
                 self._trace.sent(link.peer, entry.message, entry.weight)
-        kinds, encode = self._kinds, self._encode
+        kinds, encode = link.kinds, link.encode
         link.write(encode_frames([(kinds[type(e.message)], encode(e.message)) for e in entries]))
 
     def connect(self, wanted: Connect) -> None:
@@ -304,6 +312,7 @@ class NodeRunner:
 
     # ------------------------------------------------------------------------------------------------- connections
     def _accept(self, roles: tuple[Role, ...]) -> Connection:
+        roles = roles or self._late_roles
         spoken = self._catalogue
         handshake = Listening(
             roles, self.name, self._incarnation, self._limits, spoken.versions, spoken.scheme, self.role
@@ -352,6 +361,8 @@ class NodeRunner:
         self._opened += 1
         self._last_link += 1
         connection.name(self._last_link, name)
+        if self._spoken_in is not None and connection.address:
+            connection.speak(self._spoken_in(peer.scheme))
         self._by_peer[name] = self._by_link[connection.link] = connection
         self._carrier.link_up(name, connection)
         address = connection.address

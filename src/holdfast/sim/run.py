@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.broker.any_client import AnyClient
 from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.broker.kit import BrokerKit
 from holdfast.broker.registry import SCHEMES
@@ -61,8 +62,8 @@ ClientFactory = Callable[[ClientSettings, "Random", StoredStreams], Node]
 
 class Factories(msgspec.Struct, frozen=True):
     """What nodes are made with; tests put mutants in their place, and simulations and disks that watch them.
-    `client` makes clients instead of the scheme; `application` makes what brokers host, a new one for each life of each
-    broker."""
+    `client` makes clients instead of what users run; `application` makes what brokers host, a new one for each life of
+    each broker."""
 
     kit: BrokerKit | None = None
     node: NodeFactory | None = None  # instead of the scheme
@@ -279,8 +280,9 @@ class Run:
             silent_after=SILENT_PINGS * client.ping_ms * MILLISECOND,
             pause_max=client.pause_ms_max * MILLISECOND,
             report_after=client.report_ms * MILLISECOND,
+            listening=client.id,
         )
-        make_client = factories.client or SCHEMES.module(self._wanted.system, "client").make_client
+        make_client = factories.client or AnyClient
         program = ScenarioClient(self.simulation, client.consume_after_us)
         self._programs[client.id] = program
         machine = self.simulation.add_machine(

@@ -2,7 +2,7 @@
 
 A client is a node like a broker's, and the library that users call and the simulator both drive this very machine. It
 has several parts: this one, which talks to one broker at a time and changes brokers, a `Publisher` and a `Subscriber`,
-companions, which say their things again to every broker, and `DirectLinks` to others of the broker's group.
+companions, which say their things again to every broker, and maybe links to others, which its scheme gives it.
 
 - It knows one or more addresses and tries them in turn, with a pause that grows; a broker may send it elsewhere, and
   may tell it of others that serve too.
@@ -30,7 +30,6 @@ from holdfast.kernel.time import SECOND
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.addresses import Addresses
 from holdfast.protocols.sessions.conversation import Companion, Conversation, Phase
-from holdfast.protocols.sessions.direct import DirectLinks
 from holdfast.protocols.sessions.messages import (
     AlternatesChanged,
     CloseSession,
@@ -43,6 +42,7 @@ from holdfast.protocols.sessions.messages import (
     SessionOpened,
     SessionRefused,
 )
+from holdfast.protocols.sessions.other_links import OtherLinks
 from holdfast.protocols.sessions.patience import Patience
 from holdfast.protocols.sessions.publisher import Publisher
 from holdfast.protocols.sessions.subscriber import Subscriber
@@ -66,7 +66,7 @@ class ClientSession(Part):
         publisher: Publisher,
         subscriber: Subscriber,
         companions: Sequence[Companion],
-        direct: DirectLinks,
+        others: OtherLinks,
         rng: Random,
     ) -> None:
         settings = conversation.settings
@@ -74,7 +74,7 @@ class ClientSession(Part):
         self._publisher = publisher
         self._subscriber = subscriber
         self._companions = tuple(companions)
-        self._direct = direct
+        self._others = others
         self._settings = settings
         self._addresses = Addresses(settings.addresses, settings.pause_min, settings.pause_max, rng)
         self._patience = Patience(settings)
@@ -93,13 +93,15 @@ class ClientSession(Part):
     # --------------------------------------------------------------------------------------------------- connecting
     def on_started(self, started: Started, out: Outbox) -> None:
         self._conversation.begin(started.incarnation)
-        self._connect(out)
+        self._connect(out, self._settings.contact)
 
-    def _connect(self, out: Outbox) -> None:
+    def _connect(self, out: Outbox, contact: str = "") -> None:
+        """`contact` is dialled already."""
         self._conversation.enter(Phase.CONNECTING)
         self._address = self._addresses.current
         self._patience.choose_among(self._addresses.are_several)
-        if not self._direct.is_dialling(self._address):  # else the link that comes of that is ours
+        # What another part dials is ours too, once it is a link.
+        if self._address != contact and not self._others.is_dialling(self._address):
             out.connect("", self._address)
         out.set_timer((self.name, "opening"), self._patience.opening_max)
 
@@ -119,8 +121,13 @@ class ClientSession(Part):
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
         if self.phase is not Phase.CONNECTING or up.address != self._address:
-            if not self._direct.takes(up, out):
+            if not self._others.takes(up, out):
                 out.disconnect(up.link, "not wanted any more")
+            return
+        if up.role is not Role.BROKER:
+            out.disconnect(up.link, "no broker")
+            self._not_reached(f"{up.peer} is no broker", out, requests.NO_BROKER)
+            self._pause(out)
             return
         self._conversation.enter(Phase.OPENING)
         self._conversation.turn_to(up.peer)
@@ -136,7 +143,7 @@ class ClientSession(Part):
             return
         out.drop_queue(self._conversation.broker)
         self._link = 0
-        self._direct.close("the session is elsewhere", out)
+        self._others.close("the session is elsewhere", out)
         if self.phase is Phase.CLOSED:
             return
         if self.phase is Phase.OPEN:
@@ -176,7 +183,7 @@ class ClientSession(Part):
             raise ProtocolError(f"an epoch is 1 or more, not {opened.epoch}")
         resumed = self.epoch == opened.epoch
         self._publisher.check_opened(opened, resumed)
-        self._direct.check(opened.direct)
+        self._others.check(opened.direct)
         self._conversation.enter(Phase.OPEN)
         self._addresses.succeeded()
         self._addresses.learn(opened.alternates)
@@ -186,7 +193,7 @@ class ClientSession(Part):
         out.set_timer((self.name, "ping"), self._patience.ping_every)
         self.epoch = opened.epoch
         self._conversation.opened(opened.log_id, resumed, opened.request_window)
-        self._direct.opened(OpenDirect(self.epoch, self._instance), self._address, opened.direct, out)
+        self._others.opened(OpenDirect(self.epoch, self._instance), self._address, opened.direct, out)
         for companion in self._companions:
             companion.opened(out)
         self._publisher.opened(opened, resumed, out)
@@ -237,7 +244,7 @@ class ClientSession(Part):
             out.disconnect(self._link, reason or "closed by the application")
         for timer in ("opening", "pause", "ping", "repeat"):
             out.cancel_timer((self.name, timer))
-        self._direct.close("the session is closed", out)
+        self._others.close("the session is closed", out)
         why = reason or "the client was closed"
         for companion in self._companions:
             companion.end_all(why, out)

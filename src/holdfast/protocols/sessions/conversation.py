@@ -40,6 +40,8 @@ class ClientSettings(msgspec.Struct, frozen=True, gc=False):
     report_after: int = 10 * MILLISECOND  # progress is reported at the latest
     allow_direct: bool = True  # publish to all replicas of a group at once, if the group takes that
     direct_bytes_max: int = 4 * 1024 * 1024  # that wait for a replica that does not read; then its link is given up
+    contact: str = ""  # the first of the addresses, if it is dialled already when the client starts
+    listening: str = ""  # where this client takes links, if it does
 
 
 class Phase(enum.Enum):

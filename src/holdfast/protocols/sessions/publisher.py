@@ -27,8 +27,8 @@ from holdfast.model.values import Value
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.conversation import Conversation, Phase
-from holdfast.protocols.sessions.direct import DirectLinks
 from holdfast.protocols.sessions.messages import Accepted, Publish, Refusal, SessionOpened
+from holdfast.protocols.sessions.other_links import OtherLinks
 from holdfast.protocols.sessions.outgoing import Outgoing
 from holdfast.protocols.sessions.subscriber import Subscriber
 
@@ -50,12 +50,12 @@ class Publisher(Part):
     asked: ClassVar[tuple[type, ...]] = (requests.PublishEvents,)
 
     def __init__(
-        self, conversation: Conversation, advertiser: Advertiser, subscriber: Subscriber, direct: DirectLinks
+        self, conversation: Conversation, advertiser: Advertiser, subscriber: Subscriber, others: OtherLinks
     ) -> None:
         self._conversation = conversation
         self._advertiser = advertiser
         self._subscriber = subscriber
-        self._direct = direct
+        self._others = others
         self._alone = False  # what is in flight was said directly: nothing may be behind it
         self._unanswered = 0  # messages in a row that were said directly and not answered in time
         self._indirect = 0  # so many more go to the session's broker only, since that came to nothing
@@ -166,12 +166,12 @@ class Publisher(Part):
             message = Publish(first, encode_batch(events), outgoing.answered, self._alone, skipped)
             self._conversation.ask(message, out, Lane.USER)
             if self._alone:
-                self._direct.send(message, out)
+                self._others.send(message, out)
         self.due = False
 
     @property
     def _is_direct(self) -> bool:
-        return self._direct.is_open and not self._indirect
+        return self._others.is_open and not self._indirect
 
     @property
     def _may_be_direct(self) -> bool:

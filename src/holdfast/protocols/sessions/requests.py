@@ -84,6 +84,10 @@ class Close(_Value, frozen=True):
 # The problem of an event that was neither sent nor to be kept.
 NOT_CONNECTED: Final = "not connected"
 
+# Refusals of our own, beside those of brokers: whoever answered is of a scheme that is not known here, or no broker.
+UNKNOWN_SCHEME: Final = "scheme"
+NO_BROKER: Final = "role"
+
 
 # ---------------------------------------------------------------------------------------------------------- results
 class Published(_Value, frozen=True):
@@ -169,6 +173,20 @@ class NotReached(_Value, frozen=True):
     address: str
     reason: str
     refusal: str = ""
+
+
+class SchemeFound(_Value, frozen=True):
+    """Comes once: a broker was reached, and this is how its network works. What was asked before is asked now."""
+
+    scheme: str
+
+
+class SchemeChanged(_Value, frozen=True):
+    """A broker was reached that is of another scheme than the first one: this client is finished."""
+
+    address: str
+    scheme: str
+    expected: str
 
 
 class SessionLost(_Value, frozen=True):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.broker.client_assembly import make_client
+from typing import Final
 
-__all__ = ["make_client"]
+from holdfast.broker.client_assembly import make_client
+from holdfast.broker.scheme_client import SchemeClient, client_catalogue_of
+from holdfast.schemes.tree import KIND
+
+CLIENT: Final = SchemeClient(make_client, client_catalogue_of(KIND))

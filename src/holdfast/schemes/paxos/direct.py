@@ -53,7 +53,7 @@ class _Place:
 
 
 class DirectLinks(Part):
-    """A part of a client's node. Comes behind the client's session, which is asked first about a link."""
+    """A part of a client's node, and its `OtherLinks`. Comes behind the client's session, which wants links first."""
 
     name: ClassVar[str] = "direct"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {DirectChanged: frozenset({Role.BROKER})}
