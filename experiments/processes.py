@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from signal import SIGCONT, SIGKILL, Signals
-from typing import Self
+from typing import ClassVar, Self
 
 from holdfast.client.operator import BrokerDesk
 from holdfast.protocols.operating.messages import Inspected
@@ -29,7 +29,10 @@ def free_ports(count: int) -> list[int]:
 
 
 class SiteProcesses:
-    """`start` starts all of them; used with `with`, all are killed at the end."""
+    """`start` starts all of them; used with `with`, all are killed at the end. `program` is the module that is
+    `holdfast`, with the schemes that it knows."""
+
+    program: ClassVar[str] = "holdfast.cli"
 
     def __init__(self, folder: Path, listed: Sequence[str], site: str, log_level: str) -> None:
         """`site` is the site file's name; `listed` are all brokers that it has."""
@@ -81,7 +84,7 @@ class SiteProcesses:
         started = []
         for name in names or [name for name in self.names if name not in self.processes]:
             site = self._views.get(name, self.site)
-            command = [sys.executable, "-m", "holdfast.cli", "broker", str(site), "--id", name]
+            command = [sys.executable, "-m", self.program, "broker", str(site), "--id", name]
             with (self.folder / f"{name}.log").open("a") as log:
                 self.processes[name] = subprocess.Popen(
                     [*command, "--log-level", self._log_level, *self.more_arguments(name)],

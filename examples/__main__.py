@@ -1,0 +1,12 @@
+"""`./demo --scheme KIND`: shows how brokers of a scheme work together, by the module that the scheme names."""
+
+import runpy
+import sys
+
+from holdfast.broker.registry import SCHEMES
+
+shown = {kind: SCHEMES[kind].demo for kind in SCHEMES.kinds if SCHEMES[kind].demo}
+wanted = sys.argv[1] if len(sys.argv) == 2 else ""
+if wanted not in shown:
+    sys.exit(f"usage: ./demo --scheme [{' | '.join(shown)}]")
+runpy.run_module(shown[wanted], run_name="__main__")
