@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from holdfast.cli import trace_file
 from holdfast.cli.main import main
-from holdfast.trace.checkers import CHECKERS
+from holdfast.sim.swarm import checkers_of
 from holdfast.trace.schema import Header
 from holdfast.trace.story import story
 from holdfast.trace.summary import summary
@@ -95,7 +95,9 @@ def test_check_asks_for_what_the_header_promises(call: Call, tmp_path: Path) -> 
 def test_check_asks_for_all(call: Call, tmp_path: Path) -> None:
     code, out, _ = call("check", "--trace", saved(good(), tmp_path), "--checkers", "all")
     assert code == 0
-    assert out.split() == [word for name, entry in CHECKERS.items() if not entry.argument for word in ("ok", name)]
+    assert out.split() == [
+        word for name, entry in checkers_of(HEADER.system).items() if not entry.argument for word in ("ok", name)
+    ]
 
 
 def test_check_shows_violations_and_exits_with_1(call: Call, tmp_path: Path) -> None:

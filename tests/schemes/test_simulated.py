@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
 from holdfast.broker.kit import BrokerKit
 from holdfast.broker.registry import SCHEMES
-from holdfast.sim.run import Factories, run_scenario
+from holdfast.cli.main import main
+from holdfast.sim.run import Factories, header_of, run_scenario
 from holdfast.sim.scenario import Action, Client, Kill, PowerCut, Publish, Scenario, ScenarioEvent, Subscribe
 from holdfast.sim.scenario_file import scenario_from_json, scenario_to_json
 from holdfast.sim.swarm import swarm_of
+from holdfast.trace.schema import Row
+from holdfast.trace.writer import TraceWriter
 from tests.schemes.sites import KINDS, brokers_of, initial_site, scenario_of
 from tests.sim.clean import check_block
 from tests.sim.mutants import DeliversToEveryone
@@ -119,3 +124,22 @@ def test_brokers_that_restart_one_after_the_other_keep_what_is_promised(
 
 def test_scripts_run_on_every_scheme_that_there_is() -> None:
     assert {"tree", "paxos", "flood"} <= set(SCHEMES.kinds)
+
+
+@every_kind
+def test_a_trace_of_the_scheme_is_checked_by_all_that_it_may_be_held_to(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn, trace = next(iter(swarm_of(kind).shapes.values())).draw(5), tmp_path / "run.jsonl"
+    with trace.open("wb") as file:
+        run_scenario(drawn, sinks=[_Written(TraceWriter(header_of(drawn), file))])
+    assert main(["trace", "check", "--trace", str(trace)]) == 0
+    assert capsys.readouterr().out.split()[1::2] == drawn.checkers
+
+
+class _Written:
+    def __init__(self, writer: TraceWriter) -> None:
+        self._writer = writer
+
+    def see(self, row: Row) -> None:
+        self._writer.write(row)

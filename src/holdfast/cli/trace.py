@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from holdfast.broker.registry import SCHEMES
 from holdfast.cli.main import BAD_INPUT, CHECK_FAILED, OK, UsageError
 from holdfast.cli.trace_file import open_traces
+from holdfast.sim.swarm import checkers_of
 from holdfast.trace.checkers import (
-    CHECKERS,
     PROMISED_BY_ALL,
     VIOLATIONS_KEPT,
     Checker,
@@ -22,6 +23,7 @@ from holdfast.trace.checkers import (
     make_checker,
     unchecked,
 )
+from holdfast.trace.checkers.registry import Known
 from holdfast.trace.errors import SampledTrace
 from holdfast.trace.reliability import Reliability, measure_reliability, told, total
 from holdfast.trace.schema import Header
@@ -96,7 +98,8 @@ def _count(text: str) -> int:
 
 
 def _described() -> list[str]:
-    names = {f"{name}:{entry.argument}" if entry.argument else name: entry.promise for name, entry in CHECKERS.items()}
+    known = {name: entry for kind in SCHEMES.kinds for name, entry in checkers_of(kind).items()}
+    names = {f"{name}:{entry.argument}" if entry.argument else name: entry.promise for name, entry in known.items()}
     return [f"  {name:22}  {promise}" for name, promise in names.items()]
 
 
@@ -138,7 +141,9 @@ def _shown(one: Reliability) -> dict[str, Any]:
 
 def _check(arguments: argparse.Namespace) -> int:
     with open_traces(arguments.trace) as (header, rows):
-        wanted = {checker.name: checker for checker in map(make_checker, _names(arguments.checkers, header))}
+        known = checkers_of(header.system)
+        made = [make_checker(name, known) for name in _names(arguments.checkers, header, known)]
+        wanted = {checker.name: checker for checker in made}
         without = {name: why for name in wanted if (why := unchecked(header, name))}
         checkers = [checker for name, checker in wanted.items() if name not in without]
         _write([f"not checked  {name}: {why}" for name, why in without.items()])
@@ -150,11 +155,11 @@ def _check(arguments: argparse.Namespace) -> int:
     return CHECK_FAILED if any(checker.violations for checker in checkers) else OK
 
 
-def _names(asked: str | None, header: Header) -> list[str]:
+def _names(asked: str | None, header: Header, known: Mapping[str, Known]) -> list[str]:
     if asked is None:
         return header.promises or list(PROMISED_BY_ALL)
     if asked == "all":
-        return [name for name, entry in CHECKERS.items() if not entry.argument]
+        return [name for name, entry in known.items() if not entry.argument]
     return asked.split(",")
 
 

@@ -12,7 +12,7 @@ from holdfast.broker.scheme import Place, Told
 from holdfast.broker.site import Site
 from holdfast.kernel.settings import chosen
 from holdfast.sim.scenario import Broker, HostedApplication, Scenario
-from holdfast.trace.checkers.registry import Known
+from holdfast.trace.checkers.registry import CHECKERS, Known
 
 # Refuses a scenario: what is wrong, and what to do about it.
 Refuse = Callable[[str, str], NoReturn]
@@ -66,6 +66,11 @@ class Swarm(Protocol):
 def swarm_of(kind: str) -> Swarm:
     swarm: Swarm = SCHEMES.module(kind, "swarm").SWARM
     return swarm
+
+
+def checkers_of(kind: str) -> Mapping[str, Known]:
+    """All that a scheme may be held to, by name. A trace may be of one that is not known here."""
+    return {**CHECKERS, **swarm_of(kind).checkers} if kind in SCHEMES else CHECKERS
 
 
 def settings_of(scenario: Scenario) -> msgspec.Struct:

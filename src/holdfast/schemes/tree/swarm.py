@@ -10,6 +10,7 @@ from holdfast.errors import TopologyError
 from holdfast.kernel.settings import written
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.schemes.tree.draw_network import NetworkShape, network_promises
+from holdfast.schemes.tree.network_checker import Network
 from holdfast.schemes.tree.one_broker import OneBrokerShape, one_broker_promises
 from holdfast.schemes.tree.settings import SIMULATED, routing_settings
 from holdfast.sim.scenario import Broker, Scenario
@@ -24,7 +25,9 @@ _KEPT: Final = ("reliability", "advertisements", "covering", "ask_neighbours")
 class TreeSwarm:
     settings: RoutingSettings = SIMULATED
     shapes: Mapping[str, Shape] = {"tree": OneBrokerShape(), "network": NetworkShape()}
-    checkers: Mapping[str, Known] = {}
+    checkers: Mapping[str, Known] = {
+        "network": Known(lambda _: Network(), "events reach whom the network's level of reliability promises them to")
+    }
 
     def shape_of(self, site: Site, brokers: Sequence[Broker]) -> Shape:
         if not site.links:

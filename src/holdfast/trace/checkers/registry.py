@@ -17,7 +17,6 @@ from holdfast.trace.checkers.endings import Endings
 from holdfast.trace.checkers.exactly_once import ExactlyOnce
 from holdfast.trace.checkers.in_time import InTime
 from holdfast.trace.checkers.liveness import Liveness
-from holdfast.trace.checkers.network import Network
 from holdfast.trace.checkers.no_forgetting import NoForgetting
 from holdfast.trace.checkers.no_loss import NoLoss
 from holdfast.trace.checkers.only_matching import OnlyMatching
@@ -57,7 +56,6 @@ CHECKERS: dict[str, Known] = {
     "no-forgetting": Known(lambda _: NoForgetting(), "no subscription is forgotten by its broker"),
     "endings": Known(lambda _: Endings(), "no subscription ends but as its owner asks, or for a reason in the run"),
     "bounded-queues": Known(lambda _: BoundedQueues(), "no queue passes the limit that is claimed for it"),
-    "network": Known(lambda _: Network(), "events reach whom the network's level of reliability promises them to"),
     "liveness": Known(lambda _: Liveness(), "every publication and every subscription gets its answer"),
     "in-time": Known(lambda _: InTime(), "no event is handed over after its deadline"),
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.protocols.routing.gate import filter_of
-from holdfast.trace.checkers.network import ANY_TOPIC, _advertised
-from holdfast.trace.checkers.outages import Outages
+from holdfast.schemes.tree.network_checker import ANY_TOPIC, _advertised
+from holdfast.schemes.tree.outages import Outages
 from holdfast.trace.schema import Fault
 
 CHAIN = [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]

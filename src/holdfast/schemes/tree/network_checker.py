@@ -32,8 +32,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from holdfast.schemes.tree.outages import Outages
 from holdfast.trace.checkers.checker import Checker, Handlers
-from holdfast.trace.checkers.outages import Outages
 from holdfast.trace.filters import FilterCache
 from holdfast.trace.schema import (
     Accepted,
