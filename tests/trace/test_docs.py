@@ -41,7 +41,7 @@ def test_every_field_of_the_header_is_in_the_table() -> None:
 def test_every_checker_is_in_the_table() -> None:
     """Those of all schemes, then those of one."""
     table = re.findall(r"^\| `([\w:-]+)` \| [^|]+ \|$", PAGE.partition("## Checkers")[2], re.MULTILINE)
-    known = checkers_of("paxos") | checkers_of("tree")
+    known = {**checkers_of("paxos"), **checkers_of("tree")}
     assert table == [f"{name}:{entry.argument}" if entry.argument else name for name, entry in known.items()]
 
 
