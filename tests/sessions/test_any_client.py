@@ -67,7 +67,7 @@ def test_the_link_that_told_the_scheme_is_the_session_s(scheme: str) -> None:
     assert shown(client.handle(Started(3))) == [Connect("", "a:1")]
     opened = shown(client.handle(client.up(scheme=scheme)))
     assert opened == [report(SchemeFound(scheme)), ("b1", OpenSession(INSTANCE))]
-    assert client.say(OPENED) == [report(Connected("a:1", "b1", False))]
+    assert report(Connected("a:1", "b1", False)) in client.say(OPENED)  # a scheme's client may say more then
 
 
 def test_what_was_asked_before_there_was_a_broker_is_asked_then_in_order() -> None:
