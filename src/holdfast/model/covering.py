@@ -116,10 +116,24 @@ def needed_names(node: Node) -> tuple[str, ...]:
 
 def intersects(a: Canonical, b: Canonical) -> bool:
     """False only if nothing satisfies both."""
+    a_sets, b_sets = _sets(a), _sets(b)
+    if a_sets is not None and b_sets is not None:  # as nearly always: only attributes of both can keep them apart
+        return not any(name in b_sets and b_sets[name].meet(own).is_empty for name, own in a_sets.items())
     try:
         return _satisfiable(all_of([a, b]), [PARTS_MAX])
     except RecursionError:
         return True
+
+
+def _sets(form: Canonical) -> dict[str, Domain] | None:
+    """A conjunction of sets, by attribute; None, if the form is something else."""
+    parts = form.parts if isinstance(form, Every) else (form,)
+    sets: dict[str, Domain] = {}
+    for part in parts:
+        if not isinstance(part, Membership):
+            return None
+        sets[part.name] = part.domain
+    return sets
 
 
 def _satisfiable(form: Canonical, budget: list[int]) -> bool:
