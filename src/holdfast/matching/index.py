@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, Literal, NoReturn
 
 from holdfast.matching.engine import Engine, Event, Id, plain_event
 from holdfast.matching.explanation import Explanation, explain
 from holdfast.matching.plan import plan
 from holdfast.matching.portable import PortableEngine
+from holdfast.matching.relations import Relations
 from holdfast.matching.witness import witness
 from holdfast.model.canonical import NEVER
 from holdfast.model.filter import Filter, check_filter
@@ -47,24 +48,31 @@ class FilterIndex(Generic[Id]):
     removed at any time between two matches. For a type checker, say what ids are: `FilterIndex[str]()`.
 
     `engine` is "compiled", the default where the kernel was built, or "portable", in plain Python and far slower.
+    How filters stand to each other is looked up in tables of its own, `Relations`, which are made when that is asked
+    for the first time, and then kept.
     """
 
-    __slots__ = ("_engine",)
+    __slots__ = ("_engine", "_relations")
 
     def __init__(self, *, engine: EngineName | None = None) -> None:
         name = ENGINE if engine is None else engine
         if name not in ENGINES:
             raise ValueError(f"no engine {name!r} here; there is: {', '.join(sorted(ENGINES))}")
         self._engine: Engine[Id] = ENGINES[name]()
+        self._relations: Relations[Id] | None = None
 
     def add(self, id: Id, filter: Filter) -> None:
         """Adds a filter. An id that is present already raises DuplicateId; nothing changes then."""
         check_filter(filter)
         self._engine.add(id, filter, plan(filter))
+        if self._relations is not None:
+            self._relations.add(id, filter)
 
     def remove(self, id: Id) -> None:
         """Removes the filter under this id, or raises UnknownId."""
         self._engine.remove(id)
+        if self._relations is not None:
+            self._relations.remove(id)
 
     def match(self, attributes: Mapping[str, Any], topic: str = "") -> list[Id]:
         """The ids of all filters that match an event. Refuses attributes that no event can carry (EventError)."""
@@ -100,29 +108,49 @@ class FilterIndex(Generic[Id]):
 
     def covering(self, filter: Filter) -> list[Id]:
         """The ids of the filters that cover `filter`: whatever matches it matches them."""
+        return list(self._covering(filter))
+
+    def first_covering(self, filter: Filter) -> Id | None:
+        """The first of `covering`, or None. Looks no further."""
+        return next(self._covering(filter), None)
+
+    def _covering(self, filter: Filter) -> Iterator[Id]:
         check_filter(filter)
         if filter.canonical_form == NEVER:
-            return [id for id, _ in self.items()]
+            return (id for id, _ in self.items())
         event = witness(filter)
-        candidates = self.items() if event is None else [(id, self.filter(id)) for id in self.match(*event)]
-        return [id for id, candidate in candidates if candidate.covers(filter)]
+        if event is None:
+            return iter(self._related().covering(filter))
+        return (id for id in self.match(*event) if self.filter(id).covers(filter))
 
     def covered_by(self, filter: Filter) -> list[Id]:
-        """The ids of the filters that `filter` covers. Compares with every filter."""
+        """The ids of the filters that `filter` covers."""
         check_filter(filter)
-        return [id for id, candidate in self.items() if filter.covers(candidate)]
+        return self._related().covered_by(filter)
 
     def intersecting(self, filter: Filter) -> list[Id]:
-        """The ids of the filters that some event may match together with `filter`. Compares with every filter."""
+        """The ids of the filters that some event may match together with `filter`."""
         check_filter(filter)
-        return [id for id, candidate in self.items() if filter.intersects(candidate)]
+        return self._related().intersecting(filter)
+
+    def _related(self) -> Relations[Id]:
+        if self._relations is None:
+            relations: Relations[Id] = Relations()
+            for id, filter in self.items():
+                relations.add(id, filter)
+            self._relations = relations
+        return self._relations
 
     def counters(self) -> dict[str, int]:
-        """What the index holds and how much work it did: rows, clusters, rows scanned, filters asked.
+        """What the index holds and how much work it did: rows, clusters, rows scanned, filters asked; and of questions
+        how filters stand to each other, groups searched and filters compared.
 
         For measuring and testing; the names depend on the engine.
         """
-        return self._engine.counters()
+        related = {} if self._relations is None else self._relations.counters()
+        return self._engine.counters() | {
+            name: related.get(name, 0) for name in ("groups_searched", "filters_compared")
+        }
 
     def __reduce__(self) -> NoReturn:  # without this, a copy would share the engine, and its filters
         raise TypeError("a FilterIndex can't be copied or pickled; make another one from its items()")

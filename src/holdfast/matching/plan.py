@@ -57,21 +57,25 @@ class Conjunction(NamedTuple):
 def plan(filter: Filter) -> tuple[Conjunction, ...]:
     """The conjunctions of which at least one must hold; none for a contradiction."""
     # Not filter.canonical_form: that would be kept, and a million filters are to stay small.
-    form = canonical_of(filter.root)
+    return tuple(_conjunction(parts, is_complete) for parts, is_complete in alternatives(canonical_of(filter.root)))
+
+
+def alternatives(form: Canonical) -> list[tuple[tuple[Canonical, ...], bool]]:
+    """The conjunctions of which at least one must hold, as their parts, and whether those say all that it says."""
     parts = form.parts if isinstance(form, Every) else (form,)
     for part in parts:
         if isinstance(part, Some):
             break
     else:
-        return (_conjunction(parts, True),)
-    alternatives = spread(form)
-    if len(alternatives) == 1:
-        return (_conjunction(alternatives[0].parts, alternatives[0].is_complete),)
-    return tuple(
-        _conjunction(merged.parts if isinstance(merged, Every) else (merged,), one.is_complete)
-        for one in alternatives
+        return [(parts, True)]
+    found = spread(form)
+    if len(found) == 1:
+        return [(tuple(found[0].parts), found[0].is_complete)]
+    return [
+        (merged.parts if isinstance(merged, Every) else (merged,), one.is_complete)
+        for one in found
         if (merged := all_of(one.parts)) != NEVER
-    )
+    ]
 
 
 # ---- spreading Every and Some
@@ -91,10 +95,10 @@ ASK_ALWAYS = Alternative([], False, 0)
 def spread(form: Canonical) -> list[Alternative]:
     """What the form says as alternatives."""
     if isinstance(form, Some):
-        alternatives = [one for part in form.parts for one in spread(part)]
-        if not _is_small(alternatives):
-            alternatives = [_without_choices(part) for part in form.parts]
-        return alternatives if _is_small(alternatives) and all(one.parts for one in alternatives) else [ASK_ALWAYS]
+        found = [one for part in form.parts for one in spread(part)]
+        if not _is_small(found):
+            found = [_without_choices(part) for part in form.parts]
+        return found if _is_small(found) and all(one.parts for one in found) else [ASK_ALWAYS]
     certain = _without_choices(form)
     result = [certain._replace(is_complete=True)]
     for part in form.parts if isinstance(form, Every) and not certain.is_complete else ():
@@ -114,21 +118,21 @@ def _weight(part: Canonical) -> int:
     return max(1, len(part.domain.numbers) + len(part.domain.strings)) if isinstance(part, Membership) else 1
 
 
-def _is_small(alternatives: list[Alternative]) -> bool:
-    return len(alternatives) <= CONJUNCTIONS_MAX and sum(one.weight for one in alternatives) <= WEIGHT_MAX
+def _is_small(found: list[Alternative]) -> bool:
+    return len(found) <= CONJUNCTIONS_MAX and sum(one.weight for one in found) <= WEIGHT_MAX
 
 
-def _combined(alternatives: list[Alternative], choices: list[Alternative]) -> list[Alternative]:
+def _combined(found: list[Alternative], choices: list[Alternative]) -> list[Alternative]:
     """Each alternative with each choice; where that would be too much, the choice is left to the filter."""
-    if len(alternatives) * len(choices) <= CONJUNCTIONS_MAX:
+    if len(found) * len(choices) <= CONJUNCTIONS_MAX:
         joined = [
             Alternative([*one.parts, *chosen.parts], one.is_complete and chosen.is_complete, one.weight + chosen.weight)
-            for one in alternatives
+            for one in found
             for chosen in choices
         ]
         if _is_small(joined):
             return joined
-    return [one._replace(is_complete=False) if one.is_complete else one for one in alternatives]
+    return [one._replace(is_complete=False) if one.is_complete else one for one in found]
 
 
 # ---- one conjunction
@@ -238,13 +242,13 @@ def _take_strings(name: str, domain: Domain, out: _Parts) -> None:
     start = utf8(low[1])
     end = None if high == d.STRING_TOP else utf8(high[1])
     out.boxes.append((name, KEY, key_of(start), inf if end is None else key_of(end)))
-    prefix = _common_prefix(low[1], high)
+    prefix = common_prefix(low[1], high)
     if prefix:
         out.prefixes.append((name, utf8(prefix)))
     _take_test(name, domain, out)
 
 
-def _common_prefix(low: str, high: Cut) -> str:
+def common_prefix(low: str, high: Cut) -> str:
     """The longest prefix that all strings between the cuts share."""
     size = 0
     while size < min(len(low), len(high[1])) and low[size] == high[1][size]:
