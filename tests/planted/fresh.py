@@ -873,12 +873,12 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_ROUTING}.router:Router.advertise",
-                "for other, wanted in self._subscriptions_beside(source):",
+                "for other, wanted in self._intersecting_beside(source, filter):",
                 "for other, wanted in [\n"
                 "            item\n"
-                "            for near, entries in self.subscriptions.by_source.items()\n"
+                "            for near in self.subscriptions.by_source\n"
                 "            if near != source\n"
-                "            for item in entries.items()\n"
+                "            for item in self.subscriptions.intersecting(near, filter)\n"
                 "        ]:",
             ),
         ),
@@ -890,8 +890,8 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_ROUTING}.router:Router._unadvertise",
-                "if wanted.intersects(filter) and not self._leads_to(source, wanted):",
-                "if wanted.intersects(filter):",
+                "if not self._leads_to(source, wanted):",
+                "if True:",
             ),
         ),
     ),
@@ -933,7 +933,7 @@ FRESH: list[Fresh] = [
             Edit(
                 f"{_ROUTING}.settling:Settling.lost",
                 "    for asked in [asked for asked in self._waiting if asked[0] == neighbour]:\n"
-                "        del self._waiting[asked]\n",
+                "        self._forget(asked)\n",
                 "",
             ),
         ),

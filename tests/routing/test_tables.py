@@ -276,7 +276,7 @@ class _ForgetsToUncover(Outlet):
 
 
 class _DoesNotPull(Router):
-    def _subscriptions_beside(self, source: str) -> list[tuple[str, Filter]]:
+    def _intersecting_beside(self, source: str, filter: Filter) -> list[tuple[str, Filter]]:
         return []
 
 

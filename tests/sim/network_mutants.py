@@ -140,8 +140,8 @@ class DoesNotPull(Router):
         super().advertise(source, entry, filter)
         self._blind = False
 
-    def _subscriptions_beside(self, source: str) -> list[tuple[str, Filter]]:
-        return [] if self._blind else super()._subscriptions_beside(source)
+    def _intersecting_beside(self, source: str, filter: Filter) -> list[tuple[str, Filter]]:
+        return [] if self._blind else super()._intersecting_beside(source, filter)
 
 
 class _ForgetsToUncover(Outlet):

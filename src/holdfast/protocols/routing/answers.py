@@ -83,7 +83,7 @@ class Answers:
                 subscription = side.expected.pop(entry, None)
                 if subscription is not None:
                     router.forget_expected(peer, subscription)
-            elif side.answered.covering(filter):
+            elif side.answered.first_covering(filter) is not None:
                 self._add(peer, side, filter)
             else:
                 self._expect(router, peer, side, entry, filter)

@@ -10,9 +10,10 @@ Changes are collected until they are taken, so that what comes and goes within a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.kernel.node import require
 from holdfast.matching import FilterIndex
@@ -32,14 +33,41 @@ class Changes(NamedTuple):
 NOTHING: Final = Changes(MappingProxyType({}), MappingProxyType({}))
 
 
+# Entries, and behind one that covered others, those: a list that is put into another costs nothing, however long.
+_Tree: TypeAlias = list["str | _Tree"]
+
+
+def _flattened(tree: _Tree) -> Iterator[str]:
+    pending = tree[::-1]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, str):
+            yield one
+        else:
+            pending += reversed(one)
+
+
 class Outlet:
     """Entries by id. Ids are never used again for another filter."""
 
-    __slots__ = ("_covering", "_hidden_by", "_hides", "_moves", "_told", "_told_now", "_untold_now", "wanted")
+    __slots__ = (
+        "_covering",
+        "_hidden_by",
+        "_hides",
+        "_last_place",
+        "_moves",
+        "_places",
+        "_told",
+        "_told_now",
+        "_untold_now",
+        "wanted",
+    )
 
     def __init__(self, covering: bool) -> None:
         self._covering = covering
         self.wanted: dict[str, Filter] = {}
+        self._places: dict[str, int] = {}  # of what is wanted, in the order in which it came
+        self._last_place = 0
         self._told: FilterIndex[str] = FilterIndex()
         self._hidden_by: dict[str, str] = {}
         self._hides: dict[str, dict[str, None]] = {}
@@ -63,16 +91,24 @@ class Outlet:
         if entry in self.wanted:
             return
         self.wanted[entry] = filter
-        above = self._told.covering(filter) if self._covering else []
-        if above:
-            self._hide(entry, above[0])
-        else:
+        self._last_place += 1
+        self._places[entry] = self._last_place
+        above = self._told.first_covering(filter) if self._covering else None
+        if above is None:
             self._tell(entry, filter)
+        else:
+            self._hide(entry, above)
+
+    def in_order(self, entries: Iterable[tuple[str, Filter]]) -> list[tuple[str, Filter]]:
+        """Those of the entries that are wanted, in the order in which they came to be."""
+        wanted = [(self._places[entry], entry, filter) for entry, filter in entries if entry in self.wanted]
+        return [(entry, filter) for _, entry, filter in sorted(wanted, key=itemgetter(0))]
 
     def remove(self, entry: str) -> None:
         filter = self.wanted.pop(entry, None)
         if filter is None:
             return
+        del self._places[entry]
         above = self._hidden_by.pop(entry, None)
         if above is not None:
             del self._hides[above][entry]
@@ -85,26 +121,30 @@ class Outlet:
 
     def _uncover(self, entries: list[str]) -> None:
         """What hid these is gone: tells the broadest of those that nothing else covers."""
-        broadest: dict[str, dict[str, None]] = {}  # entry → those that it covers
+        if not entries:
+            return
+        broadest: FilterIndex[str] = FilterIndex()
+        below: dict[str, _Tree] = {}  # of the broadest, with what they cover
         for entry in entries:
             filter = self.wanted[entry]
-            above = self._told.covering(filter)
-            if above:
-                self._hide(entry, above[0])
+            above = self._told.first_covering(filter)
+            if above is not None:
+                self._hide(entry, above)
                 continue
-            over = next((other for other in broadest if self.wanted[other].covers(filter)), None)
+            over = broadest.first_covering(filter)
             if over is not None:
-                broadest[over][entry] = None
+                below[over].append(entry)
                 continue
-            below = {entry: None}
-            for other in [other for other in broadest if filter.covers(self.wanted[other])]:
-                below |= broadest.pop(other)
-            broadest[entry] = below
-        for entry, below in broadest.items():
+            covered: _Tree = []
+            for other in broadest.covered_by(filter):
+                broadest.remove(other)
+                covered += [other, below.pop(other)]
+            broadest.add(entry, filter)
+            below[entry] = covered
+        for entry, covered in below.items():
             self._tell(entry, self.wanted[entry])
-            for other in below:
-                if other != entry:
-                    self._hide(other, entry)
+            for other in _flattened(covered):
+                self._hide(other, entry)
 
     def _hide(self, entry: str, above: str) -> None:
         self._hidden_by[entry] = above

@@ -18,6 +18,7 @@ from holdfast.matching import FilterIndex
 from holdfast.model import Filter
 from holdfast.model.event import Event
 from holdfast.protocols.routing.covered import Changes, Outlet
+from holdfast.protocols.routing.table import RoutingTable
 
 LOCAL: Final = ""  # the source of what the broker's own clients want and advertise
 SUBSCRIPTIONS: Final = "subscriptions"
@@ -35,18 +36,6 @@ class TableChange(NamedTuple):
     source: str
     filter: Filter
     present: bool
-
-
-class RoutingTable:
-    """Entries by source and id."""
-
-    __slots__ = ("by_source",)
-
-    def __init__(self, sources: Sequence[str]) -> None:
-        self.by_source: dict[str, dict[str, Filter]] = {source: {} for source in sources}
-
-    def __len__(self) -> int:
-        return sum(map(len, self.by_source.values()))
 
 
 class Follows(Protocol):
@@ -97,7 +86,7 @@ class Router:
             self._want(self.subscriptions, source, entry, filter)
 
     def _want(self, table: RoutingTable, source: str, entry: str, filter: Filter) -> None:
-        table.by_source[source][entry] = filter
+        table.add(source, entry, filter)
         self._note(SUBSCRIPTIONS, entry, source, filter, True)
         if source != LOCAL:
             self._index.add((source, entry), filter)
@@ -116,7 +105,7 @@ class Router:
         self._want_no_longer(self.expected, neighbour, entry)
 
     def _want_no_longer(self, table: RoutingTable, source: str, entry: str) -> None:
-        filter = table.by_source[source].pop(entry, None)
+        filter = table.remove(source, entry)
         if filter is None:
             return
         self._note(SUBSCRIPTIONS, entry, source, filter, False)
@@ -132,30 +121,27 @@ class Router:
 
     def _leads_to(self, neighbour: str, filter: Filter) -> bool:
         """Whether something that the filter may match is advertised on the other side of a neighbour."""
-        if not self.is_advertised:
-            return True
-        advertisements = self.advertisements.by_source[neighbour].values()
-        return any(advertisement.intersects(filter) for advertisement in advertisements)
+        return not self.is_advertised or self.advertisements.intersects(neighbour, filter)
 
     # --------------------------------------------------------------------------------------------- advertisements
     def advertise(self, source: str, entry: str, filter: Filter) -> None:
         if not self.is_advertised:
             return
-        table = self.advertisements.by_source[source]
-        if entry in table:
+        if entry in self.advertisements.by_source[source]:
             self.postponed.pop((source, entry), None)
             return
-        table[entry] = filter
+        # What another of the source's advertisements covers pulls nothing that is not pulled already.
+        pulls = source != LOCAL and not self.advertisements.covers(source, filter)
+        self.advertisements.add(source, entry, filter)
         self._note(ADVERTISEMENTS, entry, source, filter, True)
         for neighbour, outlet in self.advertisement_outlets.items():
             if neighbour != source:
                 outlet.add(entry, filter)
                 self._advertisements_moved(neighbour)
-        if source != LOCAL:
+        if pulls:
             pulled = self.subscription_outlets[source]
-            for other, wanted in self._subscriptions_beside(source):
-                if other not in pulled.wanted and wanted.intersects(filter):
-                    pulled.add(other, wanted)
+            for other, wanted in self._intersecting_beside(source, filter):
+                pulled.add(other, wanted)
 
     def unadvertise(self, source: str, entry: str) -> None:
         """Not before what was published under it is stored at the neighbours that it goes to (D1-B4): those who want it
@@ -177,7 +163,7 @@ class Router:
     def _unadvertise(self, source: str, entry: str) -> None:
         if not self.is_advertised:
             return
-        filter = self.advertisements.by_source[source].pop(entry, None)
+        filter = self.advertisements.remove(source, entry)
         if filter is None:
             return
         self._note(ADVERTISEMENTS, entry, source, filter, False)
@@ -185,24 +171,24 @@ class Router:
             if neighbour != source:
                 outlet.remove(entry)
                 self._advertisements_moved(neighbour)
-        if source != LOCAL:
+        if source != LOCAL and not self.advertisements.covers(source, filter):
             left = self.subscription_outlets[source]
-            for other, wanted in list(left.wanted.items()):
-                if wanted.intersects(filter) and not self._leads_to(source, wanted):
+            for other, wanted in left.in_order(self._intersecting_beside(source, filter)):
+                if not self._leads_to(source, wanted):
                     left.remove(other)
 
     def _advertisements_moved(self, neighbour: str) -> None:
         if self._answers is not None:
             self._answers.follow(self, neighbour)
 
-    def _subscriptions_beside(self, source: str) -> list[tuple[str, Filter]]:
-        """All but those that the source told itself, or counts as wanting."""
+    def _intersecting_beside(self, source: str, filter: Filter) -> list[tuple[str, Filter]]:
+        """What intersects with a filter, but for what the source told itself, or counts as wanting."""
         return [
             item
             for table in (self.subscriptions, self.expected)
-            for other, entries in table.by_source.items()
+            for other in table.by_source
             if other != source
-            for item in entries.items()
+            for item in table.intersecting(other, filter)
         ]
 
     # ------------------------------------------------------------------------------------------------- neighbours
@@ -251,6 +237,7 @@ class Router:
         for neighbour in self.neighbours:
             self.subscription_outlets[neighbour].check_invariants()
             self.advertisement_outlets[neighbour].check_invariants()
-            beside = {entry for entry, filter in self._subscriptions_beside(neighbour)}
+            tables = (self.subscriptions.by_source, self.expected.by_source)
+            beside = {entry for table in tables for source in table if source != neighbour for entry in table[source]}
             told = self.subscription_outlets[neighbour].wanted.keys()
             require(told <= beside, "nothing is told back", neighbour=neighbour)

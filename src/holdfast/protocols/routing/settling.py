@@ -24,6 +24,9 @@ class Settling:
         self._outstanding: dict[str, dict[int, None]] = {}  # neighbour → tickets that it has not answered
         self.asked: list[Question] = []  # asked in this turn
         self._waiting: dict[Question, dict[Question, None]] = {}  # question → ours to neighbours that it waits for
+        self._waited_for: dict[Question, dict[Question, None]] = {}  # ours to a neighbour → questions that wait for it
+        self._places: dict[Question, int] = {}  # of questions that wait, in the order in which they came to
+        self._last_place = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -53,19 +56,36 @@ class Settling:
     def lost(self, neighbour: str) -> list[Question]:
         """A neighbour's link is gone. It asks for nothing any more, and nothing is waited for from it."""
         for asked in [asked for asked in self._waiting if asked[0] == neighbour]:
-            del self._waiting[asked]
+            self._forget(asked)
         self.asked = [asked for asked in self.asked if asked[0] != neighbour]
         return self._done(neighbour, list(self._outstanding.pop(neighbour, ())))
 
+    def _wait(self, asked: Question, waits: dict[Question, None]) -> None:
+        self._forget(asked)  # who asks twice under one ticket waits for what the second one waits for
+        self._last_place += 1
+        self._places[asked] = self._last_place
+        self._waiting[asked] = waits
+        for ours in waits:
+            self._waited_for.setdefault(ours, {})[asked] = None
+
+    def _forget(self, asked: Question) -> None:
+        for ours in self._waiting.pop(asked, ()):
+            del self._waited_for[ours][asked]
+            if not self._waited_for[ours]:
+                del self._waited_for[ours]
+        self._places.pop(asked, None)
+
     def _done(self, neighbour: str, tickets: list[int]) -> list[Question]:
+        """Those who wait for nothing any more, in the order in which they came to wait."""
         done = []
-        for asked, waits in list(self._waiting.items()):
-            for ticket in tickets:
-                waits.pop((neighbour, ticket), None)
-            if not waits:
-                del self._waiting[asked]
-                done.append(asked)
-        return done
+        for ticket in tickets:
+            for asked in self._waited_for.pop((neighbour, ticket), ()):
+                waits = self._waiting[asked]
+                del waits[neighbour, ticket]
+                if not waits:
+                    del self._waiting[asked]
+                    done.append((self._places.pop(asked), asked))
+        return [asked for _, asked in sorted(done)]
 
     def finish(self) -> list[Question]:
         """All that follows from the turn is told. Gives those of the turn who need not wait.
@@ -82,7 +102,7 @@ class Settling:
                 if neighbour != asked[0] and tickets
             }
             if waits:
-                self._waiting[asked] = waits
+                self._wait(asked, waits)
             else:
                 done.append(asked)
         self.asked = []
