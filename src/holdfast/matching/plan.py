@@ -25,7 +25,7 @@ from math import inf, isfinite, nextafter
 from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.model import domain as d
-from holdfast.model.canonical import NEVER, Canonical, Every, Membership, Opaque, Pattern, Some, all_of, canonical_of
+from holdfast.model.canonical import NEVER, Canonical, Every, Membership, Opaque, Pattern, Some, all_of
 from holdfast.model.covering import needed_names
 from holdfast.model.domain import Cut, Domain
 from holdfast.model.filter import Filter
@@ -56,8 +56,7 @@ class Conjunction(NamedTuple):
 
 def plan(filter: Filter) -> tuple[Conjunction, ...]:
     """The conjunctions of which at least one must hold; none for a contradiction."""
-    # Not filter.canonical_form: that would be kept, and a million filters are to stay small.
-    return tuple(_conjunction(parts, is_complete) for parts, is_complete in alternatives(canonical_of(filter.root)))
+    return tuple([_conjunction(parts, is_complete) for parts, is_complete in alternatives(filter.passing_form)])
 
 
 def alternatives(form: Canonical) -> list[tuple[tuple[Canonical, ...], bool]]:

@@ -118,6 +118,11 @@ class Filter:
         return form
 
     @property
+    def passing_form(self) -> Canonical:
+        """The canonical form, which is not kept unless it was before: a million filters are to stay small."""
+        return canonical_of(self._root) if self._canonical is None else self._canonical
+
+    @property
     def canonical(self) -> Filter:
         """An equal filter written in canonical form: `x > 1 AND x > 2` as `x > 2`."""
         # Merging may write longer lists than the text had, and `LIKE 'a%'` for a range: the limits were for the text.

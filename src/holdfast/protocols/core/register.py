@@ -130,7 +130,7 @@ class SessionRegister:
             allowed = self._limits.subscriptions_per_session
             limit = "subscriptions_per_session"
             refusal = messages.SubscribeRefused(number, Refusal.LIMIT, problem, limit=limit, allowed=allowed)
-        elif session.filter_bytes() + len(command.filter) > self._limits.filter_bytes_per_session:
+        elif session.filter_bytes + len(command.filter) > self._limits.filter_bytes_per_session:
             allowed = self._limits.filter_bytes_per_session
             limit, problem = "filter_bytes_per_session", too_many_filter_bytes(allowed)
             refusal = messages.SubscribeRefused(number, Refusal.LIMIT, problem, limit=limit, allowed=allowed)
@@ -146,6 +146,7 @@ class SessionRegister:
     def _add(self, subscription: Subscription) -> None:
         session = self.sessions[subscription.client]
         session.subscriptions[subscription.number] = subscription
+        session.came_to_want(subscription.filter)
         subscription.join(session.ledger)
         self.index.add(subscription, subscription.filter)
         self._interests.subscribed(session.client, subscription.number, subscription.filter)
@@ -155,6 +156,7 @@ class SessionRegister:
 
     def _remove(self, subscription: Subscription, outputs: list[Output]) -> None:
         self.index.remove(subscription)
+        self.sessions[subscription.client].wants_no_longer(subscription.filter)
         self._interests.unsubscribed(subscription.client, subscription.number)
         # A crowded session has room for others, which share it.
         freed = subscription.ledger.makes_wait or subscription.overflow is Overflow.BLOCK
@@ -287,6 +289,9 @@ class SessionRegister:
                 require(number not in session.ended, "a subscription that lives has not ended", number=number)
                 knows = subscription.deadlines is not None
                 require((subscription in self.perishing) == knows, "who knows of deadlines is listed", number=number)
+            advertised = () if session.advertised is None else session.advertised.items()
+            filters = [*(one.filter for one in session.subscriptions.values()), *(filter for _, filter in advertised)]
+            require(session.filter_bytes == sum(len(str(one)) for one in filters), "filters are counted", client=client)
             self._crowding.check_invariants(client, session.ledger, session.subscriptions.values())
             require(session.advertised is None or len(session.advertised), "no advertisements are none", client=client)
             dormant = client in self.dormant

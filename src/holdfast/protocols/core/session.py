@@ -38,8 +38,8 @@ class Session:
     """Its subscriptions are restored by the core, which knows their order."""
 
     __slots__ = (
-        "accepted", "advertised", "answers", "client", "confirmed", "ended", "epoch", "incarnation", "instance",
-        "ledger", "refused", "subscriptions",
+        "accepted", "advertised", "answers", "client", "confirmed", "ended", "epoch", "filter_bytes",
+        "incarnation", "instance", "ledger", "refused", "subscriptions",
     )  # fmt: skip
 
     def __init__(self, client: str, instance: int, epoch: int, backlog_bytes_max: int) -> None:
@@ -57,13 +57,13 @@ class Session:
         self.confirmed = 0
         self.answers: dict[int, Answer] = {}
         self.advertised: FilterIndex[int] | None = None  # what it publishes, by number; None: it has not said
+        self.filter_bytes = 0  # of all that the client subscribes to and advertises
 
-    def filter_bytes(self) -> int:
-        """Of all that the client subscribes to and advertises."""
-        wanted = sum([len(str(subscription.filter)) for subscription in self.subscriptions.values()])
-        if self.advertised is None:
-            return wanted
-        return wanted + sum([len(str(filter)) for _, filter in self.advertised.items()])
+    def came_to_want(self, filter: Filter) -> None:
+        self.filter_bytes += len(str(filter))
+
+    def wants_no_longer(self, filter: Filter) -> None:
+        self.filter_bytes -= len(str(filter))
 
     def advertise(self, number: int, text: str, limits: CoreLimits) -> Advertised | AdvertiseRefused:
         index = FilterIndex[int]() if self.advertised is None else self.advertised
@@ -77,7 +77,7 @@ class Session:
             problem = f"a session has at most {allowed} advertisements"
             return AdvertiseRefused(number, Refusal.LIMIT, problem, limit=limit, allowed=allowed)
         allowed, limit = limits.filter_bytes_per_session, "filter_bytes_per_session"
-        if self.filter_bytes() + len(text) > allowed:
+        if self.filter_bytes + len(text) > allowed:
             problem = too_many_filter_bytes(allowed)
             return AdvertiseRefused(number, Refusal.LIMIT, problem, limit=limit, allowed=allowed)
         try:
@@ -85,6 +85,7 @@ class Session:
         except FilterError as error:
             return AdvertiseRefused(number, Refusal.FILTER, error.problem, error.offset, error.expected)
         self.advertised = index
+        self.filter_bytes += len(text)
         return Advertised(number)
 
     def execute(self, command: Execute, hosting: Hosting) -> Answer | None:
@@ -103,6 +104,7 @@ class Session:
 
     def unadvertise(self, number: int) -> None:
         if self.advertised is not None and number in self.advertised:
+            self.filter_bytes -= len(str(self.advertised.filter(number)))
             self.advertised.remove(number)
             if not len(self.advertised):
                 self.advertised = None
@@ -113,7 +115,7 @@ class Session:
 
     def want_nothing(self) -> None:
         """What the client wanted and advertised is gone, as far as the session knows."""
-        self.subscriptions, self.ended, self.advertised = {}, {}, None
+        self.subscriptions, self.ended, self.advertised, self.filter_bytes = {}, {}, None, 0
 
     def confirm(self, number: int) -> None:
         """The client has seen what was refused up to a number."""
@@ -157,3 +159,4 @@ class Session:
             self.advertised = FilterIndex()
             for number, text in state.advertised.items():
                 self.advertised.add(number, Filter(text))
+                self.filter_bytes += len(text)
