@@ -8,5 +8,6 @@ from holdfast.broker.registry import SCHEMES
 shown = {kind: SCHEMES[kind].demo for kind in SCHEMES.kinds if SCHEMES[kind].demo}
 wanted = sys.argv[1] if len(sys.argv) == 2 else ""
 if wanted not in shown:
-    sys.exit(f"usage: ./demo --scheme [{' | '.join(shown)}]")
+    print(f"there is no demo of {wanted!r}: ./demo --scheme [{' | '.join(shown)}]", file=sys.stderr)
+    sys.exit(2)
 runpy.run_module(shown[wanted], run_name="__main__")

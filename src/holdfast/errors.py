@@ -160,10 +160,10 @@ class SiteError(Fields, HoldfastError, ValueError):
 
 
 class UnknownScheme(Fields, HoldfastError, ValueError, says="there is no scheme {kind!r}; there is {known}"):
-    """A kind of site that nobody has registered."""
+    """A kind of site that nobody has registered. `known` are those that somebody has."""
 
     kind: str
-    known: tuple[str, ...]
+    known: str
 
 
 class TopologyError(Fields, HoldfastError, ValueError):

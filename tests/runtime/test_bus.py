@@ -372,3 +372,13 @@ def test_requests_and_publications_of_a_bus_that_ends_get_exceptions_of_their_ow
         assert len({id(problem) for problem in problems}) == 6
 
     run(scene)
+
+
+def test_a_subscription_that_was_not_entered_says_so_and_does_not_wait(broker: BrokerProcess) -> None:
+    async def scene() -> None:
+        async with connect(broker.url) as bus:
+            for events in (bus.subscribe(""), bus.subscribe("", name="unentered")):
+                with pytest.raises(BusClosed, match="use it with 'async with'"):
+                    await anext(aiter(events))
+
+    run(scene)

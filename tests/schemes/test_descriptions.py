@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from holdfast.broker.catalogue import catalogue_of
 from holdfast.broker.measures import NODE_MEASURES
 from holdfast.broker.registry import SCHEMES
 from holdfast.broker.site import site_from_toml
@@ -15,10 +16,12 @@ from holdfast.kernel.outbox import RecordingOutbox
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.settings import choices, chosen, written
 from holdfast.protocols.client_catalogue import CLIENT_MESSAGES
+from holdfast.protocols.sessions.messages import Ping
 from holdfast.schemes.catalogue import everything
 from holdfast.sim.swarm import swarm_of
 from holdfast.trace.checkers.registry import make_checker
 from tests.repository import ROOT
+from tests.schemes.flood.messages import Stored
 from tests.schemes.sites import KINDS, initial_site, initial_text
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -118,13 +121,25 @@ def test_what_is_promised_can_be_checked(kind: str) -> None:
 
 
 def test_a_number_that_another_scheme_has_is_refused() -> None:
-    from holdfast.broker.catalogue import catalogue_of
-    from holdfast.protocols.sessions.messages import Ping
-    from tests.schemes.flood.messages import Stored
-
     taken = next(number for number, message in CLIENT_MESSAGES.items() if message is Ping)
     with pytest.raises(ValueError, match=f"Stored has number {taken}, which is that of Ping"):
         catalogue_of("mine", {taken: Stored}, {}, ())
+
+
+@pytest.mark.parametrize("number", [0, 240, 256])
+def test_a_number_of_the_handshake_or_none_at_all_is_refused(number: int) -> None:
+    with pytest.raises(ValueError, match=f"Stored has number {number}, which is not in 1 to 239"):
+        catalogue_of("mine", {number: Stored}, {}, ())
+
+
+@every_kind
+def test_an_application_is_hosted_by_what_sees_all_events(kind: str) -> None:
+    text = initial_text(kind) + '\n[application]\nfactory = "a:b"\n'
+    if SCHEMES[kind].is_one_broker:
+        assert site_from_toml(text, "site.toml", Random).application is not None
+        return
+    with pytest.raises(SiteError, match="none would see all events"):
+        site_from_toml(text, "site.toml", Random)
 
 
 def test_a_kind_is_registered_once() -> None:

@@ -96,6 +96,21 @@ def test_an_answer_that_was_given_is_not_taken_back_by_a_crash() -> None:
     assert sent(after.hear("c", Stored("a", "disk", 2)), P) == [Accepted(2)]
 
 
+def test_what_the_journal_has_and_the_feeds_have_not_is_fed_again_after_a_crash() -> None:
+    """The disk's end may be torn between the two."""
+    before = FloodBench()
+    opened = sent(before.open("p"), P)[0]
+    before.say("p", Publish(1, batch(1)))
+    before.say("p", Publish(2, batch(2)))
+    after = FloodBench({**before.kept, FEEDS: before.kept[FEEDS][:-1]})
+    assert sent(after.open("p", epoch=opened.epoch), P)[0].accepted == 0
+    assert [message.first for message in sent(after.meet("b"), "b")] == [1, 2]
+    after.meet("c")
+    for name in ("b", "c"):
+        answers = sent(after.hear(name, Stored("a", "disk", 2)), P)
+    assert answers == [Accepted(2)]
+
+
 def test_what_was_published_and_not_stored_by_a_neighbour_comes_to_it_over_its_next_link() -> None:
     bench = FloodBench()
     bench.meet("b")

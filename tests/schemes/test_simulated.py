@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from holdfast.sim.scenario_file import scenario_from_json, scenario_to_json
 from holdfast.sim.swarm import swarm_of
 from holdfast.trace.schema import Row
 from holdfast.trace.writer import TraceWriter
+from tests.repository import ROOT
 from tests.schemes.sites import KINDS, brokers_of, initial_site, scenario_of
 from tests.sim.clean import check_block
 from tests.sim.mutants import DeliversToEveryone
@@ -41,6 +45,21 @@ def test_runs_that_are_drawn_for_a_site_have_its_brokers_and_keep_what_is_promis
         drawn = shape.draw(seed)
         assert [broker.id for broker in drawn.brokers] == [entry.id for entry in site.brokers]
         assert run_scenario(drawn).problem == ""
+
+
+def test_processes_of_a_campaign_know_the_schemes_that_their_parent_knows(tmp_path: Path) -> None:
+    """Also of a package that nothing in the scenario has them import."""
+    program = (
+        "from holdfast.broker.registry import SCHEMES; SCHEMES.add('flood', 'tests.schemes.flood')\n"
+        "import sys; from holdfast.cli.main import main\n"
+        "if __name__ == '__main__': sys.exit(main())"
+    )
+    script, scenario = tmp_path / "with_flood.py", tmp_path / "a.json"
+    script.write_text(program)
+    scenario.write_bytes(scenario_to_json(next(iter(swarm_of("flood").shapes.values())).draw(3)))
+    command = [sys.executable, str(script), "sim", "--scenario", str(scenario), "--seeds", "1..20", "--jobs", "2"]
+    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True)
+    assert done.returncode == 0, done.stderr
 
 
 @every_kind

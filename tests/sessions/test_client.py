@@ -329,6 +329,18 @@ def test_an_acceptance_of_what_was_never_sent_ends_the_link(accepted: int) -> No
     assert bench.say(SessionOpened(5, accepted, 100, 9)) == [Disconnect(2, reason)]
 
 
+def test_a_broker_that_takes_an_answer_back_loses_its_link() -> None:
+    bench = ClientBench()
+    bench.open()
+    bench.ask(publish(2))
+    bench.say(Accepted(2))
+    bench.handle(bench.down())
+    bench.handle(*[TimerFired(("client", "pause"))])
+    bench.handle(bench.up())
+    reason = "protocol error: events up to 2 were answered, and now only those up to 1 are accepted"
+    assert bench.say(SessionOpened(5, 1, 100, 9)) == [Disconnect(2, reason)]
+
+
 @pytest.mark.parametrize(
     "opened", [SessionOpened(0, 0, 100, 9), SessionOpened(-1, 0, 100, 9), SessionOpened(5, 0, 0, 9)]
 )

@@ -26,6 +26,11 @@ class Schemes:
     def kinds(self) -> tuple[str, ...]:
         return tuple(self._packages)
 
+    @property
+    def packages(self) -> dict[str, str]:
+        """Kind → package, as other processes have to register them."""
+        return dict(self._packages)
+
     def add(self, kind: str, package: str) -> None:
         """Registers a scheme; to do so again is no mistake."""
         if self._packages.setdefault(kind, package) != package:
@@ -46,7 +51,7 @@ class Schemes:
     def module(self, kind: str, name: str) -> Any:
         """A module of a scheme's package; UnknownScheme if nobody has registered the scheme."""
         if kind not in self._packages:
-            raise UnknownScheme(kind, self.kinds)
+            raise UnknownScheme(kind, ", ".join(self.kinds))
         return import_module(f"{self._packages[kind]}.{name}")
 
 

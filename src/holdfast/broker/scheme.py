@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from holdfast.broker.broker_settings import BrokerSettings
+from holdfast.broker.settings_table import read_settings
 from holdfast.broker.status import Section
 from holdfast.codec.catalogue import Catalogue
 from holdfast.kernel.application import Hosted
@@ -96,9 +97,10 @@ class Scheme(ABC):
     demo: ClassVar[str] = ""  # the module of examples/ that `./demo --scheme` shows
 
     # ----------------------------------------------------------------------------------------------------- site file
-    @abstractmethod
     def read_settings(self, text: SiteText, document: Mapping[str, Any]) -> msgspec.Struct:
-        """The settings that a site file says; refused, with its line, if they can't be."""
+        """The settings that a site file says; refused, with its line, if they can't be. By default, all of them in
+        `[scheme]`."""
+        return read_settings(text, document.get("scheme", {}), "scheme", self.settings, besides=("kind",))
 
     @abstractmethod
     def complete(self, text: SiteText, document: Mapping[str, Any], site: Site, seeded: Seeded | None) -> Site:

@@ -178,6 +178,12 @@ def site_from_toml(text: str, where: str, seeded: links.Seeded | None = None) ->
         retention=reader.retention(document.get("retention", {})),
     )
     site = scheme.complete(reader, document, site, seeded)
+    if site.application is not None and len(site.brokers) > 1 and not scheme.is_one_broker:
+        problem = (
+            "an application is hosted by one broker, or by a group: each broker of a network would host its own,"
+            " and none would see all events"
+        )
+        reader.refuse(problem, "", "application")
     told = read_quality(reader, document, [entry.id for entry in site.brokers], site.links)
     return replace(site, quality=told)
 

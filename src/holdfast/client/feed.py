@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from holdfast.errors import HoldfastError, renewed
+from holdfast.errors import BusClosed, HoldfastError, renewed
 from holdfast.model.received import ReceivedEvent
 
 
 class EventFeed:
     """Filled by the bus, emptied by an application that waits."""
 
-    __slots__ = ("_waiter", "events", "over", "problem")
+    __slots__ = ("_is_begun", "_waiter", "events", "over", "problem")
 
     def __init__(self) -> None:
         self.events: deque[ReceivedEvent] = deque()
         self.problem: HoldfastError | None = None  # why no more come
         self.over = False
+        self._is_begun = False
         self._waiter: asyncio.Future[None] | None = None
 
     async def more(self) -> bool:
@@ -27,12 +28,18 @@ class EventFeed:
                 raise renewed(self.problem)
             if self.over:
                 return False
+            if not self._is_begun:
+                raise BusClosed("the subscription is not open: use it with 'async with'")
             self._waiter = asyncio.get_running_loop().create_future()
             try:
                 await self._waiter
             finally:
                 self._waiter = None
         return True
+
+    def begin(self) -> None:
+        """The subscription is there: events may come."""
+        self._is_begun = True
 
     def add(self, events: list[ReceivedEvent]) -> None:
         self.events.extend(events)

@@ -45,6 +45,7 @@ class NamedSubscription:
 
     async def __aenter__(self) -> NamedSubscription:
         self._number, self.acknowledged = await self._subscriptions.make_cursor(self, self._from)
+        self._feed.begin()
         return self
 
     async def __aexit__(

@@ -36,6 +36,7 @@ class Subscription:
 
     async def __aenter__(self) -> Subscription:
         self._number = await self._subscriptions.make(self)
+        self._feed.begin()
         return self
 
     async def __aexit__(

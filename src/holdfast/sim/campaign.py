@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 
 import msgspec
 
+from holdfast.broker.registry import SCHEMES
 from holdfast.sim.run import Factories, Outcome, run_scenario
 from holdfast.sim.scenario import Scenario
 from holdfast.sim.swarm import Shape
@@ -86,7 +87,7 @@ def _all_outcomes(
             yield _run_chunk(source, chunk, factories)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_ignore_interrupts) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_prepare, initargs=(SCHEMES.packages,)) as pool:
         waiting: set[Future[list[Outcome]]] = set()
         try:
             for chunk in chunks:
@@ -100,8 +101,11 @@ def _all_outcomes(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _ignore_interrupts() -> None:
-    """The keyboard's interrupt is for the process that collects the results."""
+def _prepare(packages: dict[str, str]) -> None:
+    """A process of the pool knows the schemes that its parent knows; the keyboard's interrupt is for that one, which
+    collects the results."""
+    for kind, package in packages.items():
+        SCHEMES.add(kind, package)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

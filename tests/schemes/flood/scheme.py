@@ -12,7 +12,7 @@ from holdfast.broker.catalogue import catalogue_of
 from holdfast.broker.kit import BrokerKit
 from holdfast.broker.links import Seeded, read_links
 from holdfast.broker.scheme import InitWish, Scheme, Told
-from holdfast.broker.settings_table import read_settings
+from holdfast.broker.settings_table import default_lines
 from holdfast.broker.site import Site, check_joined
 from holdfast.broker.site_text import SiteText
 from holdfast.broker.status import Remark, Section, Tone
@@ -46,9 +46,6 @@ class FloodScheme(Scheme):
     }
 
     # ----------------------------------------------------------------------------------------------------- site file
-    def read_settings(self, text: SiteText, document: Mapping[str, Any]) -> FloodSettings:
-        return read_settings(text, document.get("scheme", {}), "scheme", DEFAULTS, besides=("kind",))
-
     def complete(self, text: SiteText, document: Mapping[str, Any], site: Site, seeded: Seeded | None) -> Site:
         for place, entry in enumerate(site.brokers):
             if not entry.data:
@@ -58,7 +55,8 @@ class FloodScheme(Scheme):
 
     def init_text(self, wish: InitWish) -> str:
         count = BROKERS if wish.brokers is None else wish.brokers
-        lines = ['name = "my-site"', "", "[scheme]", f'kind = "{KIND}"', "dial_every_ms = 250", ""]
+        settings = [f"{said:<20} # {about}" for said, about in default_lines(DEFAULTS)]
+        lines = ['name = "my-site"', "", "[scheme]", f'kind = "{KIND}"', *settings, ""]
         for number in range(1, count + 1):
             addresses = f'address = "127.0.0.1:{7410 + number}"', f'peer_address = "127.0.0.1:{7510 + number}"'
             lines += ["[[broker]]", f'id = "b{number}"', *addresses, f'data = "var/b{number}"', ""]
@@ -80,8 +78,7 @@ class FloodScheme(Scheme):
         def weave(home: Home, recovered: Sequence[Entered], streams: StoredStreams) -> Flooding:
             return Flooding(settings, home, Witnesses(settings), recovered, streams)
 
-        arrivals = Arrivals(are_stored=True)
-        return make_journalled(KIND, told.broker, streams, application, kit or BrokerKit(), (FEEDS,), arrivals, weave)
+        return make_journalled(KIND, told.broker, streams, application, kit or BrokerKit(), (FEEDS,), Arrivals(), weave)
 
     # -------------------------------------------------------------------------------------------------------- people
     def status(self, rows: Sequence[Mapping[str, Any]]) -> list[Section]:

@@ -221,6 +221,9 @@ class Publisher(Part):
         """Refuses, with ProtocolError, what can't be true of us, before anything is changed."""
         if resumed:
             self._check_accepted(opened.accepted)
+            if opened.accepted < self._outgoing.answered:
+                told = f"events up to {self._outgoing.answered} were answered"
+                raise ProtocolError(f"{told}, and now only those up to {opened.accepted} are accepted")
         if opened.publish_window < 1:
             raise ProtocolError(f"a publisher's window is 1 or more, not {opened.publish_window}")
 

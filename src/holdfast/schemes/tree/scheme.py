@@ -90,12 +90,6 @@ class TreeScheme(Scheme):
                 )
                 text.refuse(problem, "", title, 0 if title == "topology" else place)
         check_joined(text, site, "broker", title)
-        if site.application is not None:
-            problem = (
-                "an application is hosted by one broker, or by a group: each broker of a network would host its own,"
-                " and none would see all events"
-            )
-            text.refuse(problem, "", "application")
         return site
 
     def init_text(self, wish: InitWish) -> str:
