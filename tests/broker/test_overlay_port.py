@@ -189,6 +189,11 @@ def test_the_overlay_hears_of_what_clients_want_and_advertise_in_the_turn_in_whi
     assert bench.overlay.changes == 3
 
 
+def test_the_overlay_hears_at_its_start_of_what_the_disk_brought_back() -> None:
+    journal = journal_of(PortBench(), "p", OpenSession(1), Subscribe(1, "n > 1"))
+    assert PortBench({"state": journal}).overlay.changes == 1
+
+
 def test_operators_are_told_the_state_of_a_subscription_as_the_overlay_sees_it() -> None:
     bench = PortBench()
     answers = sent(bench.open("p", Subscribe(1, "n > 1")), P)

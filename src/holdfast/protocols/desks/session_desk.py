@@ -128,6 +128,7 @@ class SessionDesk(Part):
         self._disk = started.log_id
         self._clients.expect_all(out)
         self._upkeep.keep_ticking(out)
+        self._tell_interests(out)  # what the disk brought back
 
     @property
     def log_id(self) -> str:
@@ -390,14 +391,17 @@ class SessionDesk(Part):
                     _note_made(output.events, out)
                 case Entered():
                     self._overlay.entered(output, out)
-        if self._core.interests.have_changed:
-            self._overlay.interests_changed(out)
+        self._tell_interests(out)
         if not self._sequencer.applies_at_once:
             self._admission.on_applied(answered, out)
         elif freed:
             # Here and not at the end of the turn, so that who publishes next has to stand behind those that waited,
             # however the driver cuts turns.
             self._admission.release(out)
+
+    def _tell_interests(self, out: Outbox) -> None:
+        if self._core.interests.have_changed:
+            self._overlay.interests_changed(out)
 
     def finish(self, out: Outbox) -> None:
         """Says what the turn came to. The sequencer's own `finish` has run before."""
