@@ -196,6 +196,17 @@ def test_a_broker_of_another_scheme_ends_the_client() -> None:
     assert shown(client.handle(again)) == [Disconnect(again.link, "b1 is of the scheme 'paxos', and not of 'tree'")]
 
 
+@pytest.mark.parametrize("scheme", ["", "unheard-of"])
+def test_a_broker_of_no_known_scheme_is_passed_over_later_too(scheme: str) -> None:
+    client = connected("a:1", "a:2")
+    client.handle(client.down())
+    client.advance(SECOND)
+    up = client.up("b2", "a:2", scheme)
+    why = f"b2 is of the scheme {scheme!r}, and not of 'tree'"
+    assert shown(client.handle(up)) == [Disconnect(up.link, why), report(NotReached("a:2", why, "scheme"))]
+    assert Connect("", "a:1") in client.advance(SECOND)
+
+
 def test_a_replica_of_another_scheme_beside_the_session_ends_the_client_with_a_goodbye() -> None:
     client = bench()
     first = client.up(scheme="paxos")

@@ -141,7 +141,8 @@ class AnyClient:
             return [up]
         reason = f"{up.peer} is of the scheme {_shown(up.scheme)}, and not of {expected!r}"
         out.disconnect(up.link, reason)
-        if up.role is not Role.BROKER:
+        if up.role is not Role.BROKER or up.scheme not in self._schemes:
+            # Passed over, as at the beginning: a replica of a group may be of an earlier version, or of a later one.
             return [ConnectFailed(up.peer, up.address, reason, requests.UNKNOWN_SCHEME)]
         if self._is_over:
             return []
