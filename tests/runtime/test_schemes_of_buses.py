@@ -14,8 +14,10 @@ from experiments.replication.group import ReplicaGroup
 from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.broker.catalogue import catalogue_of
 from holdfast.broker.registry import SCHEMES
+from holdfast.client.connection import State
 from holdfast.errors import ListenFailed, NotConnected, SchemeChanged
 from holdfast.kernel.links import Role
+from holdfast.protocols.sessions import requests
 from holdfast.runtime.runner import NodeRunner
 from holdfast.schemes.tree.parts import make_broker
 from holdfast.wire.addresses import split_address
@@ -264,5 +266,31 @@ def test_an_address_that_is_taken_is_told_before_anything_is_dialled() -> None:
                 async with holdfast.connect(broker.url, listen=taken):
                     pass
             assert broker.runner.measure()["connections_opened_total"] == 0
+
+    run(scene)
+
+
+@pytest.mark.usefixtures("taking")
+def test_of_two_buses_that_take_an_address_at_the_same_time_one_is_told_that_the_other_has_it() -> None:
+    async def scene() -> None:
+        async with Served(KIND) as broker:
+            listen = f"127.0.0.1:{free_port()}"
+            buses = [holdfast.connect(broker.url, name=name, listen=listen) for name in ("one", "other")]
+            came = await asyncio.gather(*(bus.open() for bus in buses), return_exceptions=True)
+            for bus in buses:
+                await bus.close()
+            (problem,) = [each for each in came if each is not None]
+            assert isinstance(problem, ListenFailed)
+            assert "another process listens there" in str(problem)
+
+    run(scene)
+
+
+def test_a_bus_that_is_closed_stays_closed() -> None:
+    async def scene() -> None:
+        bus = holdfast.connect("holdfast://127.0.0.1:1")
+        for report in (requests.SchemeChanged("a:1", "paxos", "tree"), requests.Disconnected("gone")):
+            bus.on_complete(requests.UNSOLICITED, report)
+        assert bus.state is State.CLOSED
 
     run(scene)

@@ -161,6 +161,8 @@ class Connection:
                 log.info("%s: not connected (%s)", self.name, reason)
 
     def _change(self, state: State, detail: str) -> None:
+        if self.state is State.CLOSED:
+            return  # for good: the node may still lose the link over which it says goodbye
         self.state = state
         log.info("%s: %s (%s)", self.name, state.value, detail)
         if self._on_state is not None:

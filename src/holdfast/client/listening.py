@@ -37,7 +37,8 @@ class Listening:
         raise ListenFailed(self._owner, self._wanted, problem)
 
     async def take(self, runner: NodeRunner) -> None:
-        """Nobody else gets the address from now on."""
+        """From now on nobody else gets the address, but for one that has taken it just now, too: of those, the first to
+        open it has it."""
         if self._wanted:
             host, port = self._split()
             with listening(self._owner, self._wanted):
@@ -50,4 +51,5 @@ class Listening:
             self._fail(f"clients of the scheme {client.catalogue.scheme!r} take no links")
         if self._wanted:
             roles = sorted(client.listens, key=lambda role: role.value)
-            await runner.accept(tuple(roles), client.catalogue)
+            with listening(self._owner, self._wanted):
+                await runner.accept(tuple(roles), client.catalogue)
