@@ -49,7 +49,7 @@ class FilterIndex(Generic[Id]):
 
     `engine` is "compiled", the default where the kernel was built, or "portable", in plain Python and far slower.
     How filters stand to each other is looked up in tables of its own, `Relations`, which are made when that is asked
-    for the first time, and then kept.
+    for the first time, and then kept; from then on, the index is for one thread at a time.
     """
 
     __slots__ = ("_engine", "_relations")
