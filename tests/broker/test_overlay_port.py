@@ -60,6 +60,9 @@ class Patient(Part):
         of_session = [one.first for one in self.waiting if (one.client, one.epoch) == (session.client, session.epoch)]
         return min(of_session) - 1 if of_session else EVERYTHING
 
+    def answerable_commands(self) -> int:
+        return min(one.number for one in self.waiting) - 1 if self.waiting else EVERYTHING
+
     def interests_changed(self, out: Outbox) -> None:
         self.changes += len(self.home.interests.take()[0])
 
@@ -70,7 +73,7 @@ class Patient(Part):
         return {"waiting": str(len(self.waiting))}
 
     def on_let_answer(self, request: int, command: LetAnswer, out: Outbox) -> None:
-        for entered in [one for one in self.waiting if one.client == command.client][: command.batches]:
+        for entered in [one for one in self.waiting if one.client in (command.client, "")][: command.batches]:
             self.waiting.remove(entered)
         out.tell(PublicationsAnswerable([command.client]))
 
@@ -167,6 +170,43 @@ def test_a_commit_is_answered_when_the_overlay_answers_for_its_events() -> None:
         (StagesCommitted, 2),
         (StagesCommitted, 3),
     ]
+
+
+def committed(rows: list[Any]) -> list[int]:
+    """The requests that are answered."""
+    return [row.request for row in rows if isinstance(row, StagesCommitted)]
+
+
+def test_nobody_is_told_sooner_that_stages_are_committed_than_who_committed_them() -> None:
+    """Also not who asks again in its next life, as a sink does that was started again, or another client."""
+    bench = PortBench()
+    for client in ("p", "z"):
+        bench.open(client)
+    bench.say("p", StageEvents(1, "q", 1, 0, "s", 1, batch(1)), CommitStages(2, "q", 1, ("s",)))
+    assert committed(sent(bench.say("z", CommitStages(1, "q", 1, ("s",))), "client:z")) == []
+    bench.handle(bench.down("p"))
+    bench.open("p", instance=2)
+    assert committed(sent(bench.say("p", CommitStages(3, "q", 1, ("s",))), P)) == []
+    effects = shown(bench.handle(Requested(1, LetAnswer(P, 1))))
+    assert (committed(sent(effects, P)), committed(sent(effects, "client:z"))) == ([3], [1])
+
+
+def test_a_commit_is_answered_though_its_client_goes_on_publishing() -> None:
+    bench = PortBench()
+    bench.open("p")
+    bench.say("p", StageEvents(1, "q", 1, 0, "s", 1, batch(1)), CommitStages(2, "q", 1, ("s",)))
+    bench.say("p", Publish(1, batch(2)))
+    assert committed(bench.let(P)) == [2]
+
+
+def test_an_answer_is_owed_once_however_often_it_is_asked_for() -> None:
+    bench = PortBench()
+    bench.open("p")
+    bench.say("p", StageEvents(1, "q", 1, 0, "s", 1, batch(1)))
+    for _ in range(50):
+        bench.say("p", CommitStages(2, "q", 1, ("s",)))
+    assert len(bench.desk._replies._owed) <= 2
+    assert 1 <= len(committed(bench.let(P))) <= 2
 
 
 def test_an_answer_that_waits_is_not_for_the_clients_next_life() -> None:

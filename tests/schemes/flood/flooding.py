@@ -129,7 +129,7 @@ class Flooding(Part):
         first = self._seen.get((self._settings.name, self._life), 0) + 1
         self._entered = entered.number
         self._witnesses.see(batch)
-        own = (entered.client, entered.epoch, entered.first)
+        own = (entered.number, entered.client, entered.epoch, entered.first)
         self._take(FloodItem(self._settings.name, self._life, first, len(batch), batch.encoded, "", *own), out)
 
     def on_flooded(self, peer: str, message: Flooded, out: Outbox) -> None:
@@ -194,6 +194,9 @@ class Flooding(Part):
             if (item.client, item.epoch) == (session.client, session.epoch):
                 return item.session_first - 1
         return EVERYTHING
+
+    def answerable_commands(self) -> int:
+        return self._unanswered[0].command - 1 if self._unanswered else EVERYTHING
 
     def interests_changed(self, out: Outbox) -> None:
         self._home.interests.take()  # every event comes here anyway

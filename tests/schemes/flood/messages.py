@@ -63,6 +63,7 @@ class FloodItem(msgspec.Struct, frozen=True, array_like=True):
     count: int
     events: EventBytes
     source: str = ""  # the neighbour that they came from
+    command: int = 0  # by which they were published here
     client: str = ""
     epoch: int = 0
     session_first: int = 0

@@ -159,7 +159,8 @@ class BrokerCore:
             case commands.CommitStages():
                 # The events first: whoever is told that they are published can rely on it.
                 answer = self._commit(log, command, wall, outputs)
-                outputs.append(Reply(command.client, command.epoch, answer, publishes=True))
+                # Also of one that was committed before: what it published may still be under way to other brokers.
+                outputs.append(Reply(command.client, command.epoch, answer, self.number))
             case _:
                 apply_to_log(log, self.cursors, self.staging, wall, command, outputs)
 
@@ -376,8 +377,7 @@ class BrokerCore:
             batch = self.decode(part) if wanted else EventBatch([], slices_of(part))
             if batch:
                 matched = self.index.match_batch([(event.attributes, event.topic) for event in batch.events])
-                session = self.sessions[command.client]
-                self._enter(batch, matched, wall, outputs, session, session.accepted + 1)
+                self._enter(batch, matched, wall, outputs)
             if self.hosting.topics:
                 shown += batch.events
         first, last = (first, log.head) if log.head >= first else (0, 0)

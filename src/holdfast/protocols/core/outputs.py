@@ -15,13 +15,13 @@ from holdfast.protocols.sessions import messages
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
-    """A message for the client of a session, if it is there; not for another life of the client. `publishes`: it says
-    that events are published."""
+    """A message for the client of a session, if it is there; not for another life of the client. `published`: it says
+    that events are published, by commands up to this one; 0 if it says nothing of the kind."""
 
     client: str
     epoch: int
     message: Message
-    publishes: bool = False
+    published: int = 0
 
 
 class Opened(msgspec.Struct, frozen=True, gc=False):
@@ -77,8 +77,8 @@ class MadeByApplication(msgspec.Struct, frozen=True, gc=False):
 
 class Entered(msgspec.Struct, frozen=True, gc=False):
     """Events that were published here by command `number`, for the other brokers of the network. Those of a client have
-    its session's numbers, from `first` on, with gaps where events were refused; if they have none, they were published
-    before that one. Those of the hosted application have no client."""
+    its session's numbers, from `first` on, with gaps where events were refused. Those of stages and of the hosted
+    application have no client."""
 
     number: int
     batch: EventBatch

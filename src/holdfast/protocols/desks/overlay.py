@@ -30,7 +30,8 @@ class PublicationReleased(Notice, frozen=True):
 
 
 class PublicationsAnswerable(Notice, frozen=True):
-    """More of what these clients have published may be answered: `answerable_through` says how far."""
+    """More may be answered of what was published, by these clients among others: `answerable_through` and
+    `answerable_commands` say how far."""
 
     clients: Sequence[str]
 
@@ -63,6 +64,11 @@ class Overlay(Protocol):
         turn has been carried out is the broker's own affair: its answers wait for that."""
         ...
 
+    def answerable_commands(self) -> int:
+        """The last command of which, and of all before it, everything that was published may be answered; EVERYTHING if
+        nothing waits. For who asks about what others may have published, such as a commit of stages."""
+        ...
+
     def interests_changed(self, out: Outbox) -> None:
         """What clients want or advertise here has changed: `Home.interests` says how."""
         ...
@@ -88,6 +94,9 @@ class Alone:
         pass
 
     def answerable_through(self, session: Session) -> int:
+        return EVERYTHING
+
+    def answerable_commands(self) -> int:
         return EVERYTHING
 
     def interests_changed(self, out: Outbox) -> None:

@@ -11,7 +11,7 @@ from holdfast.kernel.messages import Message
 from holdfast.protocols.core.outputs import Reply
 from holdfast.protocols.core.session import Session
 from holdfast.protocols.desks.attachments import Attachments
-from holdfast.protocols.desks.overlay import EVERYTHING, Overlay
+from holdfast.protocols.desks.overlay import Overlay
 from holdfast.protocols.sessions.messages import Accepted, Refusal
 
 
@@ -23,15 +23,15 @@ class Replies:
         self._overlay = overlay
         self._said: list[tuple[str, Message]] = []
         self._answered: dict[str, None] = {}  # whose publications are to be answered
-        self._owed: dict[str, list[Reply]] = {}  # that say that events are published
+        # That say that events are published; one that is asked for again is owed as before.
+        self._owed: dict[tuple[str, int, Message], Reply] = {}
 
     def say(self, peer: str, message: Message) -> None:
         self._said.append((peer, message))
 
     def reply(self, reply: Reply) -> None:
-        session = self._clients.session(reply.client) if reply.publishes else None
-        if session is not None and self._overlay.answerable_through(session) != EVERYTHING:
-            self._owed.setdefault(reply.client, []).append(reply)
+        if reply.published > self._overlay.answerable_commands():
+            self._owed.setdefault((reply.client, reply.epoch, reply.message), reply)
             return
         # The client may be there in another life by now, which must not get it.
         attachment = self._clients.links.get(reply.client)
@@ -51,15 +51,14 @@ class Replies:
                 self.say(client, Accepted(self.answerable(session), self.refusals(session)))
 
     def answer_more(self, clients: Sequence[str]) -> None:
-        """The overlay lets more of what these have published be answered."""
+        """The overlay lets more be answered, of what these clients have published among others."""
         for client in clients:
-            session = self._clients.session(client)
-            if session is None:
-                continue
-            self.answer(client)
-            if self._overlay.answerable_through(session) == EVERYTHING:
-                for reply in self._owed.pop(client, ()):
-                    self.reply(reply)
+            if self._clients.session(client) is not None:
+                self.answer(client)
+        if self._owed:
+            owed, self._owed = self._owed, {}
+            for reply in owed.values():
+                self.reply(reply)
 
     def answerable(self, session: Session) -> int:
         """The last of its publications that the session's client may be told of."""
@@ -73,7 +72,8 @@ class Replies:
         """Its link is gone: the next one may be another client's."""
         self._said = [said for said in self._said if said[0] != peer]
         self._answered.pop(peer, None)
-        self._owed.pop(peer, None)
+        if self._owed:
+            self._owed = {key: reply for key, reply in self._owed.items() if reply.client != peer}
 
     def take(self) -> list[tuple[str, Message]]:
         """All that is to be said now."""

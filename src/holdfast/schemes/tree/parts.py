@@ -97,6 +97,9 @@ class NetworkParts:
         """What is published is this broker's, as soon as it is on its disk; how it gets on, the level promises."""
         return EVERYTHING
 
+    def answerable_commands(self) -> int:
+        return EVERYTHING
+
     def interests_changed(self, out: Outbox) -> None:
         self._gate.interests_changed(out)
 
