@@ -39,7 +39,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("scheme", SCHEMES.kinds)
+@pytest.mark.parametrize("scheme", ["tree", "paxos"])
 def test_init_gives_a_site_with_the_application(scheme: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("init", "--scheme", scheme, "--application", "zapviewers", "-") == 0
     site = site_from_toml(capsys.readouterr().out, "site.toml")

@@ -382,3 +382,19 @@ def test_a_subscription_that_was_not_entered_says_so_and_does_not_wait(broker: B
                     await anext(aiter(events))
 
     run(scene)
+
+
+def test_what_was_published_while_a_bus_did_not_find_a_broker_is_answered() -> None:
+    async def scene() -> None:
+        bus = connect(f"holdfast://127.0.0.1:{free_port()}", timeout_s=0.3)
+        opening = asyncio.ensure_future(bus.open())
+        await asyncio.sleep(0)
+        publishing = asyncio.ensure_future(bus.publish({}))
+        with pytest.raises(NotConnected):
+            await bus.publish({}, retry=False)
+        with pytest.raises(NotConnected):
+            await opening
+        with pytest.raises(NotConnected):
+            await publishing
+
+    run(scene)

@@ -9,6 +9,7 @@ import pytest
 from holdfast.broker.catalogue import catalogue_of
 from holdfast.broker.measures import NODE_MEASURES
 from holdfast.broker.registry import SCHEMES
+from holdfast.broker.scheme_client import client_catalogue_of
 from holdfast.broker.site import site_from_toml
 from holdfast.errors import SiteError
 from holdfast.kernel.inputs import Started
@@ -140,6 +141,17 @@ def test_an_application_is_hosted_by_what_sees_all_events(kind: str) -> None:
         return
     with pytest.raises(SiteError, match="none would see all events"):
         site_from_toml(text, "site.toml", Random)
+
+
+def test_options_and_shapes_of_different_schemes_have_different_names() -> None:
+    for names in ([*SCHEMES[kind].init_options] for kind in KINDS), ([*swarm_of(kind).shapes] for kind in KINDS):
+        listed = [name for of_kind in names for name in of_kind]
+        assert len(set(listed)) == len(listed)
+
+
+def test_a_client_can_not_give_a_common_number_another_meaning() -> None:
+    with pytest.raises(ValueError, match="Stored has number"):
+        client_catalogue_of("mine", {next(iter(CLIENT_MESSAGES)): Stored})
 
 
 def test_a_kind_is_registered_once() -> None:

@@ -11,16 +11,22 @@ import pytest
 import holdfast
 from experiments.processes import LOOK_EVERY_S
 from holdfast.broker.broker_settings import BrokerSettings
+from holdfast.broker.kit import BrokerKit
 from holdfast.broker.scheme import Place, Told
 from holdfast.kernel.inputs import LinkDown, LinkUp, Received, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Append, Connect, Disconnect, SetTimer
 from holdfast.kernel.storage import EVENTS, FEEDS, LogBounds, StoredStreams
+from holdfast.protocols.core.session import Session
+from holdfast.protocols.desks.overlay import EVERYTHING
 from holdfast.protocols.sessions.messages import Accepted, Publish, SessionOpened
-from tests.schemes.flood.messages import AskWitness, FindWitness, Flooded, Stored, Witnessed, WitnessFound
-from tests.schemes.flood.scheme import SCHEME
+from holdfast.sim.run import Factories, run_scenario
+from tests.schemes.flood.flooding import Flooding
+from tests.schemes.flood.messages import AskWitness, FindWitness, Flooded, FloodItem, Stored, Witnessed, WitnessFound
+from tests.schemes.flood.scheme import SCHEME, FloodKit
 from tests.schemes.flood.settings import DEFAULTS
+from tests.schemes.flood.swarm import SWARM
 from tests.schemes.sites import InitialProcesses
 from tests.sessions.bench import Bench, BrokerBench, batch, sent, shown
 
@@ -172,6 +178,34 @@ def test_a_client_is_told_of_a_witness_and_by_it_what_has_come_there() -> None:
     bench.hear("b", Flooded("b", "disk of b", 1, batch(7, publisher="q")))
     bench.open("q")
     assert sent(bench.say("q", AskWitness()), "client:q") == [Witnessed(1, 7)]
+
+
+class AnswersAtOnce(Flooding):
+    def answerable_through(self, session: Session) -> int:
+        return EVERYTHING
+
+
+class AnswersForOneNeighbour(Flooding):
+    def _is_unanswered(self, item: FloodItem) -> bool:
+        return all(through < item.last for through in self._stored.values())
+
+
+class ForgetsWhatItAnswered(Flooding):
+    """What neighbours have stored is not on the disk: after a crash their word is waited for again."""
+
+    def _recover(self, streams: StoredStreams) -> None:
+        super()._recover(streams)
+        self._stored = dict.fromkeys(self._stored, 0)
+        self._unanswered.clear()
+        for _, items in self._kept:
+            self._unanswered.extend(item for item in items if item.origin == self._settings.name)
+
+
+@pytest.mark.parametrize("mistake", [AnswersAtOnce, AnswersForOneNeighbour, ForgetsWhatItAnswered])
+def test_a_mistake_in_its_answers_is_seen_by_the_swarm(mistake: type[Flooding]) -> None:
+    mutant = Factories(kit=BrokerKit(scheme=FloodKit(mistake)))
+    shape = SWARM.shapes["flood"]
+    assert any(run_scenario(shape.draw(seed), mutant).problem for seed in range(1, 121))
 
 
 def test_a_bus_has_two_links_and_publishes_only_while_all_neighbours_store(tmp_path: Any) -> None:

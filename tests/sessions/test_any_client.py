@@ -222,6 +222,31 @@ def test_a_replica_of_another_scheme_beside_the_session_ends_the_client_with_a_g
     assert report(Closed()) in closed
 
 
+def test_a_link_that_came_too_late_to_be_the_first_ends_nothing_whatever_its_scheme() -> None:
+    client = bench("a:1", "a:2")
+    client.advance(2 * SECOND)  # the first was given up, and the second is dialled
+    client.handle(client.up("b2", "a:2"))
+    client.say(OPENED, broker="b2")
+    late = LinkUp(99, "b1", 1, Role.BROKER, True, "a:1", "paxos")
+    assert shown(client.handle(late)) == [Disconnect(99, "b1 is of the scheme 'paxos', and not of 'tree'")]
+    assert sent(client.ask(publish(1)), "b2")
+
+
+def test_what_is_not_to_be_tried_again_is_refused_while_there_is_no_broker() -> None:
+    client = bench()
+    refused = Published([(0, None, requests.NOT_CONNECTED), (1, None, requests.NOT_CONNECTED)])
+    assert client.ask(PublishEvents(publish(1, 2).events, retry=False)) == [("complete", 1, refused)]
+
+
+def test_no_more_is_kept_than_may_wait() -> None:
+    client = bench(waiting_max=3)
+    assert client.ask(publish(1, 2), publish(3)) == []
+    refused = Published([(0, None, "more than waiting_max events, 3, wait to be sent")])
+    assert client.ask(publish(4)) == [("complete", 3, refused)]
+    client.handle(client.up())
+    assert [row[2] for row in sent(client.say(OPENED), "b1") if row[0] == "Publish"] == [[1, 2, 3]]
+
+
 def test_a_client_that_is_dialled_is_not_taken_for_a_broker() -> None:
     client = connected("a:1", "a:2")
     client.handle(client.down())

@@ -53,6 +53,7 @@ class AnyClient:
         self._schemes = schemes
         self._contact = FirstContact(settings, rng)
         self._kept: list[Input] = []  # Started and what was asked since, for the node that there will be
+        self._kept_events = 0  # of these, what is to be published
         self._node: Node | None = None  # the scheme's
         self._client = _CLOSED  # what it is
         self._is_over = False  # a broker of another scheme was there
@@ -79,6 +80,8 @@ class AnyClient:
                     self._contact.on_connect_failed(event, out)
                 case TimerFired():
                     self._contact.on_timer(event.key, out)
+                case Requested(command=requests.PublishEvents()):
+                    self._keep(event.request, event.command, event, out)
                 case Requested():
                     self._kept.append(event)
                     if type(event.command) is requests.Close:
@@ -90,6 +93,17 @@ class AnyClient:
                         out.complete(requests.UNSOLICITED, requests.SchemeFound(event.scheme))
                         self._become(client, event.address, [event, *inputs[place:]], out)
                         return
+
+    def _keep(self, request: int, command: requests.PublishEvents, event: Requested, out: Outbox) -> None:
+        """What the scheme's publisher would refuse without a broker, is refused here."""
+        waiting_max, count = self._settings.waiting_max, len(command.events)
+        if not command.retry and count:
+            out.complete(request, requests.refused_whole(command, requests.NOT_CONNECTED))
+        elif self._kept_events + count > waiting_max:
+            out.complete(request, requests.refused_whole(command, requests.too_many(waiting_max)))
+        else:
+            self._kept.append(event)
+            self._kept_events += count
 
     def _client_for(self, up: LinkUp, out: Outbox) -> SchemeClient | None:
         """What a link's broker wants as its client. None, and the link is closed, if that can't be told."""
@@ -141,8 +155,9 @@ class AnyClient:
             return [up]
         reason = f"{up.peer} is of the scheme {_shown(up.scheme)}, and not of {expected!r}"
         out.disconnect(up.link, reason)
-        if up.role is not Role.BROKER or up.scheme not in self._schemes:
+        if up.role is not Role.BROKER or up.scheme not in self._schemes or self._contact.gave_up(up.address):
             # Passed over, as at the beginning: a replica of a group may be of an earlier version, or of a later one.
+            # What was dialled before there was a session, and comes too late, is not wanted whatever it is.
             return [ConnectFailed(up.peer, up.address, reason, requests.UNKNOWN_SCHEME)]
         if self._is_over:
             return []

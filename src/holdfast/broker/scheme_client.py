@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from holdfast.codec import Registry
-from holdfast.codec.catalogue import Catalogue
+from holdfast.codec.catalogue import Catalogue, check_free
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.node import Node
@@ -34,5 +34,6 @@ def client_catalogue_of(
     kind: str, messages: Mapping[int, type[Message]] | None = None, large: Iterable[type[Message]] = ()
 ) -> Catalogue:
     """What all clients speak, and these messages, with their numbers, that are the scheme's own."""
+    check_free(messages or {}, CLIENT_MESSAGES)
     spoken = Registry[Message]({**CLIENT_MESSAGES, **(messages or {})})
     return Catalogue(spoken, Registry[Record]({}), (*LARGE_CLIENT_MESSAGES, *large), PROTOCOL_VERSIONS, kind)

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.broker.registry import SCHEMES
 from holdfast.cli.main import CHECK_FAILED
 from holdfast.client.operator import BrokerDesk
 from holdfast.protocols.operating.messages import Inspected
@@ -25,10 +24,9 @@ class Leader(NamedTuple):
     facts: dict[str, str]
 
 
-def is_one_broker(answer: Inspected) -> bool:
-    """Whether a broker is one of several that clients see as one, of which one leads."""
-    kind = answer.facts.get("scheme", "")
-    return kind in SCHEMES and SCHEMES[kind].is_one_broker
+def is_led(answer: Inspected) -> bool:
+    """Whether a broker is one of several of which one leads."""
+    return "replica_is_leading" in answer.measures
 
 
 async def await_leader(desks: list[BrokerDesk], wait_s: float) -> tuple[Leader | None, list[str]]:
@@ -68,7 +66,7 @@ async def _ask(desks: Sequence[BrokerDesk]) -> tuple[Leader | None, list[Inspect
     for desk, answer in zip(desks, answers, strict=True):
         if isinstance(answer, Unreachable):
             problems.append(f"{desk.address}: {answer.reason}")
-        elif not is_one_broker(answer):
+        elif not is_led(answer):
             problems.append(f"{desk.address}: {answer.broker} {_NO_GROUP}")
         elif answer.measures["replica_is_leading"]:
             found.append((answer.measures["replica_ballot"], Leader(answer.broker, desk.address, desk, answer.facts)))

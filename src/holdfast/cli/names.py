@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.cli.group_leader import find_leader, is_one_broker, nobody
+from holdfast.cli.group_leader import find_leader, is_led, nobody
 from holdfast.cli.main import CHECK_FAILED, OK, UsageError
 from holdfast.cli.terminal import duration, table
 from holdfast.cli.where import DEFAULT_URL, addresses_at
@@ -80,7 +80,7 @@ async def _with_desks(addresses: list[str], arguments: argparse.Namespace) -> in
     try:
         answers = await asyncio.gather(*(desk.inspect(0) for desk in desks))
         asked, code = desks, OK
-        if any(not isinstance(answer, Unreachable) and is_one_broker(answer) for answer in answers):
+        if any(not isinstance(answer, Unreachable) and is_led(answer) for answer in answers):
             leader, problems = await find_leader(desks)
             if leader is None:
                 return nobody(problems)

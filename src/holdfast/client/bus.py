@@ -93,8 +93,9 @@ class Bus:
         try:
             await self._listening.take(runner)
             await self._connection.open(runner, self._url, self._timeout_s)
-        except BaseException:
+        except BaseException as error:
             await runner.stop()
+            self._end(error if isinstance(error, HoldfastError) else BusClosed("the bus was not opened"))
             raise
         try:
             await self._listening.open(runner, SCHEMES.client(self.scheme))

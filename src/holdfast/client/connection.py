@@ -71,6 +71,9 @@ class Connection:
         except TimeoutError:
             problem = f"no broker at {url} answered within {timeout_s:g} s"
             raise NotConnected(problem, self.reason, self.refusal) from None
+        finally:
+            if not self._opened.done():
+                self._opened.cancel()  # nobody waits for it any more
 
     async def stop(self) -> None:
         if self._runner is not None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from holdfast.codec.registry import Registry
 from holdfast.kernel.messages import Message, Record
+
+NUMBER_MAX: Final = 239  # those above are the handshake's
 
 
 class Catalogue:
@@ -26,3 +29,12 @@ class Catalogue:
         self.large_kinds = frozenset(messages.kinds[message] for message in large)
         self.versions = versions
         self.scheme = scheme
+
+
+def check_free(own: Mapping[int, type], taken: Mapping[int, type]) -> None:
+    """ValueError if a type has a number that it can't have, or that of another."""
+    for number, kind in own.items():
+        if not 0 < number <= NUMBER_MAX:
+            raise ValueError(f"{kind.__name__} has number {number}, which is not in 1 to {NUMBER_MAX}")
+        if number in taken and taken[number] is not kind:
+            raise ValueError(f"{kind.__name__} has number {number}, which is that of {taken[number].__name__}")

@@ -134,7 +134,8 @@ async def _start(
             with listening(f"broker {entry.id!r}", entry.peer_address):
                 await runner.listen((Role.BROKER,), *split_address(entry.peer_address), at_once=False)
         runner.begin()
-        await runner.accept()
+        with listening(f"broker {entry.id!r}", entry.address):
+            await runner.accept()
     except BaseException:
         await runner.stop()
         raise

@@ -27,6 +27,7 @@ from holdfast.protocols.desks.overlay import EVERYTHING, PublicationsAnswerable,
 from holdfast.protocols.sessions.messages import Publish
 from tests.schemes.flood.messages import Flooded, FloodItem, FloodRecord, Stored
 from tests.schemes.flood.settings import FloodSettings
+from tests.schemes.flood.stored_beside import STORED
 from tests.schemes.flood.witnesses import Witnesses
 
 BROKERS = frozenset({Role.BROKER})
@@ -129,6 +130,8 @@ class Flooding(Part):
         first = self._seen.get((self._settings.name, self._life), 0) + 1
         self._entered = entered.number
         self._witnesses.see(batch)
+        if out.tracing:
+            out.note("accepted", node=self._settings.name, events=[event.id for event in batch.events])
         own = (entered.number, entered.client, entered.epoch, entered.first)
         self._take(FloodItem(self._settings.name, self._life, first, len(batch), batch.encoded, "", *own), out)
 
@@ -152,6 +155,8 @@ class Flooding(Part):
             first = message.first + skipped
             self._home.arrive("/".join(key), message.life, first, fresh, out)
             self._witnesses.see(fresh)
+            if out.tracing:
+                out.report(STORED, events=[event.id for event in fresh.events])
             self._take(FloodItem(*key, first, len(fresh), fresh.encoded, peer), out)
 
     def _take(self, item: FloodItem, out: Outbox) -> None:

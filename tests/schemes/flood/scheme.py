@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from holdfast.broker.assembly import make_journalled
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from random import Random
 
 BROKERS: Final = 3
+
+
+class FloodKit(msgspec.Struct, frozen=True):
+    flooding: type[Flooding] = Flooding
 
 
 class FloodScheme(Scheme):
@@ -73,12 +78,13 @@ class FloodScheme(Scheme):
         application: Hosted | None = None,
         kit: BrokerKit | None = None,
     ) -> Node:
-        settings = flood_of(told)
+        settings, kit = flood_of(told), kit or BrokerKit()
+        own = kit.scheme if isinstance(kit.scheme, FloodKit) else FloodKit()
 
         def weave(home: Home, recovered: Sequence[Entered], streams: StoredStreams) -> Flooding:
-            return Flooding(settings, home, Witnesses(settings), recovered, streams)
+            return own.flooding(settings, home, Witnesses(settings), recovered, streams)
 
-        return make_journalled(KIND, told.broker, streams, application, kit or BrokerKit(), (FEEDS,), Arrivals(), weave)
+        return make_journalled(KIND, told.broker, streams, application, kit, (FEEDS,), Arrivals(), weave)
 
     # -------------------------------------------------------------------------------------------------------- people
     def status(self, rows: Sequence[Mapping[str, Any]]) -> list[Section]:

@@ -28,6 +28,9 @@ from holdfast.topology.generators import Kind, links_of
 from holdfast.trace.checkers.registry import Known
 from tests.schemes.flood import KIND
 from tests.schemes.flood.settings import DEFAULTS, FloodSettings
+from tests.schemes.flood.stored_beside import StoredBeside
+
+STORED_BESIDE: Final = "stored-beside"
 
 
 class FloodShape(Bounds, frozen=True, kw_only=True):
@@ -68,7 +71,7 @@ class FloodShape(Bounds, frozen=True, kw_only=True):
 
 
 def promises(scenario: Scenario) -> tuple[str, ...]:
-    return ALWAYS
+    return (*ALWAYS, STORED_BESIDE)
 
 
 def _draw_faults(rng: Random, shape: FloodShape, names: list[str], links: list[Any], clients: list[str]) -> list[Fault]:
@@ -94,7 +97,9 @@ def _draw_faults(rng: Random, shape: FloodShape, names: list[str], links: list[A
 class FloodSwarm:
     settings: FloodSettings = DEFAULTS
     shapes: Mapping[str, Shape] = {KIND: FloodShape()}
-    checkers: Mapping[str, Known] = {}
+    checkers: Mapping[str, Known] = {
+        STORED_BESIDE: Known(lambda _: StoredBeside(), "what is acknowledged is stored at all neighbours of its broker")
+    }
 
     def shape_of(self, site: Site, brokers: Sequence[Broker]) -> Shape:
         return FloodShape(name=site.name, brokers=tuple(brokers), links=site.links, settings=written(site.settings))
@@ -108,7 +113,7 @@ class FloodSwarm:
         return promises(scenario)
 
     def header(self, scenario: Scenario) -> dict[str, Any]:
-        return {}
+        return {"links": scenario.links}
 
 
 SWARM: Final = FloodSwarm()

@@ -31,6 +31,7 @@ class FirstContact:
         self._patience = Patience(settings)
         self._patience.choose_among(self._addresses.are_several)
         self._is_dialling = False  # and not pausing
+        self._given_up: set[str] = set()  # addresses whose attempt took too long, and may still come to something
 
     @property
     def address(self) -> str:
@@ -52,6 +53,7 @@ class FirstContact:
         elif key == DIALLED:
             if self._is_dialling:
                 self._patience.was_not_opened()
+                self._given_up.add(self.address)
                 self._failed("no answer in time", "", out)
         else:
             broken("a timer of the first contact has a known name", key=key)
@@ -61,6 +63,12 @@ class FirstContact:
         out.disconnect(up.link, reason)
         if self._is_dialling and up.address == self.address:
             self._failed(reason, refusal, out)
+
+    def gave_up(self, address: str) -> bool:
+        """Whether a link may come of an attempt that was given up; asked once, when it has come."""
+        was_given_up = address in self._given_up
+        self._given_up.discard(address)
+        return was_given_up
 
     def end(self, out: Outbox) -> None:
         """There is a link to go on with, or nobody wants one any more."""

@@ -79,7 +79,7 @@ class Publisher(Part):
         made: list[tuple[int, int, EventBytes]] = []
         reason = "the client is closed" if conversation.phase is Phase.CLOSED else ""
         if len(self._outgoing) + len(command.events) > conversation.settings.waiting_max:
-            reason = reason or f"more than waiting_max events, {conversation.settings.waiting_max}, wait to be sent"
+            reason = reason or requests.too_many(conversation.settings.waiting_max)
         if not command.retry and not conversation.is_open:
             reason = reason or requests.NOT_CONNECTED
         sound = self._look_sound(command.events)

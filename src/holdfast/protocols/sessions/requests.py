@@ -38,6 +38,15 @@ class PublishEvents(_Value, frozen=True):
     retry: bool = True
 
 
+def refused_whole(command: PublishEvents, problem: str) -> Published:
+    """The answer to a request of which nothing is sent."""
+    return Published([(place, None, problem) for place in range(len(command.events))])
+
+
+def too_many(waiting_max: int) -> str:
+    return f"more than waiting_max events, {waiting_max}, wait to be sent"
+
+
 class MakeSubscription(_Value, frozen=True):
     """Answered with `SubscriptionMade` or `SubscriptionRefused`. `window`: events that may wait for the application."""
 

@@ -171,7 +171,7 @@ def make_replica(
     """A broker that is one of a group: the core of any broker, behind the group's decided log."""
     check_streams(streams, (formation_module.STREAM, acceptor_module.STREAM, snapshots_module.STREAM))
     if streams.get(snapshots_module.STREAM) and not streams.get(formation_module.STREAM):
-        raise WrongLog("the data are those of a broker on its own; a replica of a group needs a folder of its own")
+        raise WrongLog("the data are those of a broker that is no replica; a replica needs a folder of its own")
     kit = kit or BrokerKit()
     paxos = kit.scheme if isinstance(kit.scheme, PaxosKit) else PaxosKit()
     core = kit.core(settings.limits, True, Hosting(application, settings.application, settings.hosting))
