@@ -13,7 +13,7 @@ import msgspec
 from experiments.d1.world import Setup, World, draw_world, scenario_of, session_of, subscribing_for, tree_of
 from holdfast.kernel.time import MILLISECOND
 from holdfast.sim.run import measure_scenario
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 from holdfast.trace.reliability import ReliabilityMeter
 from holdfast.trace.schema import Published, Row
 
@@ -99,7 +99,7 @@ def run(setup: Setup, world: World | None = None) -> Result:
 def path_availability(setup: Setup, world: World, subscriber: str) -> float:
     """Of all brokers and links between the publisher's home and the subscriber's: what a level without a memory for
     events can reach at most, and reaches if it is told again at once what is wanted (D1-C2)."""
-    tree = Overlay(list(world.availabilities), tree_of(world)).spanning_tree()
+    tree = BrokerGraph(list(world.availabilities), tree_of(world)).spanning_tree()
     path = tree.path(world.homes[world.topics[subscriber]], world.homes[subscriber])
     links = setup.link_availability ** (len(path) - 1)
     return links * prod(world.availabilities[broker] for broker in path)

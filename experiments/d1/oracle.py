@@ -6,7 +6,7 @@ from experiments.d1.replay import Replay
 from experiments.d1.world import WARM_UP_S, Setup, World, scenario_of
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.sim.scenario import Publish
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 
 
 class Oracle:
@@ -15,7 +15,7 @@ class Oracle:
     def __init__(self, setup: Setup, world: World) -> None:
         self._world = world
         self._replay = Replay(
-            Overlay(list(world.availabilities), world.links),
+            BrokerGraph(list(world.availabilities), world.links),
             world.broker_outages,
             {frozenset(name.split()): found for name, found in world.link_outages.items()},
             setup.lifetime_s * 1_000,

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from experiments.d1.outages import Outage
 from holdfast.protocols.routing.settings import Reliability
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 
 
 class _Times:
@@ -46,7 +46,7 @@ class Replay:
 
     def __init__(
         self,
-        graph: Overlay,
+        graph: BrokerGraph,
         broker_outages: Mapping[str, Sequence[Outage]],
         link_outages: Mapping[frozenset[str], Sequence[Outage]],
         lifetime_ms: int,

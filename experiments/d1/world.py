@@ -24,7 +24,7 @@ from holdfast.sim.scenario import (
     Subscribe,
 )
 from holdfast.topology.generators import Kind, links_of
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 
 DAY_S = 86_400
 WARM_UP_S = 60  # everyone has subscribed by then
@@ -133,7 +133,7 @@ def subscribing_for(setup: Setup, world: World) -> dict[str, str]:
 
 def tree_of(world: World) -> list[tuple[str, str]]:
     """The links along which events are routed while nothing is wrong."""
-    tree = Overlay(list(world.availabilities), world.links).spanning_tree()
+    tree = BrokerGraph(list(world.availabilities), world.links).spanning_tree()
     return [pair for pair in world.links if pair[1] in tree.neighbours(pair[0])]
 
 

@@ -25,7 +25,7 @@ from holdfast.broker.quality import MeanTimes
 from holdfast.broker.site import Site
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.runtime.site_file import read_site
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 
 RING = (("b1", "b2"), ("b2", "b3"), ("b3", "b4"), ("b4", "b1"))
 BROKERS = {
@@ -83,7 +83,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 def links_of(level: Reliability) -> tuple[tuple[str, str], ...]:
     """The ring; at levels that make no detours, which refuse cycles, the tree along which events would go in it."""
-    tree = Overlay(list(BROKERS), RING).spanning_tree()
+    tree = BrokerGraph(list(BROKERS), RING).spanning_tree()
     return tuple(link for link in RING if level.detours or link[1] in tree.neighbours(link[0]))
 
 

@@ -38,7 +38,7 @@ from holdfast.qos.graph import PartGraph
 from holdfast.qos.parts import NEVER_FAILS
 from holdfast.qos.prediction import Model
 from holdfast.qos.site_model import model_of
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 
 LEVELS = [level.value for level in Reliability if level is not Reliability.NONE]
 
@@ -84,7 +84,7 @@ def compared(setup: Setup, site: Site, measured: Measured) -> Comparison:
     parts = {name: realised(measured.realised[name], setup.length_s).part for name in names}
     own = Model(PartGraph(parts, dict.fromkeys(site.links, NEVER_FAILS)), site.quality.lifetime_s)
     lifetime_ms = round(site.quality.lifetime_s * 1_000)
-    replay = Replay(Overlay(names, site.links), measured.realised, {}, lifetime_ms)
+    replay = Replay(BrokerGraph(names, site.links), measured.realised, {}, lifetime_ms)
     homes = {one.topic: one.home for one in nominal.publishers}
     rows = []
     for one in nominal.subscribers:

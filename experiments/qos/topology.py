@@ -20,7 +20,7 @@ from holdfast.qos.graph import PartGraph
 from holdfast.qos.levels import eq13_as_product, eq13_printed, path_delay
 from holdfast.qos.parts import part_of_availability
 from holdfast.qos.prediction import Model
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 
 NOTICED_S = 20  # after which whoever has sent something on a link that is cut knows of it
 
@@ -58,7 +58,7 @@ def _models(runs: Sequence[Compared]) -> tuple[Model, Model]:
     """With the runs' own parts, and with nominal ones."""
     first = runs[0]
     setup, brokers = first.setup, list(first.availabilities)
-    overlay = Overlay(brokers, [(one, other) for one, other in (name.split() for name in first.links)])
+    overlay = BrokerGraph(brokers, [(one, other) for one, other in (name.split() for name in first.links)])
     tree = overlay.spanning_tree()
     links = [ends for ends in overlay.links if setup.level.detours or ends[1] in tree.neighbours(ends[0])]
 

@@ -16,7 +16,7 @@ from holdfast.protocols.failure.settings import DetectorSettings
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.schemes.tree.settings import DEFAULTS, OF_SCHEME, routing_of, routing_settings
 from holdfast.topology.generators import Kind, links_of
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 from tests.repository import ROOT
 
 LINES = (("b1", "b2"), ("b2", "b3"))
@@ -55,16 +55,16 @@ def test_a_network_is_read_whole(level: Reliability) -> None:
     """D1-A10: each level by its name."""
     found = read(site(level.value))
     assert routing_settings(found.settings).reliability is level
-    assert found.overlay == Overlay(["b1", "b2", "b3"], LINES)
+    assert found.graph == BrokerGraph(["b1", "b2", "b3"], LINES)
     assert routing_of(found.told(found.brokers[1])) == RoutingSettings(
-        name="b2", overlay=found.overlay, addresses={"b1": "h:201", "b3": "h:203"}, reliability=level
+        name="b2", graph=found.graph, addresses={"b1": "h:201", "b3": "h:203"}, reliability=level
     )
 
 
 def test_one_broker_is_no_network_and_has_an_overlay_of_its_own() -> None:
     for text in ('[[broker]]\nid = "b1"\n', '[topology]\nkind = "star"\nbrokers = 1\n'):
         found = read(text)
-        assert found.overlay == Overlay(["b1"], ())
+        assert found.graph == BrokerGraph(["b1"], ())
         assert found.brokers == (BrokerEntry(id="b1"),)
         assert routing_of(found.told(found.brokers[0])) is None
 
@@ -94,7 +94,7 @@ def test_every_setting_of_routing_can_be_set() -> None:
     settings = routing_of(found.told(found.brokers[0]))
     assert settings == RoutingSettings(
         name="b1",
-        overlay=found.overlay,
+        graph=found.graph,
         addresses={"b2": "h:202", "b3": "h:203"},
         advertisements=False,
         covering=False,
@@ -110,7 +110,7 @@ def test_every_setting_of_routing_can_be_set() -> None:
         duplicates_remembered=7,
         detector=DetectorSettings(8 * MILLISECOND, 9 * MILLISECOND, 10 * MILLISECOND),
     )
-    given_otherwise = {"name", "overlay", "addresses", "detector"}
+    given_otherwise = {"name", "graph", "addresses", "detector"}
     own = {choice.path for choice in choices(RoutingSettings).values()}
     assert {path[0] for path in own if len(path) == 1} == set(RoutingSettings.__struct_fields__) - given_otherwise
     assert {path[1] for path in own if path[0] == "detector"} == set(DetectorSettings.__struct_fields__)
@@ -141,7 +141,7 @@ def test_thirty_brokers_take_six_lines() -> None:
     found = read('[scheme]\nreliability = "buffered"\n' + text)
     assert len(found.brokers) == 30
     assert found.brokers[29] == BrokerEntry(id="b30", address="h:7440", peer_address="h:7540", data="var/b30")
-    assert found.overlay.is_connected
+    assert found.graph.is_connected
     assert found.links == links_of(Kind.RANDOM_TREE, [entry.id for entry in found.brokers], Random(1))
 
 
@@ -158,7 +158,7 @@ def test_a_cycle_is_welcome_where_detours_are_made() -> None:
     ring = links(*LINES, ("b3", "b1"))
     for level in Reliability:
         if level.detours:
-            assert read(site(level.value, rest=ring)).overlay.has_cycle
+            assert read(site(level.value, rest=ring)).graph.has_cycle
         else:
             assert refusal(site(level.value, rest=ring)) == (
                 f'site.toml:23: this link closes a cycle, and with reliability "{level.value}" only a tree is used:'

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 
 
-def random_graph(size: int, rng: Random) -> Overlay:
+def random_graph(size: int, rng: Random) -> BrokerGraph:
     """Connected: a tree, and about half as many links more."""
     brokers = [f"b{number}" for number in range(size)]
     rng.shuffle(brokers)
@@ -16,4 +16,4 @@ def random_graph(size: int, rng: Random) -> Overlay:
         one, other = rng.sample(brokers, 2)
         if (one, other) not in links and (other, one) not in links:
             links.append((one, other))
-    return Overlay(brokers, links)
+    return BrokerGraph(brokers, links)

@@ -29,7 +29,7 @@ from holdfast.schemes.tree.bypass.detours import Detours
 from holdfast.schemes.tree.bypass.link_state import LinkStateNews
 from holdfast.schemes.tree.bypass.messages import BYPASS_MESSAGES
 from holdfast.schemes.tree.bypass.view import View
-from holdfast.topology.overlay import Overlay, SpanningTree
+from holdfast.topology.graph import BrokerGraph, SpanningTree
 
 DELAY = 10 * MILLISECOND
 EVER = 1 << 60
@@ -73,14 +73,14 @@ class Machine:
     """One life of a broker."""
 
     def __init__(
-        self, name: str, overlay: Overlay, tree: SpanningTree, incarnation: int, settings: DetectorSettings
+        self, name: str, graph: BrokerGraph, tree: SpanningTree, incarnation: int, settings: DetectorSettings
     ) -> None:
         self.incarnation = incarnation
-        self.database = Database(overlay, name)
+        self.database = Database(graph, name)
         self.view = View(self.database, tree)
-        self.detector = FailureDetector(settings, overlay.neighbours(name))
-        self.news = LinkStateNews(self.database, self.detector, overlay.brokers)
-        self.detours = Detours(self.database, self.view, CARRIED, self.detector, overlay.brokers)
+        self.detector = FailureDetector(settings, graph.neighbours(name))
+        self.news = LinkStateNews(self.database, self.detector, graph.brokers)
+        self.detours = Detours(self.database, self.view, CARRIED, self.detector, graph.brokers)
         self.postman = Postman(self.detours)
         # News come before the detector: a neighbour that was met anew is known to be, before it is said to be up.
         self.node = Assembly([self.news, self.detector, self.detours, self.postman])
@@ -92,9 +92,9 @@ class Machine:
 class Network:
     """`sent` counts messages by type; brokers are ready as soon as they are started, unless told otherwise."""
 
-    def __init__(self, overlay: Overlay, tree: SpanningTree | None = None) -> None:
-        self.overlay = overlay
-        self.tree = tree or overlay.spanning_tree()
+    def __init__(self, graph: BrokerGraph, tree: SpanningTree | None = None) -> None:
+        self.graph = graph
+        self.tree = tree or graph.spanning_tree()
         self.settings = DetectorSettings()
         self.now = 0
         self.machines: dict[str, Machine] = {}
@@ -104,16 +104,16 @@ class Network:
         self._joined: dict[tuple[str, str], int] = {}  # both ways → the number of the link
         self._silent: frozenset[int] = frozenset()
         self._coming: list[tuple[int, int, int, str, str, Message]] = []  # a heap: when, order, link, from, to, what
-        for broker in overlay.brokers:
+        for broker in graph.brokers:
             self.start(broker, 1)
-        for one, other in overlay.links:
+        for one, other in graph.links:
             self.join(one, other)
         self.run(2 * SECOND)
         self.sent.clear()
 
     # ------------------------------------------------------------------------------------------------------- faults
     def start(self, broker: str, incarnation: int, ready: bool = True) -> None:
-        machine = self.machines[broker] = Machine(broker, self.overlay, self.tree, incarnation, self.settings)
+        machine = self.machines[broker] = Machine(broker, self.graph, self.tree, incarnation, self.settings)
         self.give(broker, [Started(incarnation)])
         if ready:
             machine.news.on_became_ready(BecameReady(), machine.out)
@@ -136,7 +136,7 @@ class Network:
 
     def crash(self, broker: str) -> None:
         del self.machines[broker]
-        for near in self.overlay.neighbours(broker):
+        for near in self.graph.neighbours(broker):
             if (broker, near) in self._joined:
                 self.cut(broker, near)
 
@@ -154,7 +154,7 @@ class Network:
         """Who got a parcel, in the order of brokers, as often as it did."""
         return [
             broker
-            for broker in self.overlay.brokers
+            for broker in self.graph.brokers
             if broker in self.machines
             for got in self.machines[broker].postman.got
             if got == number

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.routing.notices import BecameReady
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 from tests.bypass.graphs import random_graph
 from tests.bypass.network import Network
 
@@ -21,7 +21,7 @@ AROUND = [("b1", "b3"), ("b3", "b4"), ("b3", "b5")]
 
 
 def example() -> Network:
-    return Network(Overlay(BROKERS, [*TREE, *AROUND]), Overlay(BROKERS, TREE).spanning_tree())
+    return Network(BrokerGraph(BROKERS, [*TREE, *AROUND]), BrokerGraph(BROKERS, TREE).spanning_tree())
 
 
 def parcels(network: Network) -> dict[str, int]:
@@ -126,7 +126,7 @@ def test_after_a_repair_the_tree_is_used_again() -> None:
 
 def test_a_broker_that_is_back_and_not_ready_is_passed_by_but_passes_on() -> None:
     """D1-B4.1 for bypassing: it would lose what it is given, since its table is empty; carrying needs no table."""
-    network = Network(Overlay(["b1", "b2", "b3"], [("b1", "b2"), ("b2", "b3")]))
+    network = Network(BrokerGraph(["b1", "b2", "b3"], [("b1", "b2"), ("b2", "b3")]))
     network.crash("b2")
     network.run(SECOND)
     network.start("b2", 2, ready=False)
@@ -152,10 +152,10 @@ def test_whatever_fails_everyone_who_can_be_reached_gets_everything_once(seed: i
     """D1-C4, once the news of the failures are around: delivered if and only if the graph is not in pieces."""
     rng = Random(seed)
     network = Network(random_graph(size, rng))
-    for broker in network.overlay.brokers:
+    for broker in network.graph.brokers:
         if rng.random() < 0.25 and len(network.machines) > 1:
             network.crash(broker)
-    for one, other in network.overlay.links:
+    for one, other in network.graph.links:
         if one in network.machines and other in network.machines and rng.random() < 0.25:
             network.cut(one, other)
     network.run(SECOND)
@@ -165,6 +165,6 @@ def test_whatever_fails_everyone_who_can_be_reached_gets_everything_once(seed: i
             reachable += [far for far in network.machines[near].links if far not in reachable]
         network.publish(broker, number)
         network.run(SECOND)
-        expected = [other for other in network.overlay.brokers if other in reachable and other != broker]
+        expected = [other for other in network.graph.brokers if other in reachable and other != broker]
         assert network.got(number) == expected
     assert network.measured("detours_dropped_total") == 0

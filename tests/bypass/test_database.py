@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from holdfast.errors import ProtocolError
 from holdfast.schemes.tree.bypass.database import Database
 from holdfast.schemes.tree.bypass.messages import LinkState
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 from tests.bypass.graphs import random_graph
 
-TRIANGLE = Overlay(["a", "b", "c"], [("a", "b"), ("b", "c"), ("a", "c")])
+TRIANGLE = BrokerGraph(["a", "b", "c"], [("a", "b"), ("b", "c"), ("a", "c")])
 
 
-def started(overlay: Overlay = TRIANGLE, own: str = "a", incarnation: int = 1) -> Database:
-    database = Database(overlay, own)
+def started(graph: BrokerGraph = TRIANGLE, own: str = "a", incarnation: int = 1) -> Database:
+    database = Database(graph, own)
     database.start(incarnation)
     return database
 
@@ -170,11 +170,11 @@ class Net:
     Links go up and down by chance, and brokers forget everything and come back.
     """
 
-    def __init__(self, overlay: Overlay, rng: Random) -> None:
-        self.overlay, self.rng = overlay, rng
-        self.incarnations = dict.fromkeys(overlay.brokers, 1)
-        self.databases = {broker: started(overlay, broker) for broker in overlay.brokers}
-        self.alive = dict.fromkeys(overlay.brokers, True)
+    def __init__(self, graph: BrokerGraph, rng: Random) -> None:
+        self.graph, self.rng = graph, rng
+        self.incarnations = dict.fromkeys(graph.brokers, 1)
+        self.databases = {broker: started(graph, broker) for broker in graph.brokers}
+        self.alive = dict.fromkeys(graph.brokers, True)
         self.wires: dict[tuple[str, str], deque[tuple[LinkState, ...]]] = {}  # links that are up, each way
         self.sent = 0
         self.told: dict[tuple[str, str], list[LinkState]] = {}  # on each link since it came up
@@ -212,14 +212,14 @@ class Net:
 
     def crash(self, broker: str) -> None:
         self.alive[broker] = False
-        for near in self.overlay.neighbours(broker):
+        for near in self.graph.neighbours(broker):
             if (broker, near) in self.wires:
                 self.cut(broker, near)
 
     def restart(self, broker: str) -> None:
         self.alive[broker] = True
         self.incarnations[broker] += 1
-        self.databases[broker] = started(self.overlay, broker, self.incarnations[broker])
+        self.databases[broker] = started(self.graph, broker, self.incarnations[broker])
 
     def step(self) -> None:
         if self.wires and self.rng.random() < 0.7:
@@ -229,15 +229,15 @@ class Net:
             return
         match self.rng.randrange(4):
             case 0:
-                broker = self.rng.choice(self.overlay.brokers)
+                broker = self.rng.choice(self.graph.brokers)
                 self.crash(broker) if self.alive[broker] else self.restart(broker)
             case 1:
-                broker = self.rng.choice(self.overlay.brokers)
+                broker = self.rng.choice(self.graph.brokers)
                 if self.alive[broker]:
                     self.databases[broker].set_ready(self.rng.random() < 0.5)
                     self.flush(broker)
             case _:
-                one, other = self.rng.choice(self.overlay.links)
+                one, other = self.rng.choice(self.graph.links)
                 if (one, other) in self.wires:
                     self.cut(one, other)
                 elif self.alive[one] and self.alive[other]:
@@ -245,19 +245,19 @@ class Net:
 
     def settle(self) -> None:
         """Until nothing is under way any more."""
-        for broker in self.overlay.brokers:
+        for broker in self.graph.brokers:
             if self.alive[broker]:
                 self.flush(broker)
         while busy := [wire for wire, waiting in self.wires.items() if waiting]:
             self.receive(self.rng.choice(busy))
-            for broker in self.overlay.brokers if all(not waiting for waiting in self.wires.values()) else ():
+            for broker in self.graph.brokers if all(not waiting for waiting in self.wires.values()) else ():
                 if self.alive[broker]:
                     self.flush(broker)
 
     def component(self, broker: str) -> list[str]:
         found = [broker]
         for near in found:
-            found += [far for far in self.overlay.neighbours(near) if (near, far) in self.wires and far not in found]
+            found += [far for far in self.graph.neighbours(near) if (near, far) in self.wires and far not in found]
         return found
 
 
@@ -268,7 +268,7 @@ def test_after_quiet_all_who_can_reach_each_other_know_the_same_of_everyone(seed
     for _ in range(steps):
         net.step()
     net.settle()
-    for broker in net.overlay.brokers:
+    for broker in net.graph.brokers:
         if not net.alive[broker]:
             continue
         for other in net.component(broker):
@@ -278,9 +278,9 @@ def test_after_quiet_all_who_can_reach_each_other_know_the_same_of_everyone(seed
             assert said is not None
             assert said == net.databases[other].state(other)
             assert said.incarnation == net.incarnations[other]
-            assert said.up == tuple(near for near in net.overlay.neighbours(other) if (other, near) in net.wires)
+            assert said.up == tuple(near for near in net.graph.neighbours(other) if (other, near) in net.wires)
     for told in net.told.values():  # nothing twice, and nothing old after something newer
-        for origin in net.overlay.brokers:
+        for origin in net.graph.brokers:
             versions = [state.version for state in told if state.origin == origin]
             assert versions == sorted(set(versions))
 
@@ -289,11 +289,11 @@ def test_after_quiet_all_who_can_reach_each_other_know_the_same_of_everyone(seed
 def test_a_change_costs_at_most_two_messages_a_link(size: int) -> None:
     rng = Random(size)
     net = Net(random_graph(size, rng), rng)
-    for one, other in net.overlay.links:
+    for one, other in net.graph.links:
         net.link(one, other)
     net.settle()
     net.sent = 0
-    net.databases[net.overlay.brokers[0]].set_ready(True)
+    net.databases[net.graph.brokers[0]].set_ready(True)
     net.settle()
-    assert len(net.overlay.brokers) - 1 <= net.sent <= 2 * len(net.overlay.links)
-    assert all(database.is_ready(net.overlay.brokers[0]) for database in net.databases.values())
+    assert len(net.graph.brokers) - 1 <= net.sent <= 2 * len(net.graph.links)
+    assert all(database.is_ready(net.graph.brokers[0]) for database in net.databases.values())

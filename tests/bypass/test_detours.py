@@ -16,13 +16,13 @@ from holdfast.schemes.tree.bypass.database import Database
 from holdfast.schemes.tree.bypass.detours import Detours
 from holdfast.schemes.tree.bypass.messages import Detour, LinkState
 from holdfast.schemes.tree.bypass.view import View
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 from tests.bypass.network import CARRIED, Parcel
 
 # The tree is a – b – {c, d}; a – c and c – d are ways around.
 BROKERS = ["a", "b", "c", "d"]
 TREE = [("a", "b"), ("b", "c"), ("b", "d")]
-GRAPH = Overlay(BROKERS, [*TREE, ("a", "c"), ("c", "d")])
+GRAPH = BrokerGraph(BROKERS, [*TREE, ("a", "c"), ("c", "d")])
 KIND, BODY = CARRIED.encode(Parcel(5))
 
 
@@ -50,7 +50,7 @@ class Bench:
                     self.database.set_up(near, True)
             else:
                 self.database.merge(GRAPH.neighbours(own)[0], [LinkState(broker, 1, 1, up, broker not in without)])
-        view = View(self.database, Overlay(BROKERS, TREE).spanning_tree())
+        view = View(self.database, BrokerGraph(BROKERS, TREE).spanning_tree())
         trusted = self.database.state(own)
         assert trusted is not None
         self.detours = Detours(self.database, view, CARRIED, Trusting(trusted.up), BROKERS, after, 200)
@@ -180,9 +180,9 @@ def test_a_detour_takes_at_least_one_link() -> None:
 
 
 def test_a_network_of_one_has_no_ways() -> None:
-    database = Database(Overlay(["a"], []), "a")
+    database = Database(BrokerGraph(["a"], []), "a")
     database.start(1)
-    view = View(database, database.overlay.spanning_tree())
+    view = View(database, database.graph.spanning_tree())
     detours = Detours(database, view, CARRIED, Trusting(()), ["a"])
     assert detours.measure()["brokers_unreachable"] == 0
     with pytest.raises(ProtocolError):

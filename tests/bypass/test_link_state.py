@@ -12,9 +12,9 @@ from holdfast.protocols.routing.notices import BecameReady, ViewChanged
 from holdfast.schemes.tree.bypass.database import Database
 from holdfast.schemes.tree.bypass.link_state import LinkStateNews
 from holdfast.schemes.tree.bypass.messages import LinkState, LinkStates
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 
-GRAPH = Overlay(["a", "b", "c", "d"], [("a", "b"), ("a", "c"), ("c", "d")])
+GRAPH = BrokerGraph(["a", "b", "c", "d"], [("a", "b"), ("a", "c"), ("c", "d")])
 
 
 class Trusting:

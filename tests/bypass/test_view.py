@@ -12,25 +12,25 @@ from hypothesis import strategies as st
 from holdfast.schemes.tree.bypass.database import Database
 from holdfast.schemes.tree.bypass.messages import LinkState
 from holdfast.schemes.tree.bypass.view import View
-from holdfast.topology.overlay import Overlay, SpanningTree
+from holdfast.topology.graph import BrokerGraph, SpanningTree
 from tests.bypass.graphs import random_graph
 
 
 class World:
     """Links and brokers as they are, and what everyone knows of them."""
 
-    def __init__(self, overlay: Overlay, down: set[str], cut: set[tuple[str, str]], unready: set[str]) -> None:
-        self.overlay, self.down, self.unready = overlay, down, unready
-        self.tree: SpanningTree = overlay.spanning_tree()
-        self.links = [link for link in overlay.links if link not in cut and link[0] not in down and link[1] not in down]
+    def __init__(self, graph: BrokerGraph, down: set[str], cut: set[tuple[str, str]], unready: set[str]) -> None:
+        self.graph, self.down, self.unready = graph, down, unready
+        self.tree: SpanningTree = graph.spanning_tree()
+        self.links = [link for link in graph.links if link not in cut and link[0] not in down and link[1] not in down]
         self._joined = set(self.links) | {(other, one) for one, other in self.links}
 
     def view(self, own: str) -> View:
-        database = Database(self.overlay, own)
+        database = Database(self.graph, own)
         database.start(1)
         others = []
-        for broker in self.overlay.brokers:
-            near = self.overlay.neighbours(broker)
+        for broker in self.graph.brokers:
+            near = self.graph.neighbours(broker)
             # Who is down claims what it claimed when it was up; it does no harm.
             up = near if broker in self.down else tuple(far for far in near if (broker, far) in self._joined)
             if broker == own:
@@ -38,7 +38,7 @@ class World:
                     database.set_up(far, True)
             else:
                 others.append(LinkState(broker, 1, 1, up, broker not in self.unready))
-        database.merge(self.overlay.neighbours(own)[0], others)
+        database.merge(self.graph.neighbours(own)[0], others)
         return View(database, self.tree)
 
     def ways(self, source: str, target: str) -> list[list[str]]:
@@ -51,7 +51,7 @@ class World:
             ways = [
                 [*way, near]
                 for way in ways
-                for near in self.overlay.neighbours(way[-1])
+                for near in self.graph.neighbours(way[-1])
                 if (way[-1], near) in self._joined and near not in way
             ]
         return []
@@ -62,11 +62,11 @@ class World:
 
 def drawn(seed: int, size: int) -> World:
     rng = Random(seed)
-    overlay = random_graph(size, rng)
-    down = {broker for broker in overlay.brokers if rng.random() < 0.2}
-    cut = {link for link in overlay.links if rng.random() < 0.2}
-    unready = {broker for broker in overlay.brokers if rng.random() < 0.15}
-    return World(overlay, down, cut, unready)
+    graph = random_graph(size, rng)
+    down = {broker for broker in graph.brokers if rng.random() < 0.2}
+    cut = {link for link in graph.links if rng.random() < 0.2}
+    unready = {broker for broker in graph.brokers if rng.random() < 0.15}
+    return World(graph, down, cut, unready)
 
 
 SEEDS = st.integers(0, 2**32)
@@ -76,18 +76,18 @@ SIZES = st.integers(2, 9)
 @given(SEEDS, SIZES)
 def test_the_way_to_everyone_is_a_shortest_one_and_the_first_of_those(seed: int, size: int) -> None:
     world = drawn(seed, size)
-    for own in world.overlay.brokers:
+    for own in world.graph.brokers:
         if own in world.down:
             continue
         view = world.view(own)
         unreachable = 0
-        for target in world.overlay.brokers:
+        for target in world.graph.brokers:
             ways = world.ways(own, target)
             assert view.reachable(target) == bool(ways)
             unreachable += not ways
             if target != own:
                 hops = [way[1] for way in ways]
-                assert view.next_hop(target) == (min(hops, key=world.overlay.brokers.index) if hops else None)
+                assert view.next_hop(target) == (min(hops, key=world.graph.brokers.index) if hops else None)
         assert view.unreachable == unreachable
 
 
@@ -95,7 +95,7 @@ def test_the_way_to_everyone_is_a_shortest_one_and_the_first_of_those(seed: int,
 def test_who_follows_next_hops_arrives(seed: int, size: int) -> None:
     """Every broker on the way has a view of its own; where they agree, each step is one nearer."""
     world = drawn(seed, size)
-    live = [broker for broker in world.overlay.brokers if broker not in world.down]
+    live = [broker for broker in world.graph.brokers if broker not in world.down]
     views = {broker: world.view(broker) for broker in live}
     for source in live:
         for target in live:
@@ -118,12 +118,12 @@ def test_targets_are_the_first_live_brokers_on_every_branch(seed: int, size: int
     def is_live(own: str, broker: str) -> bool:
         return bool(world.ways(own, broker)) if unready else world.is_live(own, broker)
 
-    for own in world.overlay.brokers:
+    for own in world.graph.brokers:
         if own in world.down:
             continue
         view = world.view(own)
         for neighbour in world.tree.neighbours(own):
-            beyond = [broker for broker in world.overlay.brokers if broker != own]
+            beyond = [broker for broker in world.graph.brokers if broker != own]
             expected = {
                 broker
                 for broker in beyond
@@ -140,7 +140,7 @@ def test_targets_are_the_first_live_brokers_on_every_branch(seed: int, size: int
 def test_what_is_routed_by_the_tree_reaches_every_live_broker_exactly_once(seed: int, size: int) -> None:
     """D1-B5, recursively: from each broker that is up, to all that are reachable and ready, and to nobody else."""
     world = drawn(seed, size)
-    live = [broker for broker in world.overlay.brokers if broker not in world.down]
+    live = [broker for broker in world.graph.brokers if broker not in world.down]
     views = {broker: world.view(broker) for broker in live}
     for source in live:
         reached: list[str] = []
@@ -151,14 +151,14 @@ def test_what_is_routed_by_the_tree_reaches_every_live_broker_exactly_once(seed:
                 reached.append(target)
                 came_from = world.tree.next_hop(target, at)
                 waiting += [(target, near) for near in world.tree.neighbours(target) if near != came_from]
-        expected = [broker for broker in world.overlay.brokers if broker != source and world.is_live(source, broker)]
+        expected = [broker for broker in world.graph.brokers if broker != source and world.is_live(source, broker)]
         assert sorted(reached) == sorted(expected)
 
 
 def test_a_link_counts_if_both_ends_say_so() -> None:
-    database = Database(Overlay(["a", "b"], [("a", "b")]), "a")
+    database = Database(BrokerGraph(["a", "b"], [("a", "b")]), "a")
     database.start(1)
-    view = View(database, database.overlay.spanning_tree())
+    view = View(database, database.graph.spanning_tree())
     seen = [view.reachable("b")]
     database.set_up("b", True)
     seen.append(view.reachable("b"))
@@ -173,16 +173,16 @@ def test_a_link_counts_if_both_ends_say_so() -> None:
 
 def test_a_broker_that_is_not_ready_is_passed_by_for_events_and_not_for_what_makes_it_ready() -> None:
     """D1-B4.1 for bypassing: with an empty table it would lose what it is given."""
-    world = World(Overlay(["a", "b", "c"], [("a", "b"), ("b", "c")]), set(), set(), {"b"})
+    world = World(BrokerGraph(["a", "b", "c"], [("a", "b"), ("b", "c")]), set(), set(), {"b"})
     view = world.view("a")
     assert (view.targets("b"), view.targets("b", unready=True)) == (("c",), ("b",))
     assert view.next_hop("c") == "b"
 
 
 def test_targets_follow_every_change() -> None:
-    overlay = Overlay(["a", "b", "c"], [("a", "b"), ("b", "c"), ("a", "c")])
-    tree = Overlay(["a", "b", "c"], [("a", "b"), ("b", "c")]).spanning_tree()
-    database = Database(overlay, "a")
+    graph = BrokerGraph(["a", "b", "c"], [("a", "b"), ("b", "c"), ("a", "c")])
+    tree = BrokerGraph(["a", "b", "c"], [("a", "b"), ("b", "c")]).spanning_tree()
+    database = Database(graph, "a")
     database.start(1)
     view = View(database, tree)
     seen = [view.targets("b")]
@@ -199,9 +199,9 @@ def test_targets_follow_every_change() -> None:
 
 def test_a_long_chain_of_failures_is_no_trouble() -> None:
     brokers = [f"b{number}" for number in range(3000)]
-    overlay = Overlay(brokers, [*pairwise(brokers), (brokers[0], brokers[-1])])
-    tree = Overlay(brokers, list(pairwise(brokers))).spanning_tree()
-    database = Database(overlay, "b0")
+    graph = BrokerGraph(brokers, [*pairwise(brokers), (brokers[0], brokers[-1])])
+    tree = BrokerGraph(brokers, list(pairwise(brokers))).spanning_tree()
+    database = Database(graph, "b0")
     database.start(1)
     database.set_up(brokers[-1], True)
     database.merge("b1", [LinkState(brokers[-1], 1, 1, ("b0",), True)])

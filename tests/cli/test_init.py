@@ -66,8 +66,8 @@ def test_every_level_gets_links_that_suit_it(brokers: int, level: Reliability, t
     site = written(tmp_path, "--brokers", str(brokers), "--reliability", level.value)
     assert len(site.brokers) == brokers
     assert routing_settings(site.settings).reliability is level
-    assert site.overlay.is_connected
-    assert site.overlay.has_cycle is (level.detours and brokers > 2)
+    assert site.graph.is_connected
+    assert site.graph.has_cycle is (level.detours and brokers > 2)
 
 
 @pytest.mark.parametrize("count", range(3, 8))
@@ -83,13 +83,13 @@ def test_a_topology_is_written_in_place_of_links(kind: Kind, brokers: int, tmp_p
     text = (tmp_path / "mine.toml").read_text()
     assert ("\n[[link]]" in text, "\n[[broker]]" in text) == (False, False)
     assert len(site.brokers) == brokers
-    assert site.overlay.is_connected
-    assert site.overlay.has_cycle is (kind is Kind.RANDOM_GRAPH)
+    assert site.graph.is_connected
+    assert site.graph.has_cycle is (kind is Kind.RANDOM_GRAPH)
     assert routing_settings(site.settings).reliability.detours is (kind is Kind.RANDOM_GRAPH)
 
 
 def test_detours_get_a_transit_stub_graph_with_links_to_make_them_by(tmp_path: Path) -> None:
-    assert written(tmp_path, "--topology", "transit-stub", "--reliability", "bypass").overlay.has_cycle
+    assert written(tmp_path, "--topology", "transit-stub", "--reliability", "bypass").graph.has_cycle
 
 
 def test_the_settings_that_are_shown_in_comments_are_all_there_are_and_the_defaults(

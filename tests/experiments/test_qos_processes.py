@@ -28,7 +28,7 @@ from holdfast.broker.quality import MeanTimes
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.qos.site_model import model_of
 from holdfast.runtime.site_file import read_site
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 from tests.leftover_processes import MARK, leftover_processes
 
 BUFFERED, BYPASS = Reliability.BUFFERED, Reliability.BYPASS
@@ -167,7 +167,7 @@ def test_killed_processes_deliver_what_could_be_delivered() -> None:
     for point in found.rows:
         assert point.replayed - 2 * 0.5 / 12 <= point.measured <= point.replayed + 3 / 240, found.rows
     # What was stored did come: without, there would be less by far.
-    replay = Replay(Overlay(list(BROKERS), site.links), measured.realised, {}, 2_000)
+    replay = Replay(BrokerGraph(list(BROKERS), site.links), measured.realised, {}, 2_000)
     times = {topic: [round(at * 1_000) for at in sent] for topic, sent in measured.sent.items()}
     at_once = fmean(
         replay.share(Reliability.PERIODIC, row.publisher, row.subscriber, times[row.publisher]) for row in found.rows

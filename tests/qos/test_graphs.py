@@ -104,7 +104,7 @@ def _simple_paths(graph: PartGraph, source: str, target: str) -> list[Path]:
         if path[-1] == target:
             found.append(path)
             continue
-        queue += [(*path, near) for near in graph.overlay.neighbours(path[-1]) if near not in path]
+        queue += [(*path, near) for near in graph.plain.neighbours(path[-1]) if near not in path]
     return found
 
 

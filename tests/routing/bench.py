@@ -18,11 +18,11 @@ from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.schemes.catalogue import RECORDS
 from holdfast.schemes.tree.parts import make_broker
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 from tests.sessions.bench import Bench
 
 # The tree is that of the first two links: `middle` between the others.
-OVERLAY = Overlay(("middle", "left", "right"), (("middle", "left"), ("middle", "right"), ("left", "right")))
+OVERLAY = BrokerGraph(("middle", "left", "right"), (("middle", "left"), ("middle", "right"), ("left", "right")))
 
 
 class NetworkBench(Bench):

@@ -9,7 +9,7 @@ from holdfast.model import Filter
 from holdfast.model.event import Event
 from holdfast.protocols.routing.covered import Changes
 from holdfast.protocols.routing.router import LOCAL, Router
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 
 MakeRouter = Callable[[Sequence[str], bool, bool], Router]
 
@@ -18,13 +18,13 @@ class Tree:
     """Changes travel when `settle` is called; `messages` counts them."""
 
     def __init__(
-        self, overlay: Overlay, advertisements: bool = True, covering: bool = True, make: MakeRouter = Router
+        self, graph: BrokerGraph, advertisements: bool = True, covering: bool = True, make: MakeRouter = Router
     ) -> None:
-        self.tree = overlay.spanning_tree()
-        self.routers = {b: make(self.tree.neighbours(b), advertisements, covering) for b in overlay.brokers}
+        self.tree = graph.spanning_tree()
+        self.routers = {b: make(self.tree.neighbours(b), advertisements, covering) for b in graph.brokers}
         self.links: deque[tuple[str, str, tuple[Changes, Changes]]] = deque()
         self.messages = 0
-        self.local: dict[str, dict[str, Filter]] = {broker: {} for broker in overlay.brokers}
+        self.local: dict[str, dict[str, Filter]] = {broker: {} for broker in graph.brokers}
 
     def subscribe(self, broker: str, entry: str, filter: Filter) -> None:
         self.local[broker][entry] = filter

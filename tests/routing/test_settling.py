@@ -16,10 +16,10 @@ from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.protocols.routing.settling import Settling
 from holdfast.schemes.tree.parts import make_broker
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 from tests.sessions.bench import Bench
 
-NETWORK = RoutingSettings(name="b2", overlay=Overlay(("b1", "b2", "b3"), (("b1", "b2"), ("b2", "b3"))))
+NETWORK = RoutingSettings(name="b2", graph=BrokerGraph(("b1", "b2", "b3"), (("b1", "b2"), ("b2", "b3"))))
 
 
 class Middle(Bench):

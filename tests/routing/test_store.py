@@ -16,12 +16,12 @@ from holdfast.model.event import Event, encode_batch, encode_event
 from holdfast.protocols.routing.messages import AcknowledgeEvents, Forward, Introduction, Routes, Settled
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.schemes.tree.parts import make_broker
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 from tests.sessions.bench import Bench
 
 NETWORK = RoutingSettings(
     name="b2",
-    overlay=Overlay(("b1", "b2", "b3"), (("b1", "b2"), ("b2", "b3"))),
+    graph=BrokerGraph(("b1", "b2", "b3"), (("b1", "b2"), ("b2", "b3"))),
     reliability=Reliability.BUFFERED,
 )
 LINKS = {"b1": 1, "b3": 2}

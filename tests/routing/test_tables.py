@@ -12,10 +12,10 @@ from holdfast.model.event import Event
 from holdfast.model.values import Value
 from holdfast.protocols.routing.covered import Changes, Outlet
 from holdfast.protocols.routing.router import Router
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 from tests.routing.tables import Tree
 
-CHAIN = Overlay(("a", "b", "c"), (("a", "b"), ("b", "c")))
+CHAIN = BrokerGraph(("a", "b", "c"), (("a", "b"), ("b", "c")))
 TEXTS = (
     "",
     "price > 10",
@@ -110,7 +110,7 @@ def test_what_comes_and_goes_before_anyone_is_told_is_never_told() -> None:
 # ------------------------------------------------------------------------------------------------------------- routing
 def test_a_subscription_follows_the_way_back_to_what_is_advertised() -> None:
     """D0-B1, D0-A3, D0-A4, D0-A6"""
-    tree = Tree(Overlay(("a", "b", "c", "d"), (("a", "b"), ("b", "c"), ("b", "d"))))
+    tree = Tree(BrokerGraph(("a", "b", "c", "d"), (("a", "b"), ("b", "c"), ("b", "d"))))
     tree.advertise("a", "advertisement", Filter("topic = 't' AND price > 0"))
     tree.settle()
     tree.subscribe("c", "subscription", Filter("topic = 't'"))
@@ -209,24 +209,24 @@ def test_an_event_goes_once_to_each_neighbour_and_never_back() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ any sequence
-def drawn(seed: int) -> tuple[Overlay, list[tuple[str, int, str]]]:
+def drawn(seed: int) -> tuple[BrokerGraph, list[tuple[str, int, str]]]:
     """A tree and operations; some of the messages of each operation are under way when the next one comes."""
     rng = Random(seed)
     names = tuple(f"b{place}" for place in range(rng.randint(1, 7)))
-    overlay = Overlay(names, [(names[rng.randrange(place)], names[place]) for place in range(1, len(names))])
+    graph = BrokerGraph(names, [(names[rng.randrange(place)], names[place]) for place in range(1, len(names))])
     kinds = ("subscribe", "subscribe", "unsubscribe", "advertise", "unadvertise", "step", "step", "step")
     texts = rng.sample(TEXTS, rng.randint(2, len(TEXTS)))
     count = rng.randint(5, 60)
-    return overlay, [(rng.choice(kinds), rng.randrange(100), rng.choice(texts)) for _ in range(count)]
+    return graph, [(rng.choice(kinds), rng.randrange(100), rng.choice(texts)) for _ in range(count)]
 
 
-def run(tree: Tree, overlay: Overlay, operations: list[tuple[str, int, str]], advertised: bool) -> None:
+def run(tree: Tree, graph: BrokerGraph, operations: list[tuple[str, int, str]], advertised: bool) -> None:
     """After any sequence of operations, and some of their messages on the way, each client receives what brute force
     over all filters says that it wants, and no router contradicts itself."""
     subscriptions: dict[str, str] = {}
     advertisements: dict[str, tuple[str, Filter]] = {}
     for number, (what, place, text) in enumerate(operations):
-        broker = overlay.brokers[place % len(overlay.brokers)]
+        broker = graph.brokers[place % len(graph.brokers)]
         match what:
             case "subscribe":
                 subscriptions[f"s{number}"] = broker
@@ -244,7 +244,7 @@ def run(tree: Tree, overlay: Overlay, operations: list[tuple[str, int, str]], ad
                 tree.step()
     tree.settle()
     tree.check()
-    for broker in overlay.brokers:
+    for broker in graph.brokers:
         theirs = [filter for owner, filter in advertisements.values() if owner == broker]
         for candidate in EVENTS:
             if advertised and not any(f.matches(candidate.attributes, candidate.topic) for f in theirs):
@@ -264,8 +264,8 @@ def run(tree: Tree, overlay: Overlay, operations: list[tuple[str, int, str]], ad
 def test_clients_receive_what_brute_force_says_after_any_sequence(advertised: bool, covering: bool) -> None:
     """D2-B4.1, D0-B1"""
     for seed in range(250):
-        overlay, operations = drawn(seed)
-        run(Tree(overlay, advertised, covering), overlay, operations, advertised)
+        graph, operations = drawn(seed)
+        run(Tree(graph, advertised, covering), graph, operations, advertised)
 
 
 # ------------------------------------------------------------------------------------------------------------- mutants
@@ -293,8 +293,8 @@ def _with_outlet(neighbours: Any, advertisements: bool, covering: bool) -> Route
 
 def run_all(make: Any, advertised: bool) -> None:
     for seed in range(250):
-        overlay, operations = drawn(seed)
-        run(Tree(overlay, advertised, True, make), overlay, operations, advertised)
+        graph, operations = drawn(seed)
+        run(Tree(graph, advertised, True, make), graph, operations, advertised)
 
 
 @pytest.mark.parametrize(("make", "advertised"), [(_with_outlet, False), (_DoesNotPull, True), (_ForwardsBack, False)])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import TopologyError
 from holdfast.topology.generators import BROKERS_MAX, TRANSIT_STUB_BROKERS_MAX, Kind, links_of
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 from holdfast.topology.transit_stub import TransitStubShape, generate
 
 # Large enough for several domains, small enough for hundreds of examples.
@@ -38,8 +38,8 @@ def made(kind: Kind, count: int, seed: int, degree: float | None = None) -> tupl
 @given(kinds, st.integers(1, 30), seeds)
 @settings(max_examples=150)
 def test_all_brokers_are_joined_and_by_a_tree_unless_a_graph_is_wanted(kind: Kind, count: int, seed: int) -> None:
-    """D1-A7, D0-A1: `Overlay` refuses double links and links of a broker with itself."""
-    overlay = Overlay(names(count), made(kind, count, seed))
+    """D1-A7, D0-A1: `BrokerGraph` refuses double links and links of a broker with itself."""
+    overlay = BrokerGraph(names(count), made(kind, count, seed))
     assert overlay.is_connected
     wanted = min(max(round(1.5 * count), count - 1), count * (count - 1) // 2)
     assert len(overlay.links) == (wanted if kind is Kind.RANDOM_GRAPH else count - 1)
@@ -50,7 +50,7 @@ def test_all_brokers_are_joined_and_by_a_tree_unless_a_graph_is_wanted(kind: Kin
 def test_a_degree_says_how_many_links_a_broker_has_on_average(kind: Kind, count: int, seed: int, share: float) -> None:
     low, high = 2 * (count - 1) / count, count - 1
     degree = low + share * (high - low)
-    overlay = Overlay(names(count), made(kind, count, seed, degree))
+    overlay = BrokerGraph(names(count), made(kind, count, seed, degree))
     assert overlay.is_connected
     assert len(overlay.links) == round(degree * count / 2)
 
@@ -88,14 +88,14 @@ def test_transit_stub_links_are_short() -> None:
         transit_low_ms=1_000, transit_high_ms=1_000, access_low_ms=1, access_high_ms=1,
     )  # fmt: skip
     for seed in range(30):
-        overlay = Overlay(names(20), links_of(Kind.TRANSIT_STUB, names(20), Random(seed), None, slow))
-        halves = [Overlay(names(20), overlay.links[:cut] + overlay.links[cut + 1 :]) for cut in range(19)]
+        overlay = BrokerGraph(names(20), links_of(Kind.TRANSIT_STUB, names(20), Random(seed), None, slow))
+        halves = [BrokerGraph(names(20), overlay.links[:cut] + overlay.links[cut + 1 :]) for cut in range(19)]
         # One link of the tree crosses between the two domains; in the two halves that it leaves all the others lie.
         assert sum(not half.is_connected for half in halves) == 19
         assert _crossings(seed, slow, overlay) == 1
 
 
-def _crossings(seed: int, shape: TransitStubShape, overlay: Overlay) -> int:
+def _crossings(seed: int, shape: TransitStubShape, overlay: BrokerGraph) -> int:
     """How many links join hosts of different transit domains; the placement is drawn again from the seed."""
     rng = Random(seed)
     graph = generate(shape, rng)
@@ -107,7 +107,7 @@ def _crossings(seed: int, shape: TransitStubShape, overlay: Overlay) -> int:
 def test_links_beside_a_transit_stub_tree_go_to_its_leaves_first() -> None:
     """There are fewer leaves than the 21 links beside the tree: none of them is left."""
     for seed in range(20):
-        overlay = Overlay(names(20), made(Kind.TRANSIT_STUB, 20, seed, degree=4.0))
+        overlay = BrokerGraph(names(20), made(Kind.TRANSIT_STUB, 20, seed, degree=4.0))
         assert min(len(overlay.neighbours(broker)) for broker in overlay.brokers) >= 2
 
 

@@ -24,7 +24,7 @@ from holdfast.broker.quality import OF_PARTS
 from holdfast.broker.site_text import DEFAULT_ADDRESS, PORT_MAX, SiteText
 from holdfast.errors import TopologyError
 from holdfast.topology.generators import BROKERS_MAX, Kind, links_of
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 
 if TYPE_CHECKING:
     from random import Random
@@ -101,7 +101,7 @@ def read_links(text: SiteText, document: Mapping[str, Any], ids: Sequence[str], 
             )
             text.refuse(problem, "", "broker", 1)
     try:
-        Overlay(ids, links).spanning_tree()
+        BrokerGraph(ids, links).spanning_tree()
     except TopologyError as error:
         text.refuse(f"{error}: every broker has to be joined with the others", "", "link")
     return links
@@ -137,7 +137,7 @@ def _listed(text: SiteText, tables: Sequence[Any], ids: Sequence[str]) -> Links:
             text.refuse('a link has two ends: write between = ["b1", "b2"]', "between", "link", place)
         links.append((between[0], between[1]))
     try:
-        Overlay(ids, links)
+        BrokerGraph(ids, links)
     except TopologyError as error:
         wrong = next(place for place in range(len(links)) if not _is_graph(ids, links[: place + 1]))
         known = "" if set(links[wrong]) <= set(ids) else f"; there is {', '.join(ids)}"
@@ -147,21 +147,21 @@ def _listed(text: SiteText, tables: Sequence[Any], ids: Sequence[str]) -> Links:
 
 def _is_graph(ids: Sequence[str], links: Sequence[tuple[str, str]]) -> bool:
     try:
-        Overlay(ids, links)
+        BrokerGraph(ids, links)
     except TopologyError:
         return False
     return True
 
 
-def refuse_cycle(text: SiteText, document: Mapping[str, Any], overlay: Overlay, why: str) -> None:
+def refuse_cycle(text: SiteText, document: Mapping[str, Any], graph: BrokerGraph, why: str) -> None:
     """Refuses a graph that has one, for a scheme that has no use for it."""
-    if not overlay.has_cycle:
+    if not graph.has_cycle:
         return
     if "topology" in document:
         key = "degree" if "degree" in document["topology"] else "kind"
         text.refuse(f"the topology has a cycle, and {why}, or a kind without cycles", key, "topology")
-    part_of = {broker: [broker] for broker in overlay.brokers}
-    for place, (one, other) in enumerate(overlay.links):
+    part_of = {broker: [broker] for broker in graph.brokers}
+    for place, (one, other) in enumerate(graph.links):
         if part_of[one] is part_of[other]:
             text.refuse(f"this link closes a cycle, and {why}, or leave it out", "between", "link", place)
         part_of[one] += part_of[other]

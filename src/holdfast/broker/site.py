@@ -51,7 +51,7 @@ from holdfast.errors import SiteError
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.core.limits import REQUEST_BYTES_MAX, CoreLimits, HostingLimits
 from holdfast.protocols.desks.log_desk import RetentionSettings
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 
 _BROKER = {
     "id": str, "address": str, "advertise": str, "peer_address": str, "peer_advertise": str, "data": str, "spare": bool,
@@ -129,9 +129,9 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     quality: quality.Quality = quality.Quality()  # how its parts fail, and who publishes for whom
 
     @property
-    def overlay(self) -> Overlay:
+    def graph(self) -> BrokerGraph:
         """The brokers, in the order of the file, and their links."""
-        return Overlay([entry.id for entry in self.brokers], self.links)
+        return BrokerGraph([entry.id for entry in self.brokers], self.links)
 
     def told(self, entry: BrokerEntry) -> Told:
         """What one of the brokers is told."""

@@ -54,7 +54,7 @@ class DisjointPaths:
         distances, came = self._trees[begin]
         potentials = list(distances)
         room = bytearray([1, 0] * (len(self._targets) // 2))
-        most = min(len(self.graph.overlay.neighbours(name)) for name in (source, target))
+        most = min(len(self.graph.plain.neighbours(name)) for name in (source, target))
         families = []
         while distances[end] < inf:
             self._use(begin, end, came, room)

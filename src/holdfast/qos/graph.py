@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.errors import PredictionError
 from holdfast.qos.parts import NEVER_FAILS, Part
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 
 Ends = tuple[str, str]  # of a link
 Path = tuple[str, ...]  # brokers, from the publisher's home to the subscriber's
@@ -44,7 +44,7 @@ class PartGraph:
         self, brokers: Mapping[str, Part], links: Mapping[Ends, Part], together: Sequence[Together] = ()
     ) -> None:
         self.brokers = dict(brokers)
-        self.overlay = Overlay(list(brokers), list(links))
+        self.plain = BrokerGraph(list(brokers), list(links))
         self.together = {one.name: one for one in together if not one.part.never_fails}
         self._links = {ends: part for (a, b), part in links.items() for ends in ((a, b), (b, a))}
         self._on = {name: part.availability for name, part in brokers.items()}
@@ -68,7 +68,7 @@ class PartGraph:
 
     @property
     def links(self) -> dict[Ends, Part]:
-        return {ends: self.link(*ends) for ends in self.overlay.links}
+        return {ends: self.link(*ends) for ends in self.plain.links}
 
     def check(self, broker: str) -> None:
         if broker not in self.brokers:

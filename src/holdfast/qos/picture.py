@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.qos.prediction import Model, Predicted, mean_reliability
-from holdfast.topology.overlay import SpanningTree
+from holdfast.topology.graph import SpanningTree
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +68,7 @@ def draw_network(model: Model, predicted: Sequence[Predicted], level: Reliabilit
     figure = Figure(figsize=SIZES[0][:2], layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    for one, other in model.graph.overlay.links:
+    for one, other in model.graph.plain.links:
         is_tree = other in model.tree.neighbours(one)
         (x1, y1), (x2, y2) = places[one], places[other]
         axes.plot(

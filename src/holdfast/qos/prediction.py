@@ -48,7 +48,7 @@ class Model:
             raise PredictionError(f"the lifetime is {lifetime:g} s, and has to be 0 or more, and finite")
         self.graph = graph
         self.lifetime = lifetime
-        self.tree = graph.overlay.spanning_tree()
+        self.tree = graph.plain.spanning_tree()
         self._disjoint = DisjointPaths(graph)
         self._places = {name: place for place, name in enumerate(graph.brokers)}
         self._ways: dict[tuple[str, str], float] = {}

@@ -28,7 +28,7 @@ from holdfast.sim.scenario import (
     hosts_of,
 )
 from holdfast.sim.swarm import Refuse, swarm_of
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 from holdfast.trace.checkers import make_checker
 from holdfast.trace.errors import UnknownChecker
 
@@ -167,7 +167,7 @@ def _check_scheme(scenario: Scenario, refuse: Refuse) -> None:
     if scenario.links and not SCHEMES[scenario.system].has_links:
         refuse(f"links are described, and {scenario.system!r} has none", "leave them out")
     try:
-        Overlay([broker.id for broker in scenario.brokers], scenario.links)
+        BrokerGraph([broker.id for broker in scenario.brokers], scenario.links)
     except TopologyError as error:
         refuse(error.problem, "correct the links")
     swarm_of(scenario.system).check(scenario, refuse)

@@ -2,7 +2,7 @@
 
 What the papers ask of a network, and where it is:
 
-- the graph, the tree and each broker's place in it: D0-A1, D1-A2, D1-A7, D1-A8: `holdfast.topology.overlay`
+- the graph, the tree and each broker's place in it: D0-A1, D1-A2, D1-A7, D1-A8: `holdfast.topology.graph`
 - tables and routing: D0-A2, D0-A3, D0-A4, D0-A6, D0-B1, D0-B1.1, D1-B1, D1-B2: `router`
 - covering: D2-B3, D2-B3.1, D2-B4, D2-B4.1: `covered`
 - the levels of reliability: D1-A10: `settings`

@@ -38,8 +38,8 @@ class Links(Part):
         self._settings = settings
         self._network = settings.network_id
         self.acquaintances: dict[str, None] = {}  # neighbours that are known to be of this network, over their links
-        brokers, own = settings.overlay.brokers, settings.name
-        self._neighbours = settings.overlay.neighbours(own)
+        brokers, own = settings.graph.brokers, settings.name
+        self._neighbours = settings.graph.neighbours(own)
         self._dialled = {peer for peer in self._neighbours if brokers.index(own) < brokers.index(peer)}
         self._links: dict[str, LinkUp] = {}
 

@@ -92,8 +92,8 @@ class Neighbours(Part):
         self._teller = teller
         self._answers = answers
         self._tree = router.neighbours
-        tree = settings.overlay.spanning_tree()
-        others = [broker for broker in settings.overlay.brokers if broker != settings.name]
+        tree = settings.graph.spanning_tree()
+        others = [broker for broker in settings.graph.brokers if broker != settings.name]
         self._sides = {broker: tree.next_hop(settings.name, broker) for broker in others}
         self._parts: dict[str, Telling] = {}  # of full tellings that are not at their end
         self._refreshed_at = dict.fromkeys(self._tree, 0)

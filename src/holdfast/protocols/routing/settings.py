@@ -13,7 +13,7 @@ from holdfast.kernel.settings import Setting, milliseconds
 from holdfast.kernel.time import SECOND
 from holdfast.model.event import EVENT_BYTES_MAX
 from holdfast.protocols.failure.settings import DetectorSettings
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 
 
 class Reliability(enum.Enum):
@@ -50,7 +50,7 @@ class RoutingSettings(msgspec.Struct, frozen=True, gc=False):
     """What one broker of a network is told."""
 
     name: str
-    overlay: Overlay
+    graph: BrokerGraph
     addresses: Mapping[str, str] = {}  # of the other brokers
     reliability: Annotated[Reliability, Setting("reliability", "what is done about failing brokers and links")] = (
         Reliability.NONE
@@ -95,5 +95,5 @@ class RoutingSettings(msgspec.Struct, frozen=True, gc=False):
     @property
     def network_id(self) -> str:
         """Brokers with different ones would not route alike."""
-        said = [self.overlay.brokers, self.overlay.links, self.reliability.value, self.advertisements]
+        said = [self.graph.brokers, self.graph.links, self.reliability.value, self.advertisements]
         return hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:32]

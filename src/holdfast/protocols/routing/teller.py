@@ -66,7 +66,7 @@ class Teller:
         self._ways = ways
         self._awaited = awaited
         self._answers = answers
-        near = settings.overlay.neighbours(settings.name)
+        near = settings.graph.neighbours(settings.name)
         self._hearers = {peer: _Hearer() for peer in near if peer in router.neighbours}
         self._detoured: dict[str, tuple[str, ...]] = {}  # neighbour → those who were told in its place
         # Neighbours that may not have heard what was told around their links: what goes over them could be ahead of it.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 from holdfast.trace.schema import Fault
 
 FOR_EVER = 2**63
@@ -34,8 +34,8 @@ class Outages:
     def __init__(self, brokers: Sequence[str], links: Sequence[tuple[str, str]], grace: int, notice: int) -> None:
         self.grace = grace
         self._notice = notice
-        self._overlay = Overlay(brokers, links)
-        self._tree = self._overlay.spanning_tree() if brokers else None
+        self._graph = BrokerGraph(brokers, links)
+        self._tree = self._graph.spanning_tree() if brokers else None
         self._links = {f"{a}>{b}": frozenset((a, b)) for one, other in links for a, b in ((one, other), (other, one))}
         self._since: dict[str, int] = {}  # what is not well now
         self._past: list[_Outage] = []
@@ -55,7 +55,7 @@ class Outages:
         if row.component == "everything":
             for component in [*self._since, *self._slow_since]:
                 self._end(component, row.t)
-        elif row.component not in self._overlay.brokers and row.component not in self._links:
+        elif row.component not in self._graph.brokers and row.component not in self._links:
             return
         elif row.state in WELL:
             self._end(row.component, row.t)
@@ -143,7 +143,7 @@ class Outages:
             return True
         reached = {source}
         for here in (queue := [source]):
-            for near in self._overlay.neighbours(here):
+            for near in self._graph.neighbours(here):
                 if near not in reached and not {near, f"{here}>{near}", f"{near}>{here}"} & down:
                     reached.add(near)
                     queue.append(near)

@@ -120,7 +120,7 @@ class NetworkParts:
 
 
 def network_neighbours(settings: RoutingSettings) -> tuple[str, ...]:
-    return settings.overlay.neighbours(settings.name)
+    return settings.graph.neighbours(settings.name)
 
 
 def make_broker(
@@ -155,7 +155,7 @@ def make_network(
     settings: RoutingSettings, home: Home, recovered: Sequence[Entered], streams: StoredStreams, kit: NetworkKit
 ) -> NetworkParts:
     level = settings.reliability
-    tree = settings.overlay.spanning_tree()
+    tree = settings.graph.spanning_tree()
     near = tree.neighbours(settings.name)
     ids = EntryIds(settings.name)
     feeds = Feeds({peer: Feed() for peer in near})
@@ -173,7 +173,7 @@ def make_network(
     bypass: list[Part] = []
     if level.detours:
         # News of links, a view of the whole network, and the ways around what failed (D1-B5).
-        database = Database(settings.overlay, settings.name)
+        database = Database(settings.graph, settings.name)
         after = LATEST if level.buffers else NOW
         detours = Detours(database, View(database, tree), _CARRIED, detector, acquaintances, after)
         ways, bypass = detours, [LinkStateNews(database, detector, acquaintances), detours]

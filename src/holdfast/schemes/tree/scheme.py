@@ -77,7 +77,7 @@ class TreeScheme(Scheme):
         if not level.detours:
             others = " or ".join(f'"{each.value}"' for each in Reliability if each.detours)
             why = f'with reliability "{level.value}" only a tree is used: take {others}'
-            refuse_cycle(text, document, site.overlay, why)
+            refuse_cycle(text, document, site.graph, why)
         if len(site.brokers) == 1:
             _refuse_routing(text, document, level)
             return site

@@ -11,9 +11,9 @@ from holdfast.broker.scheme import Told
 from holdfast.kernel.node import broken
 from holdfast.kernel.settings import chosen
 from holdfast.protocols.routing.settings import RoutingSettings
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 
-DEFAULTS: Final = RoutingSettings(name="", overlay=Overlay((), ()))
+DEFAULTS: Final = RoutingSettings(name="", graph=BrokerGraph((), ()))
 OF_SCHEME: Final = frozenset({"reliability"})  # settings that [scheme] says; the others are in [routing]
 # The simulator's brokers are as others, in times that fit short runs.
 SIMULATED: Final = chosen(
@@ -44,6 +44,6 @@ def routing_of(told: Told) -> RoutingSettings | None:
     if not told.links:
         return None
     own = told.broker.name
-    overlay = Overlay([place.id for place in told.places], told.links)
+    graph = BrokerGraph([place.id for place in told.places], told.links)
     addresses = {place.id: place.peer_address for place in told.places if place.id != own}
-    return replace(routing_settings(told.settings), name=own, overlay=overlay, addresses=addresses)
+    return replace(routing_settings(told.settings), name=own, graph=graph, addresses=addresses)

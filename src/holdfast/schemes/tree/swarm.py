@@ -15,7 +15,7 @@ from holdfast.schemes.tree.one_broker import OneBrokerShape, one_broker_promises
 from holdfast.schemes.tree.settings import SIMULATED, routing_settings
 from holdfast.sim.scenario import Broker, Scenario
 from holdfast.sim.swarm import Refuse, Shape, settings_of
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 from holdfast.trace.checkers.registry import Known
 
 # Of a site, what its runs keep: its times are the simulator's, and shorter.
@@ -42,12 +42,12 @@ class TreeSwarm:
                 refuse("settings are given, and the brokers have no links", "they are of a network: give it links")
             return
         level = routing_settings(settings_of(scenario)).reliability
-        overlay = Overlay([broker.id for broker in scenario.brokers], scenario.links)
+        graph = BrokerGraph([broker.id for broker in scenario.brokers], scenario.links)
         try:
-            overlay.spanning_tree()
+            graph.spanning_tree()
         except TopologyError as error:
             refuse(error.problem, "correct the links")
-        if overlay.has_cycle and not level.detours:
+        if graph.has_cycle and not level.detours:
             refuse(f"the links form a cycle, which {level.value!r} has no use for", "leave a link out")
         for broker in scenario.brokers:
             if level.buffers and not broker.durable:

@@ -12,7 +12,7 @@ from typing import Final
 from holdfast.errors import ProtocolError
 from holdfast.kernel.node import broken, require
 from holdfast.schemes.tree.bypass.messages import LinkState
-from holdfast.topology.overlay import Overlay
+from holdfast.topology.graph import BrokerGraph
 
 COUNT_MAX: Final = 2**62
 SHOWN: Final = 64  # characters of a name that somebody made up
@@ -21,12 +21,12 @@ SHOWN: Final = 64  # characters of a name that somebody made up
 class Database:
     """One broker's. `changes` counts every change of what is known, so that what was derived from it can be kept."""
 
-    def __init__(self, overlay: Overlay, own: str) -> None:
-        self.overlay = overlay
+    def __init__(self, graph: BrokerGraph, own: str) -> None:
+        self.graph = graph
         self.own = own
         self.changes = 0
         self._states = {own: LinkState(own, 0, 0)}
-        self._known = {broker: frozenset(overlay.neighbours(broker)) for broker in overlay.brokers}
+        self._known = {broker: frozenset(graph.neighbours(broker)) for broker in graph.brokers}
         self._up: dict[str, None] = {}  # our neighbours that are up for us
         self._owed: dict[str, dict[str, None]] = {}  # neighbours with a link → the brokers to be told of
 
@@ -37,7 +37,7 @@ class Database:
     @property
     def states(self) -> list[LinkState]:
         """Of all that something is known of, in the order of the brokers."""
-        return [self._states[broker] for broker in self.overlay.brokers if broker in self._states]
+        return [self._states[broker] for broker in self.graph.brokers if broker in self._states]
 
     def is_ready(self, broker: str) -> bool:
         state = self._states.get(broker)
@@ -69,7 +69,7 @@ class Database:
         incarnation, number = max(self._states[self.own].version, above)
         if number + 1 >= COUNT_MAX:
             incarnation, number = incarnation + 1, 0
-        up = tuple(near for near in self.overlay.neighbours(self.own) if near in self._up)
+        up = tuple(near for near in self.graph.neighbours(self.own) if near in self._up)
         self._put(LinkState(self.own, incarnation, number + 1, up, ready))
 
     def _put(self, state: LinkState) -> None:
@@ -138,7 +138,7 @@ class Database:
 
     def check_invariants(self) -> None:
         up = self._states[self.own].up
-        if up != tuple([near for near in self.overlay.neighbours(self.own) if near in self._up]):
+        if up != tuple([near for near in self.graph.neighbours(self.own) if near in self._up]):
             broken("we say it all", up=up)
         for neighbour, owed in self._owed.items():
             if owed:

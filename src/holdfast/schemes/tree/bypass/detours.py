@@ -55,7 +55,7 @@ class Detours(Part):
         self._acquaintances = acquaintances
         self._after = after
         self._passed_bytes_max = passed_bytes_max
-        self._brokers = frozenset(database.overlay.brokers)
+        self._brokers = frozenset(database.graph.brokers)
         self._hops_max = max(1, len(self._brokers) - 1)  # links of the longest way that meets nobody twice
         self._sent = self._passed = self._arrived = self._dropped = 0
 

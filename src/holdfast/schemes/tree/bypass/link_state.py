@@ -39,7 +39,7 @@ class LinkStateNews(Part):
         self.database = database
         self._detector = detector
         self._acquaintances = acquaintances
-        self._neighbours = frozenset(database.overlay.neighbours(database.own))
+        self._neighbours = frozenset(database.graph.neighbours(database.own))
         self._links: dict[str, int] = {}
         self._told = self._heard = 0
 

@@ -9,7 +9,7 @@ Pure, and computed anew only when the database has changed.
 from __future__ import annotations
 
 from holdfast.schemes.tree.bypass.database import Database
-from holdfast.topology.overlay import SpanningTree
+from holdfast.topology.graph import SpanningTree
 
 
 class View:
@@ -39,7 +39,7 @@ class View:
     @property
     def unreachable(self) -> int:
         """How many brokers there is no way to."""
-        return len(self._database.overlay.brokers) - 1 - len(self._hops())
+        return len(self._database.graph.brokers) - 1 - len(self._hops())
 
     @property
     def unready(self) -> int:
@@ -73,10 +73,10 @@ class View:
     def _hops(self) -> dict[str, str]:
         if self._seen == self._database.changes:
             return self._first_hops
-        overlay = self._database.overlay
+        graph = self._database.graph
         hops: dict[str, str] = {}
         for broker in (queue := [self.own]):
-            for near in overlay.neighbours(broker):
+            for near in graph.neighbours(broker):
                 if near not in hops and near != self.own and self.is_usable(broker, near):
                     hops[near] = hops.get(broker, near)
                     queue.append(near)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from holdfast.errors import TopologyError
 
 
-class Overlay:
+class BrokerGraph:
     """Brokers, in the order of the site file, and the links between them."""
 
     __slots__ = ("_neighbours", "brokers", "links")
@@ -37,13 +37,13 @@ class Overlay:
         self._neighbours = {broker: tuple(sorted(near, key=places.__getitem__)) for broker, near in neighbours.items()}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Overlay) and (self.brokers, self.links) == (other.brokers, other.links)
+        return isinstance(other, BrokerGraph) and (self.brokers, self.links) == (other.brokers, other.links)
 
     def __hash__(self) -> int:
         return hash((self.brokers, self.links))
 
     def __repr__(self) -> str:
-        return f"Overlay({len(self.brokers)} brokers, {len(self.links)} links)"
+        return f"BrokerGraph({len(self.brokers)} brokers, {len(self.links)} links)"
 
     def neighbours(self, broker: str) -> tuple[str, ...]:
         """Those that a link joins the broker with, in the order of the brokers."""
