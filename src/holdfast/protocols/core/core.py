@@ -197,7 +197,8 @@ class BrokerCore:
         session.accept(len(batch), refused)
         rows = [row for row in range(len(batch)) if row not in refused] if refused else range(len(batch))
         if self.interests.are_told:
-            rows = [rows[row] for row in self.arrivals.enter(batch.take(rows).events)]
+            new = self.arrivals.enter(batch.take(rows).events)
+            rows = rows if len(new) == len(rows) else [rows[row] for row in new]
         if len(rows) < len(batch):
             batch, matched = batch.take(rows), [matched[row] for row in rows]
         if batch:
