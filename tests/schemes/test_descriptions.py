@@ -9,6 +9,7 @@ import pytest
 from holdfast.broker.catalogue import catalogue_of
 from holdfast.broker.measures import NODE_MEASURES
 from holdfast.broker.registry import SCHEMES
+from holdfast.broker.scheme import Making
 from holdfast.broker.scheme_client import client_catalogue_of
 from holdfast.broker.site import site_from_toml
 from holdfast.errors import SiteError
@@ -86,7 +87,7 @@ def test_its_messages_are_those_of_all_clients_and_its_own_each_with_one_number(
 
 def node_of(kind: str) -> Assembly:
     site = initial_site(kind)
-    node = site.scheme.make_node(site.told(site.brokers[0]), Random(1), {})
+    node = site.scheme.make_node(Making(site.told(site.brokers[0]), Random(1), {}))
     assert isinstance(node, Assembly)
     return node
 

@@ -12,7 +12,7 @@ import holdfast
 from experiments.processes import LOOK_EVERY_S
 from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.broker.kit import BrokerKit
-from holdfast.broker.scheme import Place, Told
+from holdfast.broker.scheme import Making, Place, Told
 from holdfast.kernel.inputs import LinkDown, LinkUp, Received, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
@@ -41,7 +41,7 @@ class FloodBench(BrokerBench):
     def __init__(self, streams: StoredStreams | None = None) -> None:
         places = tuple(Place(name, f"{name}:1", f"{name}:2") for name in NAMES)
         told = Told(BrokerSettings("a", durable=True), DEFAULTS, places, RING)
-        node: Any = SCHEME.make_node(told, Random(1), streams or {})
+        node: Any = SCHEME.make_node(Making(told, Random(1), streams or {}))
         Bench.__init__(self, node)
         self.links, self._last_link = {}, 0
         self.kept: dict[str, list[Any]] = {"state": [], FEEDS: []}

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.broker.kit import BrokerKit
 from holdfast.broker.registry import SCHEMES
-from holdfast.broker.scheme import Told
+from holdfast.broker.scheme import Making, Told
 from holdfast.kernel.application import Hosted
 from holdfast.kernel.node import Node
 from holdfast.kernel.storage import StoredStreams
@@ -91,5 +91,7 @@ class World:
                 return outputs
 
         scheme = SCHEMES[self.wanted.system]
-        kit = BrokerKit(core=Compared) if scheme.is_one_broker else None  # one broker may forget, and go on otherwise
-        return scheme.make_node(told, rng, streams, application, kit)
+        kit = (
+            BrokerKit(core=Compared) if scheme.is_one_broker else BrokerKit()
+        )  # one broker may forget, and go on otherwise
+        return scheme.make_node(Making(told, rng, streams, application, kit))

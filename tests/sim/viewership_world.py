@@ -13,7 +13,7 @@ from holdfast.apps.zapviewers.generator import ZapSettings, generate
 from holdfast.apps.zapviewers.viewership import TOP, ZAP, Viewership
 from holdfast.broker.kit import BrokerKit
 from holdfast.broker.registry import SCHEMES
-from holdfast.broker.scheme import Told
+from holdfast.broker.scheme import Making, Told
 from holdfast.kernel.application import Derived, Hosted
 from holdfast.kernel.node import Node
 from holdfast.kernel.storage import StoredStreams
@@ -140,7 +140,7 @@ class World:
                         world.feed(wall, output)
                 return outputs
 
-        return SCHEMES[self.wanted.system].make_node(told, rng, streams, application, BrokerKit(core=Logging))
+        return SCHEMES[self.wanted.system].make_node(Making(told, rng, streams, application, BrokerKit(core=Logging)))
 
 
 def world_of(seed: int, viewership: type[Viewership] = Viewership, reference: type[Viewership] = Viewership) -> World:

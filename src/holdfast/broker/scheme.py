@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from holdfast.broker.broker_settings import BrokerSettings
+from holdfast.broker.kit import BrokerKit
 from holdfast.broker.settings_table import read_settings
 from holdfast.broker.status import Section
 from holdfast.codec.catalogue import Catalogue
@@ -25,7 +26,6 @@ from holdfast.kernel.storage import StoredStreams
 if TYPE_CHECKING:
     from random import Random
 
-    from holdfast.broker.kit import BrokerKit
     from holdfast.broker.links import Seeded
     from holdfast.broker.site import BrokerEntry, Site
     from holdfast.broker.site_text import SiteText
@@ -56,6 +56,16 @@ class Told(msgspec.Struct, frozen=True):
     settings: msgspec.Struct
     places: tuple[Place, ...]
     links: Links = ()
+
+
+class Making(msgspec.Struct, frozen=True):
+    """What a broker is made from: with a new application, if it hosts one. Tests put mutants into the kit."""
+
+    told: Told
+    rng: Random
+    streams: StoredStreams  # what its disk kept
+    application: Hosted | None = None
+    kit: BrokerKit = BrokerKit()
 
 
 class InitOption(msgspec.Struct, frozen=True):
@@ -116,15 +126,8 @@ class Scheme(ABC):
 
     # --------------------------------------------------------------------------------------------------------- nodes
     @abstractmethod
-    def make_node(
-        self,
-        told: Told,
-        rng: Random,
-        streams: StoredStreams,
-        application: Hosted | None = None,
-        kit: BrokerKit | None = None,
-    ) -> Node:
-        """A broker, from what its disk kept; WrongLog if that is another's. Tests put mutants into the kit."""
+    def make_node(self, making: Making) -> Node:
+        """A broker; WrongLog if the disk is another's."""
 
     def owns_disk(self, site: Site) -> bool:
         """Whether drivers see to it that a broker finds its own disk; else the node does so itself, or any will do."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from holdfast.broker.scheme import Making
 from holdfast.broker.site import BrokerEntry, Site
 from holdfast.codec.catalogue import Catalogue
 from holdfast.errors import WrongLog
@@ -30,7 +31,7 @@ def site_node(site: Site, entry: BrokerEntry, application: Hosted | None) -> Sit
 
     def make(rng: Random, streams: StoredStreams) -> Node:
         try:
-            return site.scheme.make_node(told, rng, streams, application)
+            return site.scheme.make_node(Making(told, rng, streams, application))
         except WrongLog as error:
             error.found_in(entry.data)
             raise

@@ -14,7 +14,7 @@ from holdfast.broker.any_client import AnyClient
 from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.broker.kit import BrokerKit
 from holdfast.broker.registry import SCHEMES
-from holdfast.broker.scheme import Told
+from holdfast.broker.scheme import Making, Told
 from holdfast.errors import ScenarioError
 from holdfast.kernel.application import Hosted
 from holdfast.kernel.links import Role
@@ -65,7 +65,7 @@ class Factories(msgspec.Struct, frozen=True):
     `client` makes clients instead of what users run; `application` makes what brokers host, a new one for each life of
     each broker."""
 
-    kit: BrokerKit | None = None
+    kit: BrokerKit = BrokerKit()
     node: NodeFactory | None = None  # instead of the scheme
     client: ClientFactory | None = None
     application: Callable[[], Hosted] | None = None
@@ -258,7 +258,7 @@ class Run:
             application = None if make_application is None else make_application()
             if factories.node is not None:
                 return factories.node(told, rng, streams, application)
-            return self._scheme.make_node(told, rng, streams, application, factories.kit)
+            return self._scheme.make_node(Making(told, rng, streams, application, factories.kit))
 
         machine = simulation.add_machine(broker.id, Role.BROKER, make, disk)
         self._machines[broker.id] = machine

@@ -10,14 +10,12 @@ from msgspec.structs import replace
 
 from holdfast.broker.assembly import make_journalled
 from holdfast.broker.catalogue import catalogue_of
-from holdfast.broker.kit import BrokerKit
 from holdfast.broker.links import Seeded, read_links
-from holdfast.broker.scheme import InitWish, Scheme, Told
+from holdfast.broker.scheme import InitWish, Making, Scheme
 from holdfast.broker.settings_table import default_lines
 from holdfast.broker.site import Site, check_joined
 from holdfast.broker.site_text import SiteText
 from holdfast.broker.status import Remark, Section, Tone
-from holdfast.kernel.application import Hosted
 from holdfast.kernel.node import Node
 from holdfast.kernel.storage import FEEDS, StoredStreams
 from holdfast.protocols.core.arrivals import Arrivals
@@ -30,7 +28,7 @@ from tests.schemes.flood.settings import DEFAULTS, FloodSettings, flood_of
 from tests.schemes.flood.witnesses import Witnesses
 
 if TYPE_CHECKING:
-    from random import Random
+    pass
 
 BROKERS: Final = 3
 
@@ -70,21 +68,16 @@ class FloodScheme(Scheme):
         return "\n".join(lines) + "\n"
 
     # --------------------------------------------------------------------------------------------------------- nodes
-    def make_node(
-        self,
-        told: Told,
-        rng: Random,
-        streams: StoredStreams,
-        application: Hosted | None = None,
-        kit: BrokerKit | None = None,
-    ) -> Node:
-        settings, kit = flood_of(told), kit or BrokerKit()
+    def make_node(self, making: Making) -> Node:
+        settings, kit = flood_of(making.told), making.kit
         own = kit.scheme if isinstance(kit.scheme, FloodKit) else FloodKit()
 
         def weave(home: Home, recovered: Sequence[Entered], streams: StoredStreams) -> Flooding:
             return own.flooding(settings, home, Witnesses(settings), recovered, streams)
 
-        return make_journalled(KIND, told.broker, streams, application, kit, (FEEDS,), Arrivals(), weave)
+        return make_journalled(
+            KIND, making.told.broker, making.streams, making.application, kit, (FEEDS,), Arrivals(), weave
+        )
 
     # -------------------------------------------------------------------------------------------------------- people
     def status(self, rows: Sequence[Mapping[str, Any]]) -> list[Section]:

@@ -10,16 +10,13 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.broker.catalogue import catalogue_of
-from holdfast.broker.kit import BrokerKit
 from holdfast.broker.links import Seeded
-from holdfast.broker.scheme import InitOption, InitWish, Place, Prediction, Scheme, Told
+from holdfast.broker.scheme import InitOption, InitWish, Making, Place, Prediction, Scheme, Told
 from holdfast.broker.settings_table import MORE, check_order, read_settings
 from holdfast.broker.site import BrokerEntry, Site, check_joined
 from holdfast.broker.site_text import SiteText
 from holdfast.broker.status import Section
-from holdfast.kernel.application import Hosted
 from holdfast.kernel.node import Node, broken
-from holdfast.kernel.storage import StoredStreams
 from holdfast.schemes.paxos import KIND
 from holdfast.schemes.paxos.init_text import OPTIONS, site_text
 from holdfast.schemes.paxos.measures import MEASURES
@@ -29,7 +26,7 @@ from holdfast.schemes.paxos.settings import Member, PaxosSettings
 from holdfast.schemes.paxos.status import group_sections, is_outside, leader_of
 
 if TYPE_CHECKING:
-    from random import Random
+    pass
 
 DEFAULTS: Final = PaxosSettings("", ())
 # Four survive no more failures than three; but fast rounds go on with one of them down.
@@ -83,15 +80,10 @@ class PaxosScheme(Scheme):
         return site_text(wish)
 
     # --------------------------------------------------------------------------------------------------------- nodes
-    def make_node(
-        self,
-        told: Told,
-        rng: Random,
-        streams: StoredStreams,
-        application: Hosted | None = None,
-        kit: BrokerKit | None = None,
-    ) -> Node:
-        return make_replica(told.broker, group_of(told), rng, streams, application, kit)
+    def make_node(self, making: Making) -> Node:
+        return make_replica(
+            making.told.broker, group_of(making.told), making.rng, making.streams, making.application, making.kit
+        )
 
     def owns_disk(self, site: Site) -> bool:
         return False  # a replica knows its disk by itself

@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from msgspec.structs import replace
 
 from holdfast.broker.catalogue import catalogue_of
-from holdfast.broker.kit import BrokerKit
 from holdfast.broker.links import Seeded, read_links, refuse_cycle
-from holdfast.broker.scheme import InitOption, InitWish, Prediction, Scheme, Told
+from holdfast.broker.scheme import InitOption, InitWish, Making, Prediction, Scheme
 from holdfast.broker.settings_table import MORE, NOT_LESS, check_order, read_settings
 from holdfast.broker.site import Site, check_joined
 from holdfast.broker.site_text import SiteText
 from holdfast.broker.status import Section
-from holdfast.kernel.application import Hosted
 from holdfast.kernel.node import Node
 from holdfast.kernel.settings import choices
-from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.failure.messages import FAILURE_MESSAGES
 from holdfast.protocols.routing.messages import LARGE_ROUTING_MESSAGES, ROUTING_MESSAGES, ROUTING_RECORDS
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
@@ -36,7 +33,7 @@ from holdfast.schemes.tree.settings import DEFAULTS, OF_SCHEME, routing_of, rout
 from holdfast.schemes.tree.status import network_sections
 
 if TYPE_CHECKING:
-    from random import Random
+    pass
 
 
 class TreeScheme(Scheme):
@@ -96,15 +93,9 @@ class TreeScheme(Scheme):
         return site_text(wish)
 
     # --------------------------------------------------------------------------------------------------------- nodes
-    def make_node(
-        self,
-        told: Told,
-        rng: Random,
-        streams: StoredStreams,
-        application: Hosted | None = None,
-        kit: BrokerKit | None = None,
-    ) -> Node:
-        return make_broker(told.broker, rng, streams, application, routing_of(told), kit)
+    def make_node(self, making: Making) -> Node:
+        told = making.told
+        return make_broker(told.broker, making.rng, making.streams, making.application, routing_of(told), making.kit)
 
     # -------------------------------------------------------------------------------------------------------- people
     def status(self, rows: Sequence[Mapping[str, Any]]) -> list[Section]:
