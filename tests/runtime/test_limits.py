@@ -528,7 +528,8 @@ def test_a_refused_handshake_is_told_to_the_callback_the_log_and_the_caller(
         server.close()
 
     run(scene)
-    assert [state for state, detail in states if detail.endswith("refused: not you")] == [State.DISCONNECTED]
+    told = [state for state, detail in states if detail.endswith("refused: not you")]
+    assert told == [State.DISCONNECTED, State.CLOSED]
     assert any("refused: not you" in record.getMessage() for record in caplog.records)
 
 
