@@ -1,0 +1,402 @@
+"""Who belongs to a network and who is joined with whom: a value that all of its brokers come to have, and its changes.
+
+A network begins with the map of its site file, number 0. Each change makes a map with the next number, and a higher
+number wins wherever two meet, also over the site file. One broker at a time may make the next one: of a map on which
+nothing is under way the *keeper*, its first member; else the broker that carries out the first of the `steps`, when it
+is done. So there is one history of maps, without a vote.
+
+Everything is made of moves: a link of the tree that joins a broker with `old` comes to join it with `new`, a neighbour of
+`old`. An inner broker is taken out by moving its neighbours to one of them, until it is a leaf; a link is replaced by
+moving one end after the other along the tree; a broker is put between two by joining one as a leaf, to which the other
+is moved. A member that is lost for good can't take part in that: an operator says so, the map without it counts at
+once, and every broker reconciles itself with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeAlias, assert_never
+
+import msgspec
+
+from holdfast.errors import TopologyError
+from holdfast.topology.graph import BrokerGraph, SpanningTree
+
+MEMBERS_MAX: Final = 10_000
+NAME_BYTES_MAX: Final = 64
+ADDRESS_BYTES_MAX: Final = 256
+NUMBER_MAX: Final = 2**62
+
+Link: TypeAlias = tuple[str, str]
+
+
+class NetworkMember(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One broker, where clients find it and where other brokers do."""
+
+    name: str
+    client_address: str
+    peer_address: str
+
+
+class Move(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
+    """The broker's link to `old` becomes one to `new`; those two are neighbours in the tree."""
+
+    broker: str
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.broker} moves from {self.old} to {self.new}"
+
+
+class Leave(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
+    """The broker, a leaf, goes when nothing waits there any more."""
+
+    broker: str
+
+    def __str__(self) -> str:
+        return f"{self.broker} is on its way out"
+
+
+Step: TypeAlias = Move | Leave
+
+
+class NetworkMap(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """`tree` are the links along which events are routed, `beside` those by which they go around what failed. `steps`
+    are under way, the first of them now; `former` were members, and never will be again."""
+
+    number: int
+    members: tuple[NetworkMember, ...]
+    tree: tuple[Link, ...]
+    beside: tuple[Link, ...] = ()
+    steps: tuple[Step, ...] = ()
+    former: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(member.name for member in self.members)
+
+    @property
+    def keeper(self) -> str:
+        """Who makes the next map, if nothing is under way."""
+        return self.members[0].name
+
+    @property
+    def maker(self) -> str:
+        """Who makes the next map now."""
+        return self.steps[0].broker if self.steps else self.keeper
+
+    @property
+    def step(self) -> Step | None:
+        return self.steps[0] if self.steps else None
+
+    @property
+    def under_way(self) -> str:
+        """What has begun and is not done yet; empty if nothing has."""
+        if not self.steps:
+            return ""
+        more = len(self.steps) - 1
+        return str(self.steps[0]) + (f"; {more} more step{'s' if more > 1 else ''}" if more else "")
+
+    def find(self, name: str) -> NetworkMember | None:
+        return next((member for member in self.members if member.name == name), None)
+
+    @property
+    def graph(self) -> BrokerGraph:
+        """All links, those of the tree first."""
+        tree = {frozenset(link) for link in self.tree}
+        return BrokerGraph(self.names, (*self.tree, *(link for link in self.beside if frozenset(link) not in tree)))
+
+    @property
+    def spanning_tree(self) -> SpanningTree:
+        """TopologyError if the links of the tree make none."""
+        graph = BrokerGraph(self.names, self.tree)
+        if graph.has_cycle:
+            raise TopologyError("the links of the tree form a cycle", "tree")
+        return graph.spanning_tree()
+
+    @property
+    def digest(self) -> str:
+        """Tells maps with one number apart. Where brokers are found does not matter: each site file may say it in its
+        own way."""
+        said = [self.number, self.names, self.tree, self.beside, self.steps, self.former]
+        return hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:32]
+
+
+def founding_map(members: Iterable[NetworkMember], links: Sequence[Link]) -> NetworkMap:
+    """How a network begins: by its site file."""
+    listed = tuple(members)
+    graph = BrokerGraph([member.name for member in listed], links)
+    tree = graph.spanning_tree()
+    routed = tuple(link for link in graph.links if link[1] in tree.neighbours(link[0]))
+    return NetworkMap(0, listed, routed, tuple(link for link in graph.links if link not in routed))
+
+
+def flaw(network: NetworkMap) -> str:
+    """What can't be of a network, whoever says it; empty if nothing is."""
+    if not 0 < len(network.members) <= MEMBERS_MAX or not 0 <= network.number <= NUMBER_MAX:
+        return "it has no members, or too many, or so many changes were never made"
+    names = network.names
+    if len(set(names)) != len(names) or not set(names).isdisjoint(network.former):
+        return "a name is there twice"
+    if any(not _is_name(name) for name in (*names, *network.former)):
+        return "a name is none"
+    if any(not _is_short(text) for member in network.members for text in (member.client_address, member.peer_address)):
+        return "an address is none"
+    try:
+        tree, _ = network.spanning_tree, network.graph
+    except TopologyError as error:
+        return error.problem
+    for step in network.steps:
+        if step.broker not in names or (isinstance(step, Move) and not {step.old, step.new} <= set(names)):
+            return "a step is of a broker that is no member"
+    match network.step:
+        case Move(broker, old, new) if old not in tree.neighbours(broker) or new not in tree.neighbours(old):
+            return "a move leads to a broker that is not near"
+        case Move(broker, _, new) if broker == new:
+            return "a move leads to the broker itself"
+        case Leave(broker) if len(tree.neighbours(broker)) != 1:
+            return "who leaves is no leaf"
+    return ""
+
+
+# ------------------------------------------------------------------------------------------------------------- changes
+class AddBroker(msgspec.Struct, frozen=True, gc=False):
+    """A new broker, joined with the member `at`; with `between`, it comes to stand between that one and this."""
+
+    name: str
+    client_address: str
+    peer_address: str
+    at: str
+    between: str = ""
+
+
+class RemoveBroker(msgspec.Struct, frozen=True, gc=False):
+    """A broker goes; its neighbours are joined at `at`, one of them, or the first. `lost`: it is gone already, for
+    good."""
+
+    name: str
+    lost: bool = False
+    at: str = ""
+
+
+class AddLink(msgspec.Struct, frozen=True, gc=False):
+    """A link between two members. In the tree, in the place of another link of the cycle that it would close."""
+
+    one: str
+    other: str
+    instead_of: Link | None = None
+
+
+class RemoveLink(msgspec.Struct, frozen=True, gc=False):
+    one: str
+    other: str
+
+
+Change: TypeAlias = AddBroker | RemoveBroker | AddLink | RemoveLink
+
+
+def objection(network: NetworkMap, change: Change, detours: bool) -> str:
+    """What is against a change; empty if nothing is. `detours`: links beside the tree are used."""
+    if network.number >= NUMBER_MAX:
+        return "so many changes can't be numbered"
+    if network.under_way and not (isinstance(change, RemoveBroker) and change.lost):
+        return f"another change is under way: {network.under_way}"
+    match change:
+        case AddBroker():
+            return _against_newcomer(network, change)
+        case RemoveBroker():
+            return _against_going(network, change)
+        case AddLink():
+            return _against_link(network, change, detours)
+        case RemoveLink():
+            return _against_cut(network, change, detours)
+        case _:
+            assert_never(change)
+
+
+def planned(network: NetworkMap, change: Change) -> NetworkMap:
+    """The next map, of a change that nothing is against: what counts at once, and the steps to the rest."""
+    match change:
+        case AddBroker():
+            member = NetworkMember(change.name, change.client_address, change.peer_address)
+            steps: tuple[Step, ...] = (Move(change.between, change.at, change.name),) if change.between else ()
+            members = (*network.members, member)
+            return _next(network, members=members, tree=(*network.tree, (change.at, change.name)), steps=steps)
+        case RemoveBroker():
+            return _without(network, change)
+        case AddLink(one, other, instead_of):
+            if instead_of is None:
+                return _next(network, beside=(*network.beside, (one, other)))
+            return _next(network, steps=_slides(network, instead_of, (one, other)))
+        case RemoveLink(one, other):
+            left = tuple(link for link in network.beside if frozenset(link) != {one, other})
+            if one not in network.spanning_tree.neighbours(other):
+                return _next(network, beside=left)
+            by = _around(network, (one, other))
+            return _next(network, beside=left, steps=() if by is None else _slides(network, (one, other), by))
+        case _:
+            assert_never(change)
+
+
+def done(network: NetworkMap) -> NetworkMap:
+    """The next map: the first step is done."""
+    match network.step:
+        case Move(broker, old, new):
+            tree = tuple((broker, new) if frozenset(link) == {broker, old} else link for link in network.tree)
+            return _next(network, tree=tree, steps=network.steps[1:])
+        case Leave(broker):
+            return _next(_let_go(network, broker), steps=network.steps[1:])
+        case None:
+            return network
+        case _:
+            assert_never(network.step)
+
+
+def _next(network: NetworkMap, **fields: Any) -> NetworkMap:
+    changed = msgspec.structs.replace(network, number=network.number + 1, **{"steps": (), **fields})
+    if changed.steps:
+        return changed  # what is moved over a link beside the tree leaves it again
+    tree = {frozenset(link) for link in changed.tree}
+    beside = tuple(link for link in changed.beside if frozenset(link) not in tree)
+    return msgspec.structs.replace(changed, beside=beside)
+
+
+def _let_go(network: NetworkMap, name: str) -> NetworkMap:
+    """Without a member and its links."""
+    return msgspec.structs.replace(
+        network,
+        members=tuple(member for member in network.members if member.name != name),
+        tree=tuple(link for link in network.tree if name not in link),
+        beside=tuple(link for link in network.beside if name not in link),
+        former=(*network.former, name),
+    )
+
+
+def _without(network: NetworkMap, change: RemoveBroker) -> NetworkMap:
+    near = network.spanning_tree.neighbours(change.name)
+    hub = change.at or near[0]
+    others = [peer for peer in near if peer != hub]
+    if change.lost:
+        left = _let_go(network, change.name)
+        return _next(left, tree=(*left.tree, *((hub, other) for other in others)))
+    moves = [Move(other, change.name, hub) for other in others]
+    return _next(network, steps=(*moves, Leave(change.name)))
+
+
+def _slides(network: NetworkMap, old: Link, new: Link) -> tuple[Step, ...]:
+    """One end after the other is moved along the tree, from one link to the other."""
+    here, there = old
+    tree = network.spanning_tree
+    one, other = new if _side(tree, old, new[0]) == here else (new[1], new[0])
+    steps: list[Step] = []
+    for mover, path in ((there, tree.path(here, one)), (one, tree.path(there, other))):
+        steps += [Move(mover, before, after) for before, after in zip(path, path[1:], strict=False)]
+    return tuple(steps)
+
+
+def _side(tree: SpanningTree, link: Link, broker: str) -> str:
+    """The end of a link of the tree that a broker is on the side of."""
+    one, other = link
+    return one if broker == one or tree.next_hop(one, broker) != other else other
+
+
+def _around(network: NetworkMap, link: Link) -> Link | None:
+    """The link beside the tree that can take the place of one in it: of several the one with the shortest way."""
+    tree = network.spanning_tree
+    crossing = [each for each in network.beside if _side(tree, link, each[0]) != _side(tree, link, each[1])]
+    return min(crossing, key=lambda each: len(tree.path(*each)), default=None)
+
+
+# ------------------------------------------------------------------------------------------------- what is against them
+def _is_name(name: str) -> bool:
+    return 0 < len(name.encode()) <= NAME_BYTES_MAX and name.isprintable()
+
+
+def _is_short(address: str) -> bool:
+    return len(address.encode()) <= ADDRESS_BYTES_MAX and address.isprintable()
+
+
+def _short(name: str) -> str:
+    """A name in an answer: whatever was asked, the answer fits into a message."""
+    return repr(name if len(name) <= NAME_BYTES_MAX else name[:NAME_BYTES_MAX] + "…")
+
+
+def _unknown(network: NetworkMap, name: str) -> str:
+    shown = ", ".join(network.names[:20]) + (", …" if len(network.members) > 20 else "")
+    return f"there is no broker {_short(name)} in this network; there is {shown}"
+
+
+def _against_newcomer(network: NetworkMap, new: AddBroker) -> str:
+    if network.find(new.name) is not None:
+        return f"{new.name} is a member already"
+    if new.name in network.former:
+        return f"{new.name} was a member before, and what it kept may be old: give it a new id and an empty folder"
+    if not _is_name(new.name):
+        return f"{_short(new.name)} is no name of a broker"
+    if len(network.members) >= MEMBERS_MAX:
+        return f"a network has at most {MEMBERS_MAX} brokers"
+    for address in (new.client_address, new.peer_address):
+        if not address or not _is_short(address):
+            return f"{new.name} has no address that others could dial"
+        for member in network.members:
+            if address in (member.client_address, member.peer_address):
+                return f"{new.name} has the address {address}, which {member.name} has"
+    for end in (new.at, new.between):
+        if end and network.find(end) is None:
+            return _unknown(network, end)
+    if not new.at:
+        return f"say which broker {new.name} is joined with"
+    if new.between and new.between not in network.spanning_tree.neighbours(new.at):
+        return f"no link that events are routed along joins {new.at} and {new.between}"
+    return ""
+
+
+def _against_going(network: NetworkMap, going: RemoveBroker) -> str:
+    if network.find(going.name) is None:
+        return _unknown(network, going.name)
+    if len(network.members) < 3:
+        return "a network has two brokers or more: stop it, and describe a site of one broker"
+    near = network.spanning_tree.neighbours(going.name)
+    if going.at and going.at not in near:
+        return f"the neighbours of {going.name} are {', '.join(near)}; they can't be joined at {_short(going.at)}"
+    return ""
+
+
+def _against_link(network: NetworkMap, new: AddLink, detours: bool) -> str:
+    for end in (new.one, new.other, *(new.instead_of or ())):
+        if network.find(end) is None:
+            return _unknown(network, end)
+    if new.one == new.other:
+        return f"a link joins two brokers, and not {new.one} with itself"
+    if new.other in network.graph.neighbours(new.one) and (
+        new.instead_of is None or new.other in network.spanning_tree.neighbours(new.one)
+    ):
+        return f"{new.one} and {new.other} are joined already"
+    path = network.spanning_tree.path(new.one, new.other)
+    links = list(zip(path, path[1:], strict=False))
+    if new.instead_of is None:
+        if detours:
+            return ""
+        cycle = ", ".join(f"{a}-{b}" for a, b in links)
+        return f"at this level only a tree is used: say which link it is instead of, one of {cycle}"
+    if frozenset(new.instead_of) not in {frozenset(link) for link in links}:
+        cycle = ", ".join(f"{a}-{b}" for a, b in links)
+        return f"only a link of the way between {new.one} and {new.other} can be replaced by it: one of {cycle}"
+    return ""
+
+
+def _against_cut(network: NetworkMap, gone: RemoveLink, detours: bool) -> str:
+    for end in (gone.one, gone.other):
+        if network.find(end) is None:
+            return _unknown(network, end)
+    if gone.one == gone.other or gone.other not in network.graph.neighbours(gone.one):
+        return f"no link joins {gone.one} and {gone.other}"
+    if gone.other in network.spanning_tree.neighbours(gone.one) and (
+        not detours or _around(network, (gone.one, gone.other)) is None
+    ):
+        return (
+            f"without the link between {gone.one} and {gone.other} the network falls apart: add another instead of it"
+        )
+    return ""
