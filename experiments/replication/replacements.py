@@ -12,8 +12,7 @@ from experiments.replication.group import ReplicaGroup
 from experiments.replication.load import CALM, FULL, Load
 from holdfast.client.operator import BrokerDesk
 from holdfast.kernel.time import SECOND
-from holdfast.protocols.operating.messages import GroupAction, GroupChangeBegun
-from holdfast.protocols.operating.operator import AskToChange
+from holdfast.protocols.operating.messages import ChangeBegun
 
 HEALTHY, LOST = "replacements", "replacements of lost disks"
 LOOK_AFTER = 2 * SECOND
@@ -52,7 +51,7 @@ async def _scene(group: ReplicaGroup, count: int, rng: random.Random, calm: bool
 
 async def replace(group: ReplicaGroup, old: str, new: str) -> None:
     """As `holdfast group replace` does: asks whoever leads until it is done."""
-    ask = AskToChange(GroupAction.REPLACE, new, group.addresses[new], group.peers[new], old)
+    told = {"id": new, "address": group.addresses[new], "peer_address": group.peers[new], "replaces": old}
     deadline = time.monotonic() + DONE_WITHIN_S
     asked_of = ""
     while time.monotonic() < deadline:
@@ -66,7 +65,7 @@ async def replace(group: ReplicaGroup, old: str, new: str) -> None:
                 return
             if "change" not in answer.facts and leader != asked_of:
                 async with BrokerDesk(group.addresses[leader]) as desk:
-                    begun = await desk.change_group(ask)
-                    asked_of = leader if isinstance(begun, GroupChangeBegun) and not begun.problem else ""
+                    begun = await desk.change("replace", told)
+                    asked_of = leader if isinstance(begun, ChangeBegun) and not begun.problem else ""
         await asyncio.sleep(LOOK_EVERY_S)
     raise RuntimeError(f"{new} has not taken the place of {old} within {DONE_WITHIN_S:g} s")

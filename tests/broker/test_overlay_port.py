@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from holdfast.broker.assembly import make_journalled
@@ -20,7 +20,7 @@ from holdfast.protocols.core.session import Session
 from holdfast.protocols.cursors.messages import CommitStages, StageEvents, StagesCommitted
 from holdfast.protocols.desks.home import Home
 from holdfast.protocols.desks.overlay import EVERYTHING, PublicationsAnswerable, SubscriptionState
-from holdfast.protocols.operating.messages import Inspect, Inspected
+from holdfast.protocols.operating.messages import Change, ChangeBegun, Inspect, Inspected
 from holdfast.protocols.sessions.messages import (
     Accepted,
     Advertise,
@@ -71,6 +71,9 @@ class Patient(Part):
 
     def facts(self) -> dict[str, str]:
         return {"waiting": str(len(self.waiting))}
+
+    def change(self, action: str, told: Mapping[str, str], out: Outbox) -> str:
+        return f"{action}: not while {len(self.waiting)} wait" if self.waiting else ""
 
     def on_let_answer(self, request: int, command: LetAnswer, out: Outbox) -> None:
         for entered in [one for one in self.waiting if one.client in (command.client, "")][: command.batches]:
@@ -244,3 +247,15 @@ def test_operators_are_told_the_state_of_a_subscription_as_the_overlay_sees_it()
     assert isinstance(inspected, Inspected)
     assert [one.state for one in inspected.subscriptions] == ["pending"]
     assert inspected.facts["waiting"] == "0"
+
+
+def test_operators_ask_the_overlay_for_changes_and_are_told_what_is_against_them() -> None:
+    bench = PortBench()
+    bench.open("p")
+    bench.say("p", Publish(1, batch(1)))
+    bench.handle(LinkUp(99, "operator:o", 1, Role.OPERATOR, False))
+    ask = Received(99, "operator:o", [Change(1, "remove-link", {"one": "b1"})])
+    problem = "remove-link: not while 1 wait"
+    assert sent(shown(bench.handle(ask)), "operator:o") == [ChangeBegun(1, problem)]
+    bench.let(P)
+    assert sent(shown(bench.handle(ask)), "operator:o") == [ChangeBegun(1)]

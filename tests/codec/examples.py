@@ -15,9 +15,8 @@ from holdfast.protocols.core import commands
 from holdfast.protocols.cursors import messages as log
 from holdfast.protocols.failure.messages import Alive
 from holdfast.protocols.operating.messages import (
-    ChangeGroup,
-    GroupAction,
-    GroupChangeBegun,
+    Change,
+    ChangeBegun,
     Inspect,
     Inspected,
     LeadershipMoved,
@@ -104,8 +103,8 @@ MESSAGE_EXAMPLES: list[Message] = [
     NameRemoved(3, True, "a", 5, "no"),
     MoveLeadership(3, "r2"),
     LeadershipMoved(3, "r2", "no"),
-    ChangeGroup(7, GroupAction.REPLACE, "b4", "c4:1", "p4:1", "b2", "fast"),
-    GroupChangeBegun(7, "b2 is on its way out"),
+    Change(7, "replace", {"id": "b4", "replaces": "b2"}),
+    ChangeBegun(7, "b2 is on its way out"),
     log.OpenCursor(1, "risk", "price > 1", 5, True, 100, 2, 7, 6),
     log.CursorOpened(1, 2, 3, 4),
     log.CursorRefused(1, Refusal.POSITION_GONE, "gone", 2, "a name", 9),

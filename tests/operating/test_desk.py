@@ -11,8 +11,9 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import NOW, Complete, Connect, Disconnect, RecordingOutbox, Send
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.time import SECOND
-from holdfast.protocols.operating.messages import Inspect, Inspected, LinkReport
-from holdfast.protocols.operating.operator import AskBroker, Unreachable
+from holdfast.protocols.operating.changes import NO_CHANGES
+from holdfast.protocols.operating.messages import Change, ChangeBegun, Inspect, Inspected, LinkReport
+from holdfast.protocols.operating.operator import AskBroker, AskToChange, Unreachable
 from holdfast.protocols.sessions.messages import OpenSession, Publish, Subscribe
 from holdfast.schemes.tree.parts import make_broker
 from tests.sessions.bench import batch
@@ -81,6 +82,22 @@ def test_the_state_of_a_hosted_application_is_told_if_it_is_asked_for() -> None:
     application.count += 1
     assert inspected(node, out, application=True).facts["application_digest"] != before["application_digest"]
     assert inspected(*broker(), application=True).facts == {"scheme": "tree", "durable": "no"}
+
+
+def test_a_broker_on_its_own_is_not_changed() -> None:
+    node, out = broker()
+    out.take_effects()
+    node.handle([Received(2, OPERATOR, [Change(9, "add-broker", {"id": "b2"})])], out)
+    assert out.take_effects() == [Send(OPERATOR, ChangeBegun(9, NO_CHANGES), after=NOW)]
+
+
+def test_what_is_asked_for_is_what_the_broker_is_told() -> None:
+    node, out = operator()
+    node.handle([LinkUp(1, "b1", 1, Role.BROKER, True, "a:1")], out)
+    node.handle([Requested(1, AskToChange("add", {"id": "r4"}))], out)
+    assert out.take_effects() == [Send("b1", Change(1, "add", {"id": "r4"}), after=NOW)]
+    node.handle([Received(1, "b1", [ChangeBegun(1, "no")])], out)
+    assert out.take_effects() == [Complete(1, ChangeBegun(1, "no"))]
 
 
 def test_a_client_that_asks_is_cut_off() -> None:

@@ -73,5 +73,5 @@ def make_journalled(
     # The sequencer comes first: it journals a turn before the log is written, and before anyone is told.
     parts = [sequencer, log, *overlay.parts, sessions, ApplicationDesk(core, sequencer, sessions), names]
     plain = PlainFacts({"scheme": kind, "durable": "yes" if settings.durable else "no"})
-    desk = OperatorDesk(settings.name, parts, CoreCensus(core, overlay), names, [plain, overlay, names])
+    desk = OperatorDesk(settings.name, parts, CoreCensus(core, overlay), names, [plain, overlay, names], overlay)
     return Assembly([*parts, desk, SnapshotTaker(sequencer)])

@@ -16,12 +16,12 @@ from holdfast.broker.site_text import is_address, is_name, is_wildcard
 from holdfast.cli.group_leader import find_leader, nobody
 from holdfast.cli.main import CHECK_FAILED, OK, UsageError
 from holdfast.client.operator import BrokerDesk
-from holdfast.protocols.operating.messages import GroupAction
-from holdfast.protocols.operating.operator import AskToChange, Unreachable
+from holdfast.protocols.operating.operator import Unreachable
 
 WAIT_S = 60.0
 WAIT_S_MAX = 1e6
 LOOK_EVERY_S = 0.1
+ACTIONS = ("add", "replace", "remove", "cancel", "protocol")
 GOES_ON = "what has begun goes on: `holdfast group members` shows it, `cancel` gives it up"
 
 
@@ -39,7 +39,7 @@ def add_verbs(verbs: Any) -> list[argparse.ArgumentParser]:
     for verb in (add, replace):
         verb.add_argument("--address", default="", help="where clients find it (default: as the site file says)")
         verb.add_argument("--peer-address", default="", help="where the others find it (likewise)")
-    for action, verb in zip(GroupAction, (add, replace, remove, cancel, protocol), strict=True):
+    for action, verb in zip(ACTIONS, (add, replace, remove, cancel, protocol), strict=True):
         verb.add_argument("--wait", type=float, default=WAIT_S, metavar="SECONDS", help=f"default {WAIT_S:g}")
         verb.set_defaults(action=action)
     return [add, replace, remove, cancel, protocol]
@@ -48,7 +48,8 @@ def add_verbs(verbs: Any) -> list[argparse.ArgumentParser]:
 class _Wanted(NamedTuple):
     """What is asked for, and how it looks when it is done."""
 
-    ask: AskToChange
+    action: str
+    told: dict[str, str]
     present: str = ""
     absent: str = ""
 
@@ -56,28 +57,28 @@ class _Wanted(NamedTuple):
         if "change" in facts:
             return False
         members = facts["members"].split(", ")
-        if self.ask.protocol and facts["protocol"] != self.ask.protocol:
+        if facts["protocol"] != self.told.get("protocol", facts["protocol"]):
             return False
         return (not self.present or self.present in members) and self.absent not in members
 
 
 def _wanted(arguments: argparse.Namespace) -> _Wanted:
-    action: GroupAction = arguments.action
+    action: str = arguments.action
     match action:
-        case GroupAction.ADD:
-            return _Wanted(_newcomer(arguments, arguments.id, ""), present=arguments.id)
-        case GroupAction.REPLACE:
-            ask = _newcomer(arguments, arguments.by, arguments.id)
-            return _Wanted(ask, present=arguments.by, absent=arguments.id)
-        case GroupAction.REMOVE:
-            return _Wanted(AskToChange(action, arguments.id), absent=arguments.id)
-        case GroupAction.PROTOCOL:
-            return _Wanted(AskToChange(action, protocol=arguments.to))
-        case GroupAction.CANCEL:
-            return _Wanted(AskToChange(action))
+        case "add":
+            return _Wanted(action, _newcomer(arguments, arguments.id), present=arguments.id)
+        case "replace":
+            told = _newcomer(arguments, arguments.by) | {"replaces": arguments.id}
+            return _Wanted(action, told, present=arguments.by, absent=arguments.id)
+        case "remove":
+            return _Wanted(action, {"id": arguments.id}, absent=arguments.id)
+        case "protocol":
+            return _Wanted(action, {"protocol": arguments.to})
+        case _:
+            return _Wanted(action, {})
 
 
-def _newcomer(arguments: argparse.Namespace, name: str, replaces: str) -> AskToChange:
+def _newcomer(arguments: argparse.Namespace, name: str) -> dict[str, str]:
     if not is_name(name):
         raise UsageError(f"{name!r} is no name: letters, digits, '_', '.' and '-', up to 64, a letter or digit first")
     site: Site | None = arguments.site
@@ -92,7 +93,7 @@ def _newcomer(arguments: argparse.Namespace, name: str, replaces: str) -> AskToC
             raise UsageError(f"{text!r} is no address: write host:port")
         if is_wildcard(text):
             raise UsageError(f"{text} is where {name} may listen, and nobody can be sent there: name its machine")
-    return AskToChange(arguments.action, name, address, peer_address, replaces)
+    return {"id": name, "address": address, "peer_address": peer_address}
 
 
 async def carry_out(desks: list[BrokerDesk], arguments: argparse.Namespace) -> int:
@@ -118,14 +119,14 @@ async def _carry_out(desks: list[BrokerDesk], wanted: _Wanted, wait: float) -> i
                 print(f"done: {leader.facts['members']}; {leader.name} leads; protocol: {leader.facts['protocol']}")
                 return OK
             if not asked_of or (asked_of != leader.name and not under_way):
-                begun = await leader.desk.change_group(wanted.ask)
+                begun = await leader.desk.change(wanted.action, wanted.told)
                 if not isinstance(begun, Unreachable):
                     if begun.problem and not asked_of:
                         return _refused(begun.problem)
                     asked_of = leader.name
             elif asked_of == leader.name and not under_way and "change_problem" in leader.facts:
                 return _refused(leader.facts["change_problem"])
-            if under_way and under_way != said and wanted.ask.action is not GroupAction.CANCEL:
+            if under_way and under_way != said and wanted.action != "cancel":
                 said = under_way
                 print(said, flush=True)
         if clock() >= deadline:

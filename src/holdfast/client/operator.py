@@ -1,9 +1,10 @@
-"""Asks brokers how they are, and groups to change: what stands behind `holdfast status` and `holdfast group`."""
+"""Asks brokers how they are, and groups and networks to change: `holdfast status`, `group` and `network` call it."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
@@ -13,7 +14,7 @@ from holdfast.broker.client_assembly import make_operator
 from holdfast.kernel.links import Role
 from holdfast.protocols.client_catalogue import CLIENT_CATALOGUE
 from holdfast.protocols.operating.messages import (
-    GroupChangeBegun,
+    ChangeBegun,
     Inspected,
     LeadershipMoved,
     NameRemoved,
@@ -61,9 +62,9 @@ class BrokerDesk:
         """Asks the leader of a group to let another replica lead."""
         return await self._ask(AskToMove(to))  # type: ignore[no-any-return]
 
-    async def change_group(self, change: AskToChange) -> GroupChangeBegun | Unreachable:
-        """Asks the leader of a group to change it; it takes a while after that."""
-        return await self._ask(change)  # type: ignore[no-any-return]
+    async def change(self, action: str, told: Mapping[str, str]) -> ChangeBegun | Unreachable:
+        """Asks the leader of a group, or the keeper of a network, to change it; it takes a while after that."""
+        return await self._ask(AskToChange(action, told))  # type: ignore[no-any-return]
 
     async def names(self) -> NamesListed | Unreachable:
         """All named subscriptions, in the order of their names."""

@@ -24,6 +24,7 @@ from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.core.session import Session
 from holdfast.protocols.desks.home import Home
 from holdfast.protocols.desks.overlay import EVERYTHING, PublicationsAnswerable, SubscriptionState
+from holdfast.protocols.operating.changes import NO_CHANGES
 from holdfast.protocols.sessions.messages import Publish
 from tests.schemes.flood.messages import Flooded, FloodItem, FloodRecord, Stored
 from tests.schemes.flood.settings import FloodSettings
@@ -208,6 +209,9 @@ class Flooding(Part):
 
     def subscription_state(self, key: Key) -> SubscriptionState:
         return SubscriptionState.CONFIRMED
+
+    def change(self, action: str, told: Mapping[str, str], out: Outbox) -> str:
+        return NO_CHANGES
 
     def finish(self, out: Outbox) -> None:
         items, self._items = self._items, []

@@ -8,7 +8,7 @@ the overlay hands to the broker's `Home`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from holdfast.kernel.notices import Notice
@@ -17,6 +17,7 @@ from holdfast.kernel.parts import Part
 from holdfast.protocols.core.interests import Key
 from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.core.session import Session
+from holdfast.protocols.operating.changes import NO_CHANGES
 from holdfast.protocols.sessions.messages import Publish
 
 EVERYTHING: Final = 2**63 - 1
@@ -81,6 +82,11 @@ class Overlay(Protocol):
         """What operators are told of it."""
         ...
 
+    def change(self, action: str, told: Mapping[str, str], out: Outbox) -> str:
+        """Begins a change of the network that an operator asked for; gives what is against it, empty if it has
+        begun."""
+        ...
+
 
 class Alone:
     """The overlay of a broker on its own."""
@@ -107,3 +113,6 @@ class Alone:
 
     def facts(self) -> dict[str, str]:
         return {}
+
+    def change(self, action: str, told: Mapping[str, str], out: Outbox) -> str:
+        return NO_CHANGES

@@ -10,9 +10,10 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.parts import Part
+from holdfast.protocols.operating.changes import Changes
 from holdfast.protocols.operating.messages import (
-    ChangeGroup,
-    GroupChangeBegun,
+    Change,
+    ChangeBegun,
     Inspect,
     Inspected,
     LeadershipMoved,
@@ -55,10 +56,6 @@ class Group(Protocol):
         """Lets another replica lead; gives its name, and what is against it."""
         ...
 
-    def change(self, asked: ChangeGroup, out: Outbox) -> str:
-        """Begins a change of the group; gives what is against it."""
-        ...
-
 
 class NoGroup:
     """Of a broker that is no replica."""
@@ -66,16 +63,13 @@ class NoGroup:
     def transfer(self, to: str, out: Outbox) -> tuple[str, str]:
         return to, NO_GROUP
 
-    def change(self, asked: ChangeGroup, out: Outbox) -> str:
-        return NO_GROUP
-
 
 class OperatorDesk(Part):
     """`parts` are those that are measured, `facts` is what is said in words."""
 
     name: ClassVar[str] = "desk"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
-        (Inspect, MoveLeadership, ChangeGroup), OPERATORS
+        (Inspect, MoveLeadership, Change), OPERATORS
     )
 
     def __init__(
@@ -85,6 +79,7 @@ class OperatorDesk(Part):
         census: Census,
         names: Names,
         facts: Sequence[Facts],
+        changes: Changes,
         group: Group | None = None,
     ) -> None:
         self._broker = broker
@@ -92,6 +87,7 @@ class OperatorDesk(Part):
         self._census = census
         self._names = names
         self._facts = tuple(facts)
+        self._changes = changes
         self._group = group or NoGroup()
         self._incarnation = 0
         self._started_at = 0
@@ -138,5 +134,6 @@ class OperatorDesk(Part):
         to, problem = self._group.transfer(move.to, out)
         out.send(peer, LeadershipMoved(move.request, to, problem), after=NOW)
 
-    def on_change_group(self, peer: str, change: ChangeGroup, out: Outbox) -> None:
-        out.send(peer, GroupChangeBegun(change.request, self._group.change(change, out)), after=NOW)
+    def on_change(self, peer: str, change: Change, out: Outbox) -> None:
+        problem = self._changes.change(change.action, change.told, out)
+        out.send(peer, ChangeBegun(change.request, problem), after=NOW)

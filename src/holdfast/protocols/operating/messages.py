@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import enum
-
 import msgspec
 
 from holdfast.kernel.messages import NOMINAL_WEIGHT, Message
@@ -95,29 +93,17 @@ class LeadershipMoved(Message, frozen=True):
     problem: str = ""
 
 
-class GroupAction(enum.Enum):
-    ADD = "add"
-    REPLACE = "replace"
-    REMOVE = "remove"
-    CANCEL = "cancel"
-    PROTOCOL = "protocol"
-
-
-class ChangeGroup(Message, frozen=True):
-    """To the leader of a group: add the replica `id`, which others find at `peer_address` and clients at `address`;
-    remove it; put it in the place of `replaces`; give up what has begun; or change the `protocol`."""
+class Change(Message, frozen=True):
+    """To whoever orders changes among brokers that work together: `action` is one that their scheme knows, `told` is
+    what there is to say of it, by name."""
 
     request: int
-    action: GroupAction
-    id: str = ""
-    address: str = ""
-    peer_address: str = ""
-    replaces: str = ""
-    protocol: str = ""
+    action: str
+    told: dict[str, str]
 
 
-class GroupChangeBegun(Message, frozen=True):
-    """The change is under way, as `facts` of the leader tell; or why it is not."""
+class ChangeBegun(Message, frozen=True):
+    """The change is under way, as `facts` tell; or why it is not."""
 
     request: int
     problem: str = ""
@@ -164,13 +150,14 @@ class NameRemoved(Message, frozen=True):
     problem: str = ""
 
 
+# 44 and 45 were changes of groups only.
 OPERATING_MESSAGES: dict[int, type[Message]] = {
+    38: Change,
+    39: ChangeBegun,
     40: Inspect,
     41: Inspected,
     42: MoveLeadership,
     43: LeadershipMoved,
-    44: ChangeGroup,
-    45: GroupChangeBegun,
     46: ListNames,
     47: NamesListed,
     48: RemoveName,

@@ -13,9 +13,8 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.protocols.operating.messages import (
-    ChangeGroup,
-    GroupAction,
-    GroupChangeBegun,
+    Change,
+    ChangeBegun,
     Inspect,
     Inspected,
     LeadershipMoved,
@@ -44,14 +43,10 @@ class AskToMove(msgspec.Struct, frozen=True, gc=False):
 
 
 class AskToChange(msgspec.Struct, frozen=True, gc=False):
-    """A request of the application: change the group. The fields are those of `ChangeGroup`."""
+    """A request of the application: change the group or the network. The fields are those of `Change`."""
 
-    action: GroupAction
-    id: str = ""
-    address: str = ""
-    peer_address: str = ""
-    replaces: str = ""
-    protocol: str = ""
+    action: str
+    told: Mapping[str, str] = {}
 
 
 class AskForNames(msgspec.Struct, frozen=True, gc=False):
@@ -68,7 +63,7 @@ class AskToForget(msgspec.Struct, frozen=True, gc=False):
 
 
 Asked = AskBroker | AskToMove | AskToChange | AskForNames | AskToForget
-Answer = Inspected | LeadershipMoved | GroupChangeBegun | NamesListed | NameRemoved
+Answer = Inspected | LeadershipMoved | ChangeBegun | NamesListed | NameRemoved
 
 
 class Unreachable(msgspec.Struct, frozen=True, gc=False):
@@ -80,7 +75,7 @@ class Operator(Part):
 
     name: ClassVar[str] = "operator"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
-        (Inspected, LeadershipMoved, GroupChangeBegun, NamesListed, NameRemoved), BROKERS
+        (Inspected, LeadershipMoved, ChangeBegun, NamesListed, NameRemoved), BROKERS
     )
     asked: ClassVar[tuple[type, ...]] = (AskBroker, AskToMove, AskToChange, AskForNames, AskToForget)
 
@@ -100,7 +95,7 @@ class Operator(Part):
         self._ask(request, MoveLeadership(request, asked.to), out)
 
     def on_ask_to_change(self, request: int, asked: AskToChange, out: Outbox) -> None:
-        self._ask(request, ChangeGroup(request, *msgspec.structs.astuple(asked)), out)
+        self._ask(request, Change(request, asked.action, dict(asked.told)), out)
 
     def on_ask_for_names(self, request: int, asked: AskForNames, out: Outbox) -> None:
         self._ask(request, ListNames(request, asked.after), out)
@@ -124,7 +119,7 @@ class Operator(Part):
     def on_inspected(self, peer: str, inspected: Inspected, out: Outbox) -> None:
         self._complete(inspected, out)
 
-    def on_group_change_begun(self, peer: str, begun: GroupChangeBegun, out: Outbox) -> None:
+    def on_change_begun(self, peer: str, begun: ChangeBegun, out: Outbox) -> None:
         self._complete(begun, out)
 
     def on_leadership_moved(self, peer: str, moved: LeadershipMoved, out: Outbox) -> None:

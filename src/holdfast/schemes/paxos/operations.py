@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Protocol, assert_never
+from collections.abc import Mapping
+from typing import Final, Protocol
 
 from holdfast.kernel.outbox import Outbox
-from holdfast.protocols.operating.messages import ChangeGroup, GroupAction
+from holdfast.protocols.operating.changes import misunderstood, shown
 from holdfast.schemes.paxos.membership import AddLearner, Cancel, Change, ChangeProtocol, Leave, Remove
 from holdfast.schemes.paxos.roster import Roster
 from holdfast.schemes.paxos.settings import Protocol as Rounds
+
+# What is told of each: `address` is where clients find a replica, `replaces` who goes for it.
+ACTIONS: Final = {
+    "add": ("id", "address", "peer_address"),
+    "replace": ("id", "address", "peer_address", "replaces"),
+    "remove": ("id",),
+    "cancel": (),
+    "protocol": ("protocol",),
+}
 
 
 class Leading(Protocol):
@@ -34,23 +44,31 @@ class GroupOperations:
     def transfer(self, to: str, out: Outbox) -> tuple[str, str]:
         return self._elections.transfer(to, out)
 
-    def change(self, asked: ChangeGroup, out: Outbox) -> str:
+    def change(self, action: str, told: Mapping[str, str], out: Outbox) -> str:
         """Gives what is against it."""
-        change: Change
-        match asked.action:
-            case GroupAction.ADD | GroupAction.REPLACE:
-                change = AddLearner(asked.id, asked.peer_address, asked.address, "", asked.replaces)
-            case GroupAction.REMOVE:
-                member = self._roster.find(asked.id)
+        change = self._change_of(action, told)
+        return change if isinstance(change, str) else self._leader.change(change, out)
+
+    def _change_of(self, action: str, told: Mapping[str, str]) -> Change | str:
+        """What is asked for; or why it is nothing."""
+        problem = misunderstood(action, told, ACTIONS)
+        if problem:
+            return problem
+        name = told.get("id", "")
+        match action:
+            case "remove":
+                member = self._roster.find(name)
                 learns = member is not None and not member.votes
-                change = Remove(asked.id) if learns else Leave(asked.id)
-            case GroupAction.CANCEL:
-                change = Cancel()
-            case GroupAction.PROTOCOL:
+                return Remove(name) if learns else Leave(name)
+            case "cancel":
+                return Cancel()
+            case "protocol":
                 known = [rounds.value for rounds in Rounds]
-                if asked.protocol not in known:
-                    return f"there is no protocol {asked.protocol[:64]!r}; there is {', '.join(known)}"
-                change = ChangeProtocol(Rounds(asked.protocol))
+                protocol = told.get("protocol", "")
+                if protocol not in known:
+                    return f"there is no protocol {shown(protocol)}; there is {', '.join(known)}"
+                return ChangeProtocol(Rounds(protocol))
             case _:
-                assert_never(asked.action)
-        return self._leader.change(change, out)
+                return AddLearner(
+                    name, told.get("peer_address", ""), told.get("address", ""), "", told.get("replaces", "")
+                )

@@ -193,5 +193,5 @@ def make_replica(
     parts = [*made.parts, log, refill, sessions, direct, ApplicationDesk(core, replica, sessions), names]
     facts: list[Facts] = [PlainFacts({"scheme": KIND, "durable": "yes"}), made.report, names]
     operations = GroupOperations(view.roster, made.leader, made.elections)
-    desk = OperatorDesk(settings.name, parts, CoreCensus(core, Alone()), names, facts, operations)
+    desk = OperatorDesk(settings.name, parts, CoreCensus(core, Alone()), names, facts, operations, operations)
     return Assembly([*parts, desk])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,6 +24,7 @@ from holdfast.protocols.core.session import Session
 from holdfast.protocols.desks.home import Home
 from holdfast.protocols.desks.overlay import EVERYTHING, SubscriptionState
 from holdfast.protocols.failure.detector import FailureDetector, Trust
+from holdfast.protocols.operating.changes import NO_CHANGES
 from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.awaited import Awaited
 from holdfast.protocols.routing.feed import Feed, Feeds
@@ -117,6 +118,9 @@ class NetworkParts:
             "neighbours_up": ", ".join(peer for peer in near if peer in self._links.acquaintances),
             "neighbours_suspected": ", ".join(suspected),
         }
+
+    def change(self, action: str, told: Mapping[str, str], out: Outbox) -> str:
+        return NO_CHANGES
 
 
 def network_neighbours(settings: RoutingSettings) -> tuple[str, ...]:
