@@ -1,0 +1,60 @@
+"""What operators ask of a network, as values of its map. Whether they go with the map, the map says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from holdfast.protocols.operating.changes import misunderstood, shown
+from holdfast.protocols.routing.network_map import AddBroker, AddLink, Change, Link, RemoveBroker, RemoveLink
+
+# What is told of each. `at` is a broker of the network that is to be the neighbour, `between` another one that moves
+# behind the new broker, `instead_of` a link: its ends with a comma.
+ACTIONS: Final = {
+    "add-broker": ("id", "address", "peer_address", "at", "between"),
+    "remove-broker": ("id", "lost", "at"),
+    "add-link": ("one", "other", "instead_of"),
+    "remove-link": ("one", "other"),
+}
+_NEEDED: Final = {
+    "add-broker": ("id", "address", "peer_address", "at"),
+    "remove-broker": ("id",),
+    "add-link": ("one", "other"),
+    "remove-link": ("one", "other"),
+}
+YES: Final = "yes"
+
+
+def change_of(action: str, told: Mapping[str, str]) -> Change | str:
+    """What is asked for; or why it is nothing, in words that fit into an answer."""
+    problem = misunderstood(action, told, ACTIONS)
+    if problem:
+        return problem
+    missing = [name for name in _NEEDED[action] if not told.get(name)]
+    if missing:
+        return f"a change {action!r} has to say {' and '.join(map(repr, missing))}"
+    match action:
+        case "add-broker":
+            return AddBroker(told["id"], told["address"], told["peer_address"], told["at"], told.get("between", ""))
+        case "remove-broker":
+            lost = told.get("lost", "")
+            if lost not in (YES, ""):
+                return f"'lost' is {shown(lost)}, and has to be {YES!r} or left out"
+            return RemoveBroker(told["id"], lost == YES, told.get("at", ""))
+        case "add-link":
+            if "instead_of" not in told:
+                return AddLink(told["one"], told["other"])
+            replaced = _link(told["instead_of"])
+            if replaced is None:
+                return (
+                    f"'instead_of' is {shown(told['instead_of'])}, and has to be two brokers with a comma between them"
+                )
+            return AddLink(told["one"], told["other"], replaced)
+        case _:
+            return RemoveLink(told["one"], told["other"])
+
+
+def _link(text: str) -> Link | None:
+    one, comma, other = text.partition(",")
+    one, other = one.strip(), other.strip()
+    return (one, other) if comma and one and other and "," not in other else None
