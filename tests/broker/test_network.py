@@ -61,6 +61,23 @@ def test_a_network_is_read_whole(level: Reliability) -> None:
     )
 
 
+# Five lines.
+SPARE = '[[broker]]\nid = "b8"\naddress = "h:108"\npeer_address = "h:208"\nspare = true\n'
+
+
+def test_a_spare_is_told_of_the_network_and_is_no_part_of_it() -> None:
+    for rest in (SPARE + links(*LINES), SPARE + '[topology]\nkind = "chain"\n'):
+        found = read(site(rest=rest))
+        assert [entry.id for entry in found.members] == ["b1", "b2", "b3"]
+        assert found.graph == BrokerGraph(["b1", "b2", "b3"], LINES)
+        assert [place.id for place in found.told(found.brokers[0]).places if place.spare] == ["b8"]
+        addresses = {f"b{n}": f"h:{200 + n}" for n in (1, 2, 3, 8)}
+        for entry in found.brokers:
+            others = {name: address for name, address in addresses.items() if name != entry.id}
+            settings = RoutingSettings(name=entry.id, graph=found.graph, addresses=others)
+            assert routing_of(found.told(entry)) == settings
+
+
 def test_one_broker_is_no_network_and_has_an_overlay_of_its_own() -> None:
     for text in ('[[broker]]\nid = "b1"\n', '[topology]\nkind = "star"\nbrokers = 1\n'):
         found = read(text)
@@ -213,7 +230,30 @@ def test_data_is_needed_where_events_are_buffered() -> None:
         ),
         (site().replace("var/b3", "var/b2"), "17: two brokers keep their data in 'var/b2'"),
         (site().replace("h:203", "h:101"), "16: two brokers have the address 'h:101'"),
-        (site().replace('data = "var/b3"', "spare = true"), "17: the scheme 'tree' has no spares"),
+        (
+            site().replace('data = "var/b3"', "spare = true"),
+            "21: broker 'b3' is a spare, and has no links until `holdfast network add-broker` has added it",
+        ),
+        (
+            site("buffered", rest=SPARE + links(*LINES)),
+            "18: broker 'b8' has no data: with reliability \"buffered\" it answers for events until the next broker",
+        ),
+        (
+            site(rest=SPARE.replace('peer_address = "h:208"\n', "") + links(*LINES)),
+            "18: broker 'b8' has no peer_address: the others of its network connect there",
+        ),
+        (
+            site(count=1, rest=SPARE),
+            "12: spares are added to a network, which begins with two brokers or more; this site has one broker, 'b1',",
+        ),
+        (
+            '[[broker]]\nid = "b1"\nspare = true\n',
+            "3: spares are added to a network, which begins with two brokers or more; this site has none without them",
+        ),
+        (
+            site(rest=SPARE + links(*LINES) + '[[publisher]]\nhome = "b8"\n'),
+            "28: broker 'b8' is a spare; there is b1, b2, b3",
+        ),
         (
             site(rest=links(*LINES) + '[application]\nfactory = "a:b"\n'),
             "22: an application is hosted by one broker, or by a group: each broker of a network would host its own",

@@ -26,8 +26,11 @@ from holdfast.errors import FilterError
 from holdfast.model.filter import Filter
 
 
-def read_quality(text: SiteText, document: Mapping[str, Any], ids: Sequence[str], links: Sequence[Ends]) -> Quality:
-    reader = _Reader(text, document, ids)
+def read_quality(
+    text: SiteText, document: Mapping[str, Any], ids: Sequence[str], links: Sequence[Ends], homes: Sequence[str]
+) -> Quality:
+    """Of the brokers `ids`; those of them where clients may be at home are `homes`."""
+    reader = _Reader(text, document, ids, homes)
     prediction = document.get("prediction", {})
     text.allow(prediction, "prediction", {"brokers": str, "links": str, "lifetime": str})
     lifetime = LIFETIME_S
@@ -45,10 +48,11 @@ def read_quality(text: SiteText, document: Mapping[str, Any], ids: Sequence[str]
 
 
 class _Reader:
-    def __init__(self, text: SiteText, document: Mapping[str, Any], ids: Sequence[str]) -> None:
+    def __init__(self, text: SiteText, document: Mapping[str, Any], ids: Sequence[str], homes: Sequence[str]) -> None:
         self._text = text
         self._document = document
         self._ids = ids
+        self._homes = homes
         self._classes: dict[str, Failing] = {}
         for place, table in enumerate(self._tables("class")):
             text.allow(table, "class", {"name": str, **OF_PARTS}, place)
@@ -202,6 +206,8 @@ class _Reader:
     def _check_home(self, table: Mapping[str, Any], title: str, place: int) -> None:
         if "home" not in table:
             self._text.refuse(f"a {title} has a home: the id of its broker", "", title, place)
-        if table["home"] not in self._ids:
-            known = ", ".join(self._ids[:8]) + (" …" if len(self._ids) > 8 else "")
-            self._text.refuse(f"there is no broker {table['home']!r}; there is {known}", "home", title, place)
+        if table["home"] not in self._homes:
+            known = ", ".join(self._homes[:8]) + (" …" if len(self._homes) > 8 else "")
+            what = f"broker {table['home']!r} is a spare" if table["home"] in self._ids else ""
+            what = what or f"there is no broker {table['home']!r}"
+            self._text.refuse(f"{what}; there is {known}", "home", title, place)

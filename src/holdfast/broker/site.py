@@ -129,9 +129,14 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     quality: quality.Quality = quality.Quality()  # how its parts fail, and who publishes for whom
 
     @property
+    def members(self) -> tuple[BrokerEntry, ...]:
+        """The brokers that it begins with: those that are no spares."""
+        return tuple(entry for entry in self.brokers if not entry.spare)
+
+    @property
     def graph(self) -> BrokerGraph:
-        """The brokers, in the order of the file, and their links."""
-        return BrokerGraph([entry.id for entry in self.brokers], self.links)
+        """The members, in the order of the file, and their links."""
+        return BrokerGraph([entry.id for entry in self.members], self.links)
 
     def told(self, entry: BrokerEntry) -> Told:
         """What one of the brokers is told."""
@@ -184,7 +189,8 @@ def site_from_toml(text: str, where: str, seeded: links.Seeded | None = None) ->
             " and none would see all events"
         )
         reader.refuse(problem, "", "application")
-    told = read_quality(reader, document, [entry.id for entry in site.brokers], site.links)
+    homes = [entry.id for entry in site.members]
+    told = read_quality(reader, document, [entry.id for entry in site.brokers], site.links, homes)
     return replace(site, quality=told)
 
 

@@ -89,8 +89,7 @@ def _predict_group(site: Site, lifetime: float | None, arguments: argparse.Names
     if arguments.json:
         print(msgspec.json.encode(facts).decode())
         return OK
-    members = [entry for entry in site.brokers if not entry.spare]
-    print(f"a majority of the {len(members)} replicas is on: {_shown(wait.at_once)}")
+    print(f"a majority of the {len(site.members)} replicas is on: {_shown(wait.at_once)}")
     print(
         f"a publication is accepted within {_told(lifetime)}: {_shown(facts['in_time'])} (its client waits and repeats)"
     )

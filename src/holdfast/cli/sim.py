@@ -152,7 +152,7 @@ def shape_of(site: Site) -> Shape:
             backlog_events=site.limits.backlog_events,
             backlog_bytes=site.limits.backlog_bytes,
         )
-        for entry in site.brokers
+        for entry in site.members
     ]
     return swarm_of(site.scheme.kind).shape_of(site, brokers)
 

@@ -15,14 +15,17 @@ DEFAULT_URL = "holdfast://127.0.0.1:7411"
 
 def url_of(where: str, broker: str | None = None) -> str:
     """Where a client goes: the URL of all brokers that are named, or of one of a site. Of brokers that are not one, it
-    is the first if none is asked for: a client is at home at one broker. SiteError if a site file can't be read."""
+    is the first member if none is asked for: a client is at home at one broker. SiteError if a site file can't be
+    read."""
     if where.startswith(SCHEME):
         if broker is None:
             return where
         addresses_at(where, broker)  # which refuses it
     site = read_site(where)
     entries = chosen(site, broker, where)
-    return SCHEME + ",".join(entry.advertised for entry in (entries if site.scheme.is_one_broker else entries[:1]))
+    if not site.scheme.is_one_broker:
+        entries = sorted(entries, key=lambda entry: entry.spare)[:1]
+    return SCHEME + ",".join(entry.advertised for entry in entries)
 
 
 def addresses_at(where: str, broker: str | None = None) -> list[tuple[str, str]]:

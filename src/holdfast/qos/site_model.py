@@ -65,13 +65,13 @@ def model_of(site: Site, lifetime_s: float | None = None, read: ReadText = _no_f
         )
     part = _Parts(read).part
     graph = PartGraph(
-        {entry.id: part(told.brokers.get(entry.id)) for entry in site.brokers},
+        {entry.id: part(told.brokers.get(entry.id)) for entry in site.members},
         {ends: part(told.links.get(ends)) for ends in site.links},
         [Together(one.name, part(one.times), one.brokers, one.links) for one in told.together],
     )
     named = dict.fromkeys(one.sample for one in told.publishers if one.sample)
     samples = {name: sample_from(read(name), name) for name in named}
-    ids = [entry.id for entry in site.brokers]
+    ids = [entry.id for entry in site.members]
     said = [one.topic for one in told.publishers if not one.sample] + [one.topic for one in told.subscribers]
     said += [event.topic for sample in samples.values() for event in sample]
     topics = dict.fromkeys(said) or {"": None}
@@ -89,7 +89,7 @@ def model_of(site: Site, lifetime_s: float | None = None, read: ReadText = _no_f
 
 def group_wait(site: Site, read: ReadText = _no_files) -> Wait:
     """How long a publication waits until a majority of a group's replicas is on: it is accepted then."""
-    members = [entry for entry in site.brokers if not entry.spare]
+    members = site.members
     if not site.quality.brokers and not site.quality.together:
         raise PredictionError("the site file does not say how its replicas fail: give them mtbf and mttr, or a class")
 

@@ -56,10 +56,9 @@ class PaxosScheme(Scheme):
         return said
 
     def complete(self, text: SiteText, document: Mapping[str, Any], site: Site, seeded: Seeded | None) -> Site:
-        members = [entry for entry in site.brokers if not entry.spare]
-        if len(members) not in GROUP_SIZES:
+        if len(site.members) not in GROUP_SIZES:
             sizes = ", ".join(map(str, GROUP_SIZES))
-            text.refuse(f"the group has {len(members)} replicas, and has to have one of {sizes}", "", "broker")
+            text.refuse(f"the group has {len(site.members)} replicas, and has to have one of {sizes}", "", "broker")
         for place, entry in enumerate(site.brokers):
             if not entry.data:
                 text.refuse(f"replica {entry.id!r} has no data: its votes must outlive it", "", "broker", place)

@@ -16,7 +16,7 @@ from holdfast.broker.catalogue import catalogue_of
 from holdfast.broker.links import Seeded, read_links, refuse_cycle
 from holdfast.broker.scheme import InitOption, InitWish, Making, Prediction, Scheme
 from holdfast.broker.settings_table import MORE, NOT_LESS, check_order, read_settings
-from holdfast.broker.site import Site, check_joined
+from holdfast.broker.site import BrokerEntry, Site, check_joined
 from holdfast.broker.site_text import SiteText
 from holdfast.broker.status import Section
 from holdfast.kernel.node import Node
@@ -49,6 +49,7 @@ class TreeScheme(Scheme):
         ROUTING_RECORDS,
         (*LARGE_ROUTING_MESSAGES, *LARGE_BYPASS_MESSAGES),
     )
+    has_spares: ClassVar[bool] = True
     measures: ClassVar[Mapping[str, str]] = MEASURES
     init_options: ClassVar[Mapping[str, InitOption]] = OPTIONS
     demo: ClassVar[str] = "examples.through_brokers"
@@ -70,7 +71,8 @@ class TreeScheme(Scheme):
 
     def complete(self, text: SiteText, document: Mapping[str, Any], site: Site, seeded: Seeded | None) -> Site:
         level = routing_settings(site.settings).reliability
-        site = replace(site, links=read_links(text, document, [entry.id for entry in site.brokers], seeded))
+        _check_spares(text, document, site)
+        site = replace(site, links=read_links(text, document, [entry.id for entry in site.members], seeded))
         if not level.detours:
             others = " or ".join(f'"{each.value}"' for each in Reliability if each.detours)
             why = f'with reliability "{level.value}" only a tree is used: take {others}'
@@ -89,6 +91,11 @@ class TreeScheme(Scheme):
         check_joined(text, site, "broker", title)
         return site
 
+    def greeting(self, site: Site, entry: BrokerEntry) -> str:
+        if not entry.spare:
+            return ""
+        return "the site file has it as a spare: it takes part once `holdfast network add-broker` has added it"
+
     def init_text(self, wish: InitWish) -> str:
         return site_text(wish)
 
@@ -100,6 +107,29 @@ class TreeScheme(Scheme):
     # -------------------------------------------------------------------------------------------------------- people
     def status(self, rows: Sequence[Mapping[str, Any]]) -> list[Section]:
         return network_sections(rows)
+
+
+def _check_spares(text: SiteText, document: Mapping[str, Any], site: Site) -> None:
+    """A spare has neighbours when it is added, and not before; and only a network takes it in."""
+    spares = {entry.id: place for place, entry in enumerate(site.brokers) if entry.spare}
+    if not spares:
+        return
+    first = next(iter(spares.values()))
+    if len(site.members) < 2:
+        has = f"one broker, {site.members[0].id!r}," if site.members else "none"
+        problem = (
+            f"spares are added to a network, which begins with two brokers or more; this site has {has} without them"
+        )
+        text.refuse(problem, "spare", "broker", first)
+    tables = document.get("link", [])
+    for place, table in enumerate(tables if isinstance(tables, list) else []):
+        between = table.get("between") if isinstance(table, dict) else None
+        for end in between if isinstance(between, list) else []:
+            if isinstance(end, str) and end in spares:
+                problem = (
+                    f"broker {end!r} is a spare, and has no links until `holdfast network add-broker` has added it"
+                )
+                text.refuse(problem, "between", "link", place)
 
 
 def _refuse_routing(text: SiteText, document: Mapping[str, Any], level: Reliability) -> None:

@@ -40,10 +40,11 @@ def routing_settings(settings: msgspec.Struct) -> RoutingSettings:
 
 
 def routing_of(told: Told) -> RoutingSettings | None:
-    """What one broker of a network is told; None of a broker that is joined with no other."""
+    """What one broker of a network is told; None of a broker that is joined with no other. A spare is told of the
+    network too, and is not in its graph."""
     if not told.links:
         return None
     own = told.broker.name
-    graph = BrokerGraph([place.id for place in told.places], told.links)
+    graph = BrokerGraph([place.id for place in told.places if not place.spare], told.links)
     addresses = {place.id: place.peer_address for place in told.places if place.id != own}
     return replace(routing_settings(told.settings), name=own, graph=graph, addresses=addresses)
