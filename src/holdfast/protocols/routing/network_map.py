@@ -5,8 +5,8 @@ number wins wherever two meet, also over the site file. One broker at a time may
 nothing is under way the *keeper*, its first member; else the broker that carries out the first of the `steps`, when it
 is done. So there is one history of maps, without a vote.
 
-Everything is made of moves: a link of the tree that joins a broker with `old` comes to join it with `new`, a neighbour of
-`old`. An inner broker is taken out by moving its neighbours to one of them, until it is a leaf; a link is replaced by
+Everything is made of moves: a link of the tree that joins a broker with `old` comes to join it with `new`, a neighbour
+of `old`. An inner broker is taken out by moving its neighbours to one of them, until it is a leaf; a link is replaced by
 moving one end after the other along the tree; a broker is put between two by joining one as a leaf, to which the other
 is moved. A member that is lost for good can't take part in that: an operator says so, the map without it counts at
 once, and every broker reconciles itself with it.
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, Final, TypeAlias, assert_never
 
 import msgspec
@@ -292,7 +293,7 @@ def _slides(network: NetworkMap, old: Link, new: Link) -> tuple[Step, ...]:
     one, other = new if _side(tree, old, new[0]) == here else (new[1], new[0])
     steps: list[Step] = []
     for mover, path in ((there, tree.path(here, one)), (one, tree.path(there, other))):
-        steps += [Move(mover, before, after) for before, after in zip(path, path[1:], strict=False)]
+        steps += [Move(mover, before, after) for before, after in pairwise(path)]
     return tuple(steps)
 
 
@@ -375,7 +376,7 @@ def _against_link(network: NetworkMap, new: AddLink, detours: bool) -> str:
     ):
         return f"{new.one} and {new.other} are joined already"
     path = network.spanning_tree.path(new.one, new.other)
-    links = list(zip(path, path[1:], strict=False))
+    links = list(pairwise(path))
     if new.instead_of is None:
         if detours:
             return ""

@@ -5,6 +5,9 @@ neighbour but their source (D0-A6); subscriptions to the sources of advertisemen
 their own; an advertisement that comes later pulls the subscriptions that are there (D0-B1, D0-B1.1). Without
 advertisements, subscriptions are told to every neighbour (D1-B1). Events go to the sources of matching subscriptions,
 once to each, never back (D1-B2). What is not told since something broader is, `Outlet` knows.
+
+Neighbours come, go, and take each other's places. An entry may have two sources for a while: its broker moves from the
+side of one to that of the other.
 """
 
 from __future__ import annotations
@@ -14,11 +17,11 @@ from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
 from holdfast.kernel.node import require
-from holdfast.matching import FilterIndex
 from holdfast.model import Filter
 from holdfast.model.event import Event
 from holdfast.protocols.routing.covered import Changes, Outlet
 from holdfast.protocols.routing.table import RoutingTable
+from holdfast.protocols.routing.targets import Targets
 
 LOCAL: Final = ""  # the source of what the broker's own clients want and advertise
 SUBSCRIPTIONS: Final = "subscriptions"
@@ -64,8 +67,9 @@ class Router:
     ) -> None:
         """Of a level that buffers: `answers` follows which advertisements neighbours are told; `under_way` is what
         is on its way to them, and gets there before the advertisements that it falls under go."""
-        self.neighbours = tuple(neighbours)
+        self.neighbours = tuple(neighbours)  # to be read by others; `add_neighbour` and its like change it
         self.is_advertised = advertisements
+        self._covering = covering
         sources = (LOCAL, *neighbours)
         self.subscriptions = RoutingTable(sources)  # D0-A4: they route events
         self.advertisements = RoutingTable(sources)  # D0-A3: they route subscriptions
@@ -73,7 +77,7 @@ class Router:
         self.expected = RoutingTable(neighbours)
         self.subscription_outlets = {neighbour: Outlet(covering) for neighbour in neighbours}
         self.advertisement_outlets = {neighbour: Outlet(covering) for neighbour in neighbours}
-        self._index: FilterIndex[tuple[str, str]] = FilterIndex()  # of subscriptions that neighbours told
+        self.targets = Targets()  # of subscriptions that neighbours told, or count as having
         self._answers = answers
         self._under_way = under_way
         self.postponed: dict[tuple[str, str], dict[str, int]] = {}  # advertisements that are to go → what they wait for
@@ -89,7 +93,7 @@ class Router:
         table.add(source, entry, filter)
         self._note(SUBSCRIPTIONS, entry, source, filter, True)
         if source != LOCAL:
-            self._index.add((source, entry), filter)
+            self.targets.add(source, entry, filter)
         for neighbour, outlet in self.subscription_outlets.items():
             if neighbour != source and self._leads_to(neighbour, filter):
                 outlet.add(entry, filter)
@@ -110,9 +114,9 @@ class Router:
             return
         self._note(SUBSCRIPTIONS, entry, source, filter, False)
         if source != LOCAL:
-            self._index.remove((source, entry))
+            self.targets.remove(source, entry)
         for neighbour, outlet in self.subscription_outlets.items():
-            if neighbour != source:
+            if neighbour != source and not self._has_beside(neighbour, entry, self.subscriptions, self.expected):
                 outlet.remove(entry)
 
     def _note(self, table: str, entry: str, source: str, filter: Filter, present: bool) -> None:
@@ -168,7 +172,7 @@ class Router:
             return
         self._note(ADVERTISEMENTS, entry, source, filter, False)
         for neighbour, outlet in self.advertisement_outlets.items():
-            if neighbour != source:
+            if neighbour != source and not self._has_beside(neighbour, entry, self.advertisements):
                 outlet.remove(entry)
                 self._advertisements_moved(neighbour)
         if source != LOCAL and not self.advertisements.covers(source, filter):
@@ -176,6 +180,12 @@ class Router:
             for other, wanted in left.in_order(self._intersecting_beside(source, filter)):
                 if not self._leads_to(source, wanted):
                     left.remove(other)
+
+    @staticmethod
+    def _has_beside(neighbour: str, entry: str, *tables: RoutingTable) -> bool:
+        """Whether another source than the neighbour has an entry: two have it while its broker moves from one side to
+        the other."""
+        return any(entry in of for table in tables for source, of in table.by_source.items() if source != neighbour)
 
     def _advertisements_moved(self, neighbour: str) -> None:
         if self._answers is not None:
@@ -190,6 +200,104 @@ class Router:
             if other != source
             for item in table.intersecting(other, filter)
         ]
+
+    # ------------------------------------------------------------------------------------- neighbours that change
+    def add_neighbour(self, neighbour: str) -> None:
+        """One that has told nothing yet. What it is to be told can be taken."""
+        for table in (self.subscriptions, self.advertisements, self.expected):
+            table.open(neighbour)
+        self.neighbours = (*self.neighbours, neighbour)
+        advertised = self.advertisement_outlets[neighbour] = Outlet(self._covering)
+        wanted = self.subscription_outlets[neighbour] = Outlet(self._covering)
+        for source, entries in self.advertisements.by_source.items():
+            for entry, filter in entries.items() if source != neighbour else ():
+                advertised.add(entry, filter)
+        for table in (self.subscriptions, self.expected) if not self.is_advertised else ():
+            for source, entries in table.by_source.items():
+                for entry, filter in entries.items() if source != neighbour else ():
+                    wanted.add(entry, filter)
+
+    def remove_neighbour(self, neighbour: str) -> None:
+        """One that advertises and wants nothing here any more."""
+        for key in [key for key in self.postponed if key[0] == neighbour]:
+            del self.postponed[key]
+        for entry in list(self.advertisements.by_source[neighbour]):
+            self._unadvertise(neighbour, entry)
+        for entry in list(self.subscriptions.by_source[neighbour]):
+            self.unsubscribe(neighbour, entry)
+        for entry in list(self.expected.by_source[neighbour]):
+            self.forget_expected(neighbour, entry)
+        self._drop_neighbour(neighbour)
+
+    def _drop_neighbour(self, neighbour: str) -> None:
+        for table in (self.subscriptions, self.advertisements, self.expected):
+            if neighbour in table.by_source:
+                table.close(neighbour)
+        self.targets.forget(neighbour)
+        self.neighbours = tuple(other for other in self.neighbours if other != neighbour)
+        del self.subscription_outlets[neighbour], self.advertisement_outlets[neighbour]
+
+    def rewrite(self, old: str, new: str) -> None:
+        """Everything beyond one neighbour is beyond the other from now on: all of it, or nothing, for each batch of
+        events (D0-B1). The other one may be a neighbour already."""
+        self._note_rewritten(old, new)
+        self.targets.rewrite(old, new)
+        if new in self.neighbours:
+            self._merge_neighbours(old, new)
+        else:
+            for table in (self.subscriptions, self.advertisements, self.expected):
+                table.rename(old, new)
+            self.neighbours = tuple(new if other == old else other for other in self.neighbours)
+            for outlets in (self.subscription_outlets, self.advertisement_outlets):
+                outlets[new] = outlets.pop(old)
+        for key, waits in list(self.postponed.items()):
+            source = new if key[0] == old else key[0]
+            if key[0] == old:
+                del self.postponed[key]
+            if key[0] == old or old in waits:
+                # What was on its way there is on its way here, under other numbers.
+                waits = {} if self._under_way is None else self._under_way.under_way_beside(source)
+                self.postponed[source, key[1]] = waits
+
+    def _note_rewritten(self, old: str, new: str) -> None:
+        self._version += 1
+        for name, table in ((SUBSCRIPTIONS, self.subscriptions), (SUBSCRIPTIONS, self.expected)):
+            for entry, filter in table.by_source[old].items():
+                self.changed += (
+                    TableChange(name, entry, old, filter, False),
+                    TableChange(name, entry, new, filter, True),
+                )
+        for entry, filter in self.advertisements.by_source[old].items():
+            self.changed.append(TableChange(ADVERTISEMENTS, entry, old, filter, False))
+            self.changed.append(TableChange(ADVERTISEMENTS, entry, new, filter, True))
+
+    def _merge_neighbours(self, old: str, new: str) -> None:
+        """What both told is there once. It is not told back to where it comes from now."""
+        for table in (self.subscriptions, self.expected):
+            for entry, filter in list(table.by_source[old].items()):
+                table.remove(old, entry)
+                if entry in table.by_source[new]:
+                    self.targets.remove(new, entry)  # of the two in the index
+                else:
+                    table.add(new, entry, filter)
+                if not self._has_beside(new, entry, self.subscriptions, self.expected):
+                    self.subscription_outlets[new].remove(entry)
+        advertised = self.advertisements.by_source
+        for entry, filter in list(advertised[old].items()):
+            self.advertisements.remove(old, entry)
+            if entry not in advertised[new]:
+                self.advertisements.add(new, entry, filter)
+            if not self._has_beside(new, entry, self.advertisements):
+                self.advertisement_outlets[new].remove(entry)
+                self._advertisements_moved(new)
+        for entry, filter in self.subscription_outlets[old].wanted.items():  # those that its advertisements pulled
+            if self._has_beside(new, entry, self.subscriptions, self.expected):
+                self.subscription_outlets[new].add(entry, filter)
+        self._drop_neighbour(old)
+
+    def copy(self, old: str, new: str) -> None:
+        """What one neighbour advertised and wanted, another one does too: it may be beyond either."""
+        self.merge(new, self.advertisements.by_source[old], self.subscriptions.by_source[old])
 
     # ------------------------------------------------------------------------------------------------- neighbours
     def replace(self, source: str, advertisements: Mapping[str, Filter], subscriptions: Mapping[str, Filter]) -> None:
@@ -218,14 +326,8 @@ class Router:
     # ----------------------------------------------------------------------------------------------------- events
     def match(self, source: str, events: Sequence[Event]) -> dict[str, list[int]]:
         """Which of the events go to which neighbours, by row; in order, once to each, never back."""
-        rows: dict[str, list[int]] = {}
-        if not len(self._index):
-            return rows
-        matched = self._index.match_batch([(event.attributes, event.topic) for event in events])
-        for row, entries in enumerate(matched):
-            for neighbour in dict.fromkeys([entry[0] for entry in entries]):
-                if neighbour != source:
-                    rows.setdefault(neighbour, []).append(row)
+        rows = self.targets.resolve(self.targets.match(events))
+        rows.pop(source, None)
         return rows
 
     def check_invariants(self) -> None:
@@ -233,7 +335,7 @@ class Router:
             return  # nothing has changed since
         self._checked = self._version
         counted = sum(len(table) for source, table in self.subscriptions.by_source.items() if source != LOCAL)
-        require(len(self._index) == counted + len(self.expected), "the index holds what neighbours want")
+        require(len(self.targets) == counted + len(self.expected), "the index holds what neighbours want")
         for neighbour in self.neighbours:
             self.subscription_outlets[neighbour].check_invariants()
             self.advertisement_outlets[neighbour].check_invariants()

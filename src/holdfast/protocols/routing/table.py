@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.kernel.node import require
 from holdfast.matching.relations import Relations
 from holdfast.model import Filter
 
@@ -36,6 +37,25 @@ class RoutingTable:
         if filter is not None and source in self._relations:
             self._relations[source].remove(entry)
         return filter
+
+    def open(self, source: str) -> None:
+        """There is a source that has no entries yet."""
+        self.by_source.setdefault(source, {})
+
+    def close(self, source: str) -> None:
+        """A source is gone, and has no entries any more."""
+        require(not self.by_source.pop(source), "a source that is gone has no entries", source=source)
+        self._relations.pop(source, None)
+
+    def rename(self, old: str, new: str) -> None:
+        """All entries of a source have another one, which has none so far."""
+        require(not self.by_source.get(new), "entries are not mixed up", old=old, new=new)
+        # In the place that the old one has among the sources.
+        self.by_source = {
+            new if source == old else source: of for source, of in self.by_source.items() if source != new
+        }
+        if old in self._relations:
+            self._relations[new] = self._relations.pop(old)
 
     def intersects(self, source: str, filter: Filter) -> bool:
         """Whether any of a source's entries intersects with a filter."""
