@@ -12,7 +12,7 @@ from holdfast.model import Filter
 from holdfast.protocols.routing import table_store
 from holdfast.protocols.routing.messages import Routes
 from holdfast.protocols.routing.router import Router
-from holdfast.protocols.routing.table_store import STREAM, TableStore, apply_routes
+from holdfast.protocols.routing.table_store import STREAM, TableStore, apply_routes, recovered_tables
 from holdfast.protocols.routing.tellings import Telling
 
 
@@ -50,8 +50,7 @@ def test_tables_are_those_of_the_snapshot_and_what_was_told_behind_it(monkeypatc
             elif isinstance(effect, Append):
                 kept = {STREAM: [*kept[STREAM], effect.record]}
     again = Router(["left", "right"])
-    recovered = TableStore(again)
-    recovered.recover(kept)
+    recovered = TableStore(again, recovered_tables(kept))
     assert again.subscriptions.by_source == router.subscriptions.by_source
     assert len(again.subscriptions) == 3
     assert list(recovered.complete) == ["left"]
@@ -72,8 +71,7 @@ def test_a_snapshot_holds_everything_that_was_written_before_it(monkeypatch: pyt
         store.told("left", routes, Telling({}, subscriptions), out)
         snapshots += [effect.record for effect in out.take_effects() if isinstance(effect, Snapshot)]
     assert snapshots
-    recovered = TableStore(Router(["left"]))
-    recovered.recover({STREAM: [snapshots[-1]]})
+    recovered = TableStore(Router(["left"]), recovered_tables({STREAM: [snapshots[-1]]}))
     assert list(recovered.topics) == list(store.topics) == ["b1.1.1"]
     assert recovered.topics == store.topics
     assert recovered.complete == store.complete

@@ -15,7 +15,7 @@ Without advertisements there is one advertisement, of everything, and a complete
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from holdfast.matching import FilterIndex
@@ -66,6 +66,62 @@ class Answers:
             router.advertisement_outlets[peer].track()
             self._follow(router, peer)
         self._has_begun = True
+
+    # ---------------------------------------------------------------------------------------------- other neighbours
+    def add(
+        self, router: Router, peer: str, is_answered: Callable[[str, Filter], bool], is_complete: bool = True
+    ) -> None:
+        """A new neighbour, of which it is known which of the advertisements that are there now it has answered, and
+        whether it has told all that is beyond it."""
+        side = self._sides[peer] = _Side()
+        if not router.is_advertised and not is_complete:
+            self._expect(router, peer, side, UNKNOWN, EVERYTHING)
+        outlet = router.advertisement_outlets[peer]
+        outlet.track()
+        for entry, filter, _ in outlet.take_moves():
+            side.told[str(filter)] += 1
+            if is_answered(entry, filter):
+                self._add(peer, side, filter)
+            else:
+                self._expect(router, peer, side, entry, filter)
+
+    def drop(self, router: Router, peer: str) -> None:
+        """It is no neighbour any more, and counts as wanting nothing."""
+        for subscription in self._sides.pop(peer).expected.values():
+            router.forget_expected(peer, subscription)
+
+    def rename(self, old: str, new: str) -> None:
+        """Another neighbour has taken the place of one, with all that is beyond it: what was answered, was answered for
+        both. Behind `Router.rewrite`."""
+        side = self._sides[new] = self._sides.pop(old)
+        side.asked.clear()
+
+    def merge(self, router: Router, old: str, new: str) -> None:
+        """One neighbour is beyond another one now: what it has not answered, that one has not, either. Behind
+        `Router.rewrite`, which has moved what the first counted as wanting."""
+        gone, side = self._sides.pop(old), self._sides[new]
+        for entry, subscription in gone.expected.items():
+            if entry == UNKNOWN and UNKNOWN not in side.expected:
+                side.expected[UNKNOWN] = subscription
+                continue
+            told = router.advertisement_outlets[new].told_as(entry)
+            if not told or told in side.expected:
+                router.forget_expected(new, subscription)  # it is advertised from there, or is expected anyway
+                continue
+            side.expected[told] = subscription
+            for text in list(side.answered.covering(router.advertisement_outlets[new].wanted[told])):
+                side.answered.remove(text)
+                self.changed.append(AnswerChange(new, text, False))
+
+    def is_answered(self, router: Router, peer: str, entry: str) -> bool:
+        """Whether a neighbour has answered an advertisement that it was told, by itself or by a broader one."""
+        told = router.advertisement_outlets[peer].told_as(entry)
+        return bool(told) and told not in self._sides[peer].expected
+
+    def unanswered(self, router: Router, peer: str) -> list[str]:
+        """Filters of the advertisements that a neighbour has not answered."""
+        wanted = router.advertisement_outlets[peer].wanted
+        return [str(wanted[entry]) for entry in self._sides[peer].expected if entry != UNKNOWN]
 
     def follow(self, router: Router, neighbour: str) -> None:
         """What the neighbour is to be told of advertisements has changed."""

@@ -22,6 +22,14 @@ class Awaited:
         self.is_ready = self.is_ready or not self.peers
         return was_awaited
 
+    def move(self, old: str, new: str) -> None:
+        """What one neighbour was to tell, another one is to tell."""
+        self.peers = {new if peer == old else peer: None for peer in self.peers}
+
+    def await_too(self, peer: str) -> None:
+        """Another neighbour has not told everything. Whoever was ready stays so."""
+        self.peers[peer] = None
+
     def stop(self) -> None:
         """Nobody is waited for any longer, though not everything is known."""
         self.is_ready = True

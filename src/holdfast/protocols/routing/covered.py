@@ -87,6 +87,10 @@ class Outlet:
         """All that the neighbour is told, with what it is about to be told."""
         return dict(self._told.items())
 
+    def told_as(self, entry: str) -> str:
+        """The entry that says an entry to the neighbour: itself, or what hides it; empty if it is not wanted."""
+        return self._hidden_by.get(entry, entry) if entry in self.wanted else ""
+
     def add(self, entry: str, filter: Filter) -> None:
         if entry in self.wanted:
             return

@@ -1,15 +1,21 @@
 """What the brokers of a network say to each other, and what they keep.
 
 Between neighbours in the tree: `Routes` tells what is advertised and wanted on the sender's side; `Forward` has events,
-`AcknowledgeEvents` says how far they are taken. What does not fit into one `Routes` comes in several.
+`AcknowledgeEvents` says how far they are taken. What does not fit into one `Routes` comes in several. `NetworkMapTold`
+says who belongs to the network, to all that a link leads to; `MoveSaid` is what brokers say when a link of the tree
+moves from one of them to another.
 """
 
 from __future__ import annotations
 
+import enum
 from typing import Final
+
+import msgspec
 
 from holdfast.kernel.messages import NOMINAL_WEIGHT, Message, Record
 from holdfast.model.event import EventBytes, event_ids
+from holdfast.protocols.routing.network_map import NetworkMap
 
 ENTRY_BYTES_MAX: Final = 512  # of an entry's id
 ROUTES_BYTES: Final = 256 * 1024  # in one message, about
@@ -23,15 +29,58 @@ Told = tuple[str, str]
 class Introduction(Message, frozen=True):
     """The first message on a link between brokers.
 
-    `network` tells networks apart: brokers with different graphs or levels do not work together. `feed` names the
-    sender's log of events, if it has one; `stored` is how far the sender has stored the receiver's, whose name it knows
-    as `stored_feed`.
+    `network` tells networks apart: brokers of different sites, or with different levels, do not work together. `feed`
+    names the sender's log of events, if it has one; `stored` is how far the sender has stored the receiver's, whose
+    name it knows as `stored_feed`. `map_number` and `map_digest` are of the map that the sender has.
     """
 
     network: str
     feed: str = ""
     stored_feed: str = ""
     stored: int = 0
+    map_number: int = 0
+    map_digest: str = ""
+
+
+class NetworkMapTold(Message, frozen=True):
+    """The map of the network that the sender has, to one that may have an older one."""
+
+    map: NetworkMap
+
+    def weight(self) -> int:
+        members = sum(len(member.name) + len(member.client_address) for member in self.map.members)
+        return NOMINAL_WEIGHT + 2 * members + 16 * len(self.map.former)
+
+
+class NetworkMapKnown(Message, frozen=True):
+    """The sender has this map now."""
+
+    number: int
+    digest: str
+
+
+class MoveWord(enum.Enum):
+    """What the three brokers of a move say, in this order: `broker` to `old`, `old` to `new`, and so on."""
+
+    ENDED = "ended"  # broker to old: nothing comes behind this number of my feed to you
+    PASSED = "passed"  # old to new: all that I have of the broker's is in my feed to you, up to this number
+    TAKEN = "taken"  # new to old: the broker is my neighbour; in my feed to you, what comes behind this is not for it
+    REWRITTEN = "rewritten"  # old to new: for me the broker is on your side now
+    CLOSED = "closed"  # old to broker: nothing comes behind this number of my feed to you
+    READY = "ready"  # new to broker: I have told you everything
+
+
+class MoveSaid(Message, frozen=True):
+    """A word of the move that is the first step of the map with this number. `unanswered`: of PASSED, filters of
+    advertisements that the broker has not answered, at levels that buffer."""
+
+    number: int
+    word: MoveWord
+    through: int = 0
+    unanswered: list[str] = []  # noqa: RUF012 - a field's default, which is copied
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + sum(map(len, self.unanswered))
 
 
 class Routes(Message, frozen=True):
@@ -87,8 +136,11 @@ ROUTING_MESSAGES: dict[int, type[Message]] = {
     112: Settled,
     113: Forward,
     114: AcknowledgeEvents,
+    115: NetworkMapTold,
+    116: NetworkMapKnown,
+    117: MoveSaid,
 }
-LARGE_ROUTING_MESSAGES: Final = (Routes, Forward)
+LARGE_ROUTING_MESSAGES: Final = (Routes, Forward, NetworkMapTold, MoveSaid)
 
 
 # --------------------------------------------------------------------------------------------------------- on the disk
@@ -125,16 +177,43 @@ class AdvertisementsAnswered(Record, frozen=True):
     format: int = RECORD_FORMAT
 
 
+class MoveStage(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How far a broker is with its part in a move: the last word that it said. `number` is that of the map."""
+
+    number: int
+    word: MoveWord
+    through: int = 0
+
+
+class NeighboursChanged(Record, frozen=True):
+    """From now on these are the neighbours in the tree. What `moved` ones told counts as told by those that are named;
+    what others told, that are neighbours no more, is gone. `stage`: of the move that this is a part of."""
+
+    near: list[str]
+    moved: dict[str, list[str]]
+    stage: MoveStage | None = None
+    format: int = RECORD_FORMAT
+
+
+class MapAdopted(Record, frozen=True):
+    """The map of the network from now on; of a stream of its own, where nothing else is."""
+
+    map: NetworkMap
+    format: int = RECORD_FORMAT
+
+
 class TableState(Record, frozen=True):
     """All that neighbours told: source → (advertisements, subscriptions), and those that told everything they know; the
-    topics that are advertised for clients of our own; and the filters of the advertisements that each neighbour has
-    answered."""
+    topics that are advertised for clients of our own; the filters of the advertisements that each neighbour has
+    answered; and the neighbours, if they are others than the site file's."""
 
     told: dict[str, tuple[list[Told], list[Told]]]
     complete: list[str]
     format: int = RECORD_FORMAT
     topics: list[TopicAdvertised] = []  # noqa: RUF012
     answered: dict[str, list[str]] = {}  # noqa: RUF012
+    near: list[str] | None = None
+    stage: MoveStage | None = None
 
 
 class EventsStored(Record, frozen=True):
@@ -160,6 +239,8 @@ ROUTING_RECORDS: dict[int, type[Record]] = {
     35: TopicAdvertised,
     36: TopicUnadvertised,
     37: AdvertisementsAnswered,
+    38: NeighboursChanged,
+    39: MapAdopted,
 }
 
 

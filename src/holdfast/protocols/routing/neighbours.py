@@ -15,7 +15,7 @@ depends only on the others.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import ClassVar, Final
 
 from holdfast.errors import ProtocolError
@@ -32,7 +32,7 @@ from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.awaited import Awaited
 from holdfast.protocols.routing.links import BROKERS
 from holdfast.protocols.routing.local import EntryIds, LocalInterests, broker_of
-from holdfast.protocols.routing.messages import Routes, Settled, Told, checked_entry
+from holdfast.protocols.routing.messages import MoveStage, NeighboursChanged, Routes, Settled, Told, checked_entry
 from holdfast.protocols.routing.notices import (
     BecameReady,
     BecomingReady,
@@ -43,6 +43,7 @@ from holdfast.protocols.routing.notices import (
     TicketsSettled,
     ViewChanged,
 )
+from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.router import LOCAL, Router
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.settling import Question, Settling
@@ -51,6 +52,33 @@ from holdfast.protocols.routing.teller import Teller
 from holdfast.protocols.routing.tellings import Telling, parse
 
 ENTRIES_MAX: Final = 1_000_000  # that one neighbour may tell
+
+
+class Prospect:
+    """All that a broker has told that is about to be a neighbour."""
+
+    __slots__ = ("has_told", "is_complete", "telling", "tickets")
+
+    def __init__(self) -> None:
+        self.telling = Telling({}, {})
+        self.has_told = False  # everything that it has to tell
+        self.is_complete = False  # that is all there is beyond it
+        self.tickets: list[int] = []  # under which it asked
+
+    def hear(self, routes: Routes, telling: Telling) -> None:
+        if routes.full:
+            self.telling = telling
+            self.has_told, self.is_complete = True, routes.complete
+        else:
+            for table, told, gone in (
+                (self.telling.advertisements, telling.advertisements, routes.unadvertised),
+                (self.telling.subscriptions, telling.subscriptions, routes.unsubscribed),
+            ):
+                table.update(told)
+                for entry in gone:
+                    table.pop(entry, None)
+        if routes.ticket:
+            self.tickets.append(routes.ticket)
 
 
 class Neighbours(Part):
@@ -69,6 +97,7 @@ class Neighbours(Part):
     def __init__(
         self,
         settings: RoutingSettings,
+        roster: Roster,
         router: Router,
         settling: Settling,
         ids: EntryIds,
@@ -91,12 +120,11 @@ class Neighbours(Part):
         self._awaited = awaited
         self._teller = teller
         self._answers = answers
-        self._tree = router.neighbours
-        tree = settings.graph.spanning_tree()
-        others = [broker for broker in settings.graph.brokers if broker != settings.name]
-        self._sides = {broker: tree.next_hop(settings.name, broker) for broker in others}
+        self._roster = roster
         self._parts: dict[str, Telling] = {}  # of full tellings that are not at their end
-        self._refreshed_at = dict.fromkeys(self._tree, 0)
+        self._refreshed_at = dict.fromkeys(router.neighbours, 0)
+        self.prospects: dict[str, Prospect] = {}  # brokers that are about to be neighbours
+        self._parted: dict[str, None] = {}  # that were neighbours on the links that they have now
         self._done: list[Question] = []  # of those who asked and need not wait any more
 
     # ------------------------------------------------------------------------------------------------------- links
@@ -105,7 +133,7 @@ class Neighbours(Part):
         if self._answers is not None:
             self._answers.begin(self.router, self._store.answered, self._store.complete)
         if self._level.refreshes:
-            self._awaited.begin(peer for peer in self._tree if peer not in self._store.complete)
+            self._awaited.begin(peer for peer in self.router.neighbours if peer not in self._store.complete)
         if self._awaited.peers:
             restore = self._settings.restore
             if not self._settings.ask_neighbours:
@@ -122,6 +150,9 @@ class Neighbours(Part):
     def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
         peer = unlinked.peer
         self._parts.pop(peer, None)
+        self._parted.pop(peer, None)
+        if peer in self.prospects:
+            self.prospects[peer] = Prospect()  # it tells everything again on its next link
         self._teller.lose(peer)
         # What it asked on a link that is gone is not answered on the next one, which may be to its next life.
         self._done = [question for question in self._done if question[0] != peer] + self.settling.lost(peer)
@@ -165,22 +196,37 @@ class Neighbours(Part):
 
     # -------------------------------------------------------------------------------------------------- being told
     def on_routes(self, peer: str, routes: Routes, out: Outbox) -> None:
-        if peer not in self._tree or peer not in self._acquaintances:
+        prospect = self.prospects.get(peer)
+        if peer not in self._acquaintances or (prospect is None and not self._counts(peer)):
             raise ProtocolError("routes are told by neighbours in the tree, behind an introduction")
+        if prospect is None and peer not in self.router.neighbours:
+            return  # its word does not count any more: whoever has taken its place tells the same
         telling, parts = self._read(peer, routes), self._parts.get(peer, Telling({}, {}))
-        told = len(self.router.subscriptions.by_source[peer]) + len(self.router.advertisements.by_source[peer])
-        if told + sum(map(len, (*telling, *parts))) > 2 * ENTRIES_MAX:
+        before = self._told_by(peer)
+        if sum(map(len, (*before, *telling, *parts))) > 2 * ENTRIES_MAX:
             raise ProtocolError(f"{peer} tells more than {ENTRIES_MAX} entries, twice over")
-        if not routes.full:
-            self._apply(peer, routes, telling, out)
-        else:
+        if routes.full:
             self._parts[peer] = parts
             parts.advertisements.update(telling.advertisements)
             parts.subscriptions.update(telling.subscriptions)
-            if routes.last:
-                self._apply(peer, routes, self._parts.pop(peer), out)
+            if not routes.last:
+                return
+            telling = self._parts.pop(peer)
+        if prospect is not None:
+            prospect.hear(routes, telling)
+            return
+        self._apply(peer, routes, telling, out)
         if routes.ticket:
             self.settling.ask(peer, routes.ticket)
+
+    def _counts(self, peer: str) -> bool:
+        return peer in self.router.neighbours or peer in self._parted or self._roster.moves_with(peer)
+
+    def _told_by(self, peer: str) -> Telling:
+        if peer in self.prospects:
+            return self.prospects[peer].telling
+        router = self.router
+        return Telling(router.advertisements.by_source[peer], router.subscriptions.by_source[peer])
 
     def on_detoured(self, detoured: Detoured, out: Outbox) -> None:
         """What the neighbour itself told around a broken link; or what others told in the place of one that failed.
@@ -191,6 +237,8 @@ class Neighbours(Part):
         source, routes = detoured.source, detoured.message
         if not isinstance(routes, Routes):
             return  # events, which are not this part's affair
+        if source not in self.router.neighbours or not self._knows_all(routes):
+            return  # from a tree that this broker does not have any more, or does not have yet
         telling = self._read(source, routes)
         if routes.full and not routes.last:
             raise ProtocolError("what is told by a detour comes in one part")
@@ -205,10 +253,17 @@ class Neighbours(Part):
     def _parse(self, source: str, told: list[Told]) -> dict[str, Filter]:
         """What is told from the side of a neighbour. Entries are told apart by ids all over the network: one may only
         be told by the side that its broker is on, or the neighbours' entries would get in each other's way."""
+        roster, former = self._roster, self._roster.map.former
+        if former:  # who has not heard of it yet still tells what a broker that is gone wants
+            told = [item for item in told if broker_of(item[0]) not in former]
         for entry, _ in told:
-            if not checked_entry(entry) and self._sides.get(broker_of(entry)) != source:
+            if not checked_entry(entry) and not roster.is_on_side(broker_of(entry), source):
                 raise ProtocolError(f"in Routes, {entry[:64]!r} is of no broker on the side of {source}")
         return parse(told)
+
+    def _knows_all(self, routes: Routes) -> bool:
+        told = (*routes.advertisements, *routes.subscriptions)
+        return all(self._roster.knows(broker_of(entry)) for entry, _ in told if not checked_entry(entry))
 
     def _apply(self, peer: str, routes: Routes, telling: Telling, out: Outbox) -> None:
         apply_routes(self.router, peer, routes, telling)
@@ -223,13 +278,109 @@ class Neighbours(Part):
 
     def on_settled(self, peer: str, settled: Settled, out: Outbox) -> None:
         self._done += self.settling.answered(peer, settled.ticket)
-        if self._answers is not None and peer in self._tree:
+        if self._answers is not None and peer in self.router.neighbours:
             self._answers.answered(self.router, peer, settled.ticket)
             self._look_at_answers(peer, out)
 
     def _look_at_answers(self, peer: str, out: Outbox) -> None:
         if not self._teller.owes_answers(peer):
             out.tell(NeighbourAnswered(peer))
+
+    # ----------------------------------------------------------------------------------- neighbours that change
+    def expect_word(self, peer: str) -> None:
+        """A broker is about to be a neighbour: what it tells is kept aside."""
+        self.prospects.setdefault(peer, Prospect())
+
+    def forget_word(self, peer: str) -> None:
+        self.prospects.pop(peer, None)
+
+    def keep_near(self, out: Outbox) -> None:
+        """The disk knows who the neighbours are now, before the first change."""
+        if self._level.buffers and self._store.near is None:
+            self._keep({}, None, out)
+
+    def keep_stage(self, stage: MoveStage | None, out: Outbox) -> None:
+        self._keep({}, stage, out)
+
+    def _keep(self, moved: dict[str, list[str]], stage: MoveStage | None, out: Outbox) -> None:
+        if self._level.buffers:
+            self._store.change(NeighboursChanged(list(self.router.neighbours), moved, stage), out)
+
+    def welcome(
+        self,
+        peer: str,
+        via: str,
+        unanswered: Container[str],
+        since: Container[str],
+        stage: MoveStage,
+        out: Outbox,
+    ) -> None:
+        """A prospect becomes a neighbour, with all that it has told. It was beyond the neighbour `via` before: of what
+        that one answered, it has answered its part. Of what came from there itself, all but what is `unanswered`; what
+        came after `since` it has not heard."""
+        prospect, router = self.prospects.pop(peer), self.router
+        router.add_neighbour(peer)
+        router.merge(peer, *prospect.telling)
+        if self._answers is not None:
+            answers, theirs = self._answers, router.advertisements.by_source[via]
+
+            def is_answered(entry: str, filter: Filter) -> bool:
+                if entry in theirs:
+                    return entry in since and str(filter) not in unanswered
+                return answers.is_answered(router, via, entry)
+
+            answers.add(router, peer, is_answered, prospect.is_complete)
+            told = Routes(full=True, complete=prospect.is_complete)
+            self._store.told(peer, told, prospect.telling, out)
+        self._keep({}, stage, out)
+        if not prospect.is_complete:
+            self._awaited.await_too(peer)
+        self._refreshed_at[peer] = out.now
+        self._teller.add(peer, is_paused=True)
+
+    def greet_prospect(self, peer: str, tickets: Iterable[int], out: Outbox) -> None:
+        """Tells one that was welcomed everything, and answers in time what it asked."""
+        self._teller.tell_anew(peer, out)
+        for ticket in tickets:
+            self.settling.ask(peer, ticket)
+
+    def join(self, peer: str, out: Outbox) -> None:
+        """A new broker is a neighbour: it has no clients that anyone knew of, so that it wants nothing before it says
+        so."""
+        self.router.add_neighbour(peer)
+        if self._answers is not None:
+            self._answers.add(self.router, peer, lambda entry, filter: True)
+        self._keep({}, None, out)
+        self._refreshed_at[peer] = out.now
+        self._teller.add(peer)
+        self._teller.tell_anew(peer, out)
+
+    def take_place(self, old: str, new: str, stage: MoveStage | None, out: Outbox) -> None:
+        """All that is beyond one neighbour is beyond another from now on, which may be one already."""
+        was_near = new in self.router.neighbours
+        self.router.rewrite(old, new)
+        if self._answers is not None:
+            if was_near:
+                self._answers.merge(self.router, old, new)
+                self._store.keep_answers(self._answers.take_changed(), out)
+            else:
+                self._answers.rename(old, new)
+        self._keep({old: [new]}, stage, out)
+        self._awaited.move(old, new)
+        self._refreshed_at[new] = out.now
+        self._parted[old] = None
+        self._teller.take_place(old, new, out)
+
+    def leave(self, peer: str, out: Outbox) -> None:
+        """It is no neighbour any more, and nobody takes its place."""
+        self._done += self.settling.lost(peer)
+        if self._answers is not None:
+            self._answers.drop(self.router, peer)
+        self.router.remove_neighbour(peer)
+        self._keep({}, None, out)
+        self._parted[peer] = None
+        self._teller.drop(peer)
+        self._learned(peer, out)
 
     # --------------------------------------------------------------------------------------------------------- time
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
@@ -244,9 +395,9 @@ class Neighbours(Part):
 
     def _refresh(self, out: Outbox) -> None:
         """Tells everyone everything again, and forgets what was not told again (D1-B3)."""
-        for peer in self._tree:
+        for peer in self.router.neighbours:
             self._teller.tell_again(peer, out)
-            if out.now - self._refreshed_at[peer] > self._settings.expire:
+            if out.now - self._refreshed_at.setdefault(peer, out.now) > self._settings.expire:
                 self.router.replace(peer, {}, {})
 
     def finish(self, out: Outbox) -> None:
@@ -258,7 +409,7 @@ class Neighbours(Part):
             self._teller.finish(out)
         if self._answers is not None and self._answers.changed:
             self._store.keep_answers(self._answers.take_changed(), out)
-        if self._done or self.settling.asked:
+        if self._done or self.settling.is_due:
             self._say_settled(out)
         if router.changed:
             self._note(out)

@@ -6,10 +6,10 @@ nothing is under way the *keeper*, its first member; else the broker that carrie
 is done. So there is one history of maps, without a vote.
 
 Everything is made of moves: a link of the tree that joins a broker with `old` comes to join it with `new`, a neighbour
-of `old`. An inner broker is taken out by moving its neighbours to one of them, until it is a leaf; a link is replaced by
-moving one end after the other along the tree; a broker is put between two by joining one as a leaf, to which the other
-is moved. A member that is lost for good can't take part in that: an operator says so, the map without it counts at
-once, and every broker reconciles itself with it.
+of `old`. An inner broker is taken out by moving its neighbours to one of them, until it is a leaf; a link is replaced
+by moving one end after the other along the tree; a broker is put between two by joining one as a leaf, to which the
+other is moved. A member that is lost for good can't take part in that: an operator says so, the map without it counts
+at once, and every broker reconciles itself with it.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from holdfast.kernel.settings import Setting, milliseconds
 from holdfast.kernel.time import SECOND
 from holdfast.model.event import EVENT_BYTES_MAX
 from holdfast.protocols.failure.settings import DetectorSettings
+from holdfast.protocols.routing.network_map import NetworkMap, NetworkMember, founding_map
 from holdfast.topology.graph import BrokerGraph
 
 
@@ -51,7 +52,9 @@ class RoutingSettings(msgspec.Struct, frozen=True, gc=False):
 
     name: str
     graph: BrokerGraph
-    addresses: Mapping[str, str] = {}  # of the other brokers
+    addresses: Mapping[str, str] = {}  # of brokers, for brokers
+    client_addresses: Mapping[str, str] = {}  # of brokers, for clients
+    network: str = ""  # the site's name
     reliability: Annotated[Reliability, Setting("reliability", "what is done about failing brokers and links")] = (
         Reliability.NONE
     )
@@ -94,6 +97,16 @@ class RoutingSettings(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def network_id(self) -> str:
-        """Brokers with different ones would not route alike."""
-        said = [self.graph.brokers, self.graph.links, self.reliability.value, self.advertisements]
+        """Brokers with different ones would not route alike, or are of different sites. Who belongs to the network and
+        who is joined with whom may change, and is in its map."""
+        said = [self.network, self.reliability.value, self.advertisements]
         return hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:32]
+
+    @property
+    def founding_map(self) -> NetworkMap:
+        """How the network begins, by the site file."""
+        brokers, links = self.graph.brokers, self.graph.links
+        clients, peers = self.client_addresses, self.addresses
+        return founding_map(
+            [NetworkMember(name, clients.get(name, ""), peers.get(name, "")) for name in brokers], links
+        )

@@ -27,6 +27,7 @@ class Settling:
         self._waited_for: dict[Question, dict[Question, None]] = {}  # ours to a neighbour → questions that wait for it
         self._places: dict[Question, int] = {}  # of questions that wait, in the order in which they came to
         self._last_place = 0
+        self._freed: list[Question] = []  # that wait for nothing, since neighbours have changed
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -53,12 +54,34 @@ class Settling:
             return []
         return self._done(neighbour, [ticket])
 
+    @property
+    def is_due(self) -> bool:
+        """Whether someone asked, or need not wait any more, since the last `finish`."""
+        return bool(self.asked or self._freed)
+
     def lost(self, neighbour: str) -> list[Question]:
         """A neighbour's link is gone. It asks for nothing any more, and nothing is waited for from it."""
         for asked in [asked for asked in self._waiting if asked[0] == neighbour]:
             self._forget(asked)
         self.asked = [asked for asked in self.asked if asked[0] != neighbour]
         return self._done(neighbour, list(self._outstanding.pop(neighbour, ())))
+
+    def move(self, old: str, new: str, ticket: int) -> None:
+        """What was waited for from one neighbour is waited for from another, which is asked anew under a ticket; and
+        what the first one asked is not asked any more."""
+        for asked in [asked for asked in self._waiting if asked[0] == old]:
+            self._forget(asked)
+        self.asked = [asked for asked in self.asked if asked[0] != old]
+        for before in self._outstanding.pop(old, {}):
+            for asked in self._waited_for.pop((old, before), {}):
+                waits = self._waiting[asked]
+                del waits[old, before]
+                if asked[0] != new and ticket:
+                    waits[new, ticket] = None
+                    self._waited_for.setdefault((new, ticket), {})[asked] = None
+                elif not waits:
+                    del self._waiting[asked], self._places[asked]
+                    self._freed.append(asked)
 
     def _wait(self, asked: Question, waits: dict[Question, None]) -> None:
         self._forget(asked)  # who asks twice under one ticket waits for what the second one waits for
@@ -93,7 +116,7 @@ class Settling:
         The others wait for all that is not answered, not only for what was told in their turn: what they asked about
         may be hidden by something that is still under way.
         """
-        done = []
+        done, self._freed = self._freed, []
         for asked in self.asked:
             # Who answers in order has answered all when it answers the last.
             waits = {

@@ -24,9 +24,10 @@ from holdfast.protocols.routing.ways import Ways
 class _Hearer:
     """What one neighbour has heard."""
 
-    __slots__ = ("is_synced", "life", "was_told_completely")
+    __slots__ = ("is_paused", "is_synced", "life", "was_told_completely")
 
-    def __init__(self) -> None:
+    def __init__(self, is_paused: bool = False) -> None:
+        self.is_paused = is_paused  # it is told nothing for now, and everything when that is over
         self.life = 0  # the one that was greeted last
         self.is_synced = False  # it was told everything on this link, and is told what changes
         self.was_told_completely = False  # what it was told on this link is all that there is
@@ -38,6 +39,10 @@ class _Hearer:
 
     def sync(self, complete: bool = False) -> None:
         self.is_synced, self.was_told_completely = True, complete
+
+    def pause(self, is_paused: bool) -> None:
+        self.is_paused = is_paused
+        self.lose()
 
     def lose(self) -> None:
         self.is_synced = self.was_told_completely = False
@@ -66,8 +71,7 @@ class Teller:
         self._ways = ways
         self._awaited = awaited
         self._answers = answers
-        near = settings.graph.neighbours(settings.name)
-        self._hearers = {peer: _Hearer() for peer in near if peer in router.neighbours}
+        self._hearers = {peer: _Hearer() for peer in router.neighbours}
         self._detoured: dict[str, tuple[str, ...]] = {}  # neighbour → those who were told in its place
         # Neighbours that may not have heard what was told around their links: what goes over them could be ahead of it.
         self.lacking: dict[str, None] = {}
@@ -79,8 +83,8 @@ class Teller:
         """Tells a neighbour whose link is new what is on this side, if its level and its past say so."""
         self.look_around()
         hearer = self._hearers.get(peer)
-        if hearer is None:
-            return  # it is beside the tree
+        if hearer is None or hearer.is_paused:
+            return  # it is beside the tree, or about to change its place in it
         restarted = hearer.meet(life)
         if restarted and not self._level.refreshes:
             hearer.sync()  # it hears of what changes, and of nothing else
@@ -106,13 +110,46 @@ class Teller:
         """Whether, at a level that buffers, the neighbour has not answered all advertisements that it was told."""
         return self._answers is not None and peer in self._hearers and self._answers.are_due(peer)
 
+    # ----------------------------------------------------------------------------------- neighbours that change
+    def add(self, peer: str, is_paused: bool = False) -> None:
+        """There is another neighbour. If it has a link, it is to be told with `tell_anew`."""
+        self._hearers[peer] = _Hearer(is_paused)
+
+    def pause(self, peer: str) -> None:
+        self._hearers[peer].pause(True)
+
+    def tell_anew(self, peer: str, out: Outbox) -> None:
+        """Tells a neighbour everything, whatever it was told before; when its link is new, if there is none now."""
+        self._hearers[peer].pause(False)
+        if peer in self._acquaintances:
+            self._tell_all(peer, self._hearers[peer], out)
+
+    def take_place(self, old: str, new: str, out: Outbox) -> None:
+        """What one neighbour was asked, another is asked now; it is told everything."""
+        self.drop(old)
+        if new not in self._hearers:
+            self.add(new)
+        self._hearers[new].pause(False)
+        ticket = 0
+        if new in self._acquaintances:
+            ticket = self._tell_all(new, self._hearers[new], out, always=True)
+        self._settling.move(old, new, ticket)
+
+    def drop(self, peer: str) -> None:
+        self._hearers.pop(peer, None)
+        self._detoured.pop(peer, None)
+        self.lacking.pop(peer, None)
+
     # -------------------------------------------------------------------------------------------------- everything
-    def _tell_all(self, peer: str, hearer: _Hearer, out: Outbox) -> None:
+    def _tell_all(self, peer: str, hearer: _Hearer, out: Outbox, always: bool = False) -> int:
+        """Gives the ticket under which it is told, if there is one; there is with `always`."""
         complete = self._awaited.knows_beside(peer)
-        for message in self._everything(peer, complete, out, asks=True):
+        messages = self._everything(peer, complete, out, asks=True, always=always)
+        for message in messages:
             out.send(peer, message, after=self.after)
         hearer.sync(complete)
         self.lacking.pop(peer, None)
+        return messages[-1].ticket
 
     def tell_more_completely(self, out: Outbox) -> None:
         """More is known than some neighbours were told."""
@@ -123,12 +160,14 @@ class Teller:
     def tell_again(self, peer: str, out: Outbox) -> None:
         if self._detoured.get(peer):
             self._tell_everything_around(peer, out)
-        elif peer in self._acquaintances:
+        elif peer in self._acquaintances and not self._hearers[peer].is_paused:
             self._tell_all(peer, self._hearers[peer], out)
 
-    def _everything(self, peer: str, complete: bool, out: Outbox, asks: bool = False) -> list[Routes]:
+    def _everything(
+        self, peer: str, complete: bool, out: Outbox, asks: bool = False, always: bool = False
+    ) -> list[Routes]:
         self._take(peer, out, everything=True)  # what has changed is a part of it
-        ticket = self._ticket(peer, advertisements=None) if asks else 0
+        ticket = self._ticket(peer, advertisements=None, always=always) if asks else 0
         advertisements = texts(self._router.advertisement_outlets[peer].told())
         return in_parts(advertisements, texts(self._router.subscription_outlets[peer].told()), complete, ticket=ticket)
 
@@ -141,11 +180,12 @@ class Teller:
             self._store.keep_answers(self._answers.take_changed(), out)
         return advertisements, subscriptions
 
-    def _ticket(self, peer: str, advertisements: Collection[str] | None) -> int:
+    def _ticket(self, peer: str, advertisements: Collection[str] | None, always: bool = False) -> int:
         """The ticket for a telling of these advertisements, or of everything; 0 if nobody waits for an answer. What was
         asked about in this turn may be a part of it."""
         asks = advertisements is None or bool(advertisements)
-        ticket = self._settling.tell(peer, asks and self._answers is not None and self._answers.are_due(peer))
+        asks = always or (asks and self._answers is not None and self._answers.are_due(peer))
+        ticket = self._settling.tell(peer, asks)
         if ticket and self._answers is not None:
             self._answers.ask(peer, ticket, advertisements)
         return ticket
@@ -160,8 +200,8 @@ class Teller:
 
     def _tell_changes(self, out: Outbox) -> None:
         for peer in self._router.neighbours:
-            around = bool(self._detoured.get(peer))
-            if not around and not self._hearers[peer].is_synced:
+            around, hearer = bool(self._detoured.get(peer)), self._hearers[peer]
+            if hearer.is_paused or (not around and not hearer.is_synced):
                 continue
             advertisements, subscriptions = self._take(peer, out)
             if not advertisements and not subscriptions:
@@ -184,6 +224,8 @@ class Teller:
         self.view_changed = False
         for peer in self._router.neighbours:
             told, hearer = self._detoured.get(peer, ()), self._hearers[peer]
+            if hearer.is_paused:
+                continue
             targets = () if self.is_direct(peer) else self._ways.around(peer)
             if any(target not in told for target in targets):
                 self._tell_everything_around(peer, out)

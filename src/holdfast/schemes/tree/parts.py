@@ -34,13 +34,14 @@ from holdfast.protocols.routing.links import Links
 from holdfast.protocols.routing.local import EntryIds, LocalInterests
 from holdfast.protocols.routing.messages import ROUTING_MESSAGES, Forward, Routes
 from holdfast.protocols.routing.neighbours import Neighbours
+from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.router import Router
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.settling import Settling
 from holdfast.protocols.routing.store import STREAM as STORE_STREAM
 from holdfast.protocols.routing.store import EventStore
 from holdfast.protocols.routing.table_store import STREAM as TABLE_STREAM
-from holdfast.protocols.routing.table_store import TableStore
+from holdfast.protocols.routing.table_store import TableStore, recovered_tables
 from holdfast.protocols.routing.teller import Teller
 from holdfast.protocols.routing.ways import NoDetours, Ways
 from holdfast.protocols.sessions.messages import Publish
@@ -161,15 +162,14 @@ def make_network(
     level = settings.reliability
     tree = settings.graph.spanning_tree()
     near = tree.neighbours(settings.name)
+    roster = Roster(settings.name, settings.founding_map, settings.addresses)
     ids = EntryIds(settings.name)
     feeds = Feeds({peer: Feed() for peer in near})
     answers = kit.answers(near, ids) if level.buffers else None
     router = kit.router(near, settings.advertisements, settings.covering, answers, feeds if level.buffers else None)
     settling = Settling()
     local = LocalInterests(ids, home.interests, router, settling)
-    table = TableStore(router)
-    if level.buffers:
-        table.recover(streams)
+    table = TableStore(router, recovered_tables(streams) if level.buffers else None)
     detector = FailureDetector(settings.detector, network_neighbours(settings))
     links = Links(settings)
     acquaintances = links.acquaintances
@@ -183,7 +183,9 @@ def make_network(
         ways, bypass = detours, [LinkStateNews(database, detector, acquaintances), detours]
     awaited = Awaited()
     teller = kit.teller(settings, router, settling, table, acquaintances, ways, awaited, answers)
-    neighbours = kit.neighbours(settings, router, settling, ids, local, table, acquaintances, awaited, teller, answers)
+    neighbours = kit.neighbours(
+        settings, roster, router, settling, ids, local, table, acquaintances, awaited, teller, answers
+    )
     store = kit.store(near, streams, recovered) if level.buffers else None
     forwarding = kit.forwarding(settings, home, router, feeds, acquaintances, teller, ways, store)
     gate = kit.gate(settings, home, local, table, awaited, forwarding)

@@ -1,0 +1,88 @@
+"""The network as one broker knows it now: its map, taken apart, and the neighbours that events are routed to.
+
+While a link of the tree moves, the brokers at its ends are each at a stage of that of their own: which neighbours a
+broker routes to is its own affair, and follows from the map only when nothing is under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from holdfast.protocols.routing.network_map import Move, NetworkMap, done
+from holdfast.topology.graph import BrokerGraph, SpanningTree
+
+_NOBODY: tuple[str, ...] = ()
+
+
+class Roster:
+    """Changed by the part that keeps the map, and by the one that carries moves out; read by all others."""
+
+    def __init__(self, name: str, network: NetworkMap, addresses: Mapping[str, str]) -> None:
+        """`addresses` are those of the site file, which are newer than those that the network wrote down."""
+        self.name = name
+        self._addresses = addresses
+        self.adopt(network)
+
+    def adopt(self, network: NetworkMap) -> None:
+        self.map = network
+        self.graph: BrokerGraph = network.graph
+        self.tree: SpanningTree = network.spanning_tree
+        # Which sides brokers are on now, and, while a link moves, which ones they are about to be on.
+        self._trees = (self.tree, done(network).spanning_tree) if isinstance(network.step, Move) else (self.tree,)
+        self.is_member = network.find(self.name) is not None
+        self._places = {member.name: place for place, member in enumerate(network.members)}
+
+    @property
+    def near(self) -> tuple[str, ...]:
+        """The neighbours in the tree of the map."""
+        return self.tree.neighbours(self.name) if self.is_member else _NOBODY
+
+    @property
+    def linked(self) -> tuple[str, ...]:
+        """Those that a link is kept to: neighbours in the graph, and whoever becomes one."""
+        if not self.is_member:
+            return _NOBODY
+        near = self.graph.neighbours(self.name)
+        match self.map.step:
+            case Move(broker, _, new) if self.name == broker and new not in near:
+                return (*near, new)
+            case Move(broker, _, new) if self.name == new and broker not in near:
+                return (*near, broker)
+            case _:
+                return near
+
+    def moves_with(self, peer: str) -> bool:
+        """Whether this broker and the other are two of the three that a link moves between."""
+        match self.map.step:
+            case Move(broker, old, new):
+                return {self.name, peer} <= {broker, old, new}
+            case _:
+                return False
+
+    def dials(self, peer: str) -> bool:
+        """Of two neighbours the one that comes first among the members dials the other."""
+        return self._places.get(self.name, len(self._places)) < self._places.get(peer, -1)
+
+    def knows(self, broker: str) -> bool:
+        return broker in self._places
+
+    def is_on_side(self, broker: str, neighbour: str) -> bool:
+        """Whether a broker may be on the side of a neighbour: that one is on the way there."""
+        if broker == self.name or not self.is_member:
+            return False
+        return any(self._leads(tree, broker) == neighbour for tree in self._trees)
+
+    def side_of(self, broker: str) -> str:
+        """The neighbour in the tree on the way to another member; empty if there is none."""
+        return self._leads(self.tree, broker) if broker != self.name and self.is_member else ""
+
+    def _leads(self, tree: SpanningTree, broker: str) -> str:
+        return tree.next_hop(self.name, broker) if broker in self._places else ""
+
+    def peer_address(self, peer: str) -> str:
+        member = self.map.find(peer)
+        return self._addresses.get(peer) or ("" if member is None else member.peer_address) or peer
+
+    def client_addresses(self, peers: Sequence[str]) -> tuple[str, ...]:
+        found = [self.map.find(peer) for peer in peers]
+        return tuple(member.client_address for member in found if member is not None and member.client_address)
