@@ -11,10 +11,9 @@ import asyncio
 import sys
 from typing import Any, NamedTuple
 
-from holdfast.broker.site import Site
-from holdfast.broker.site_text import is_address, is_name, is_wildcard
 from holdfast.cli.group_leader import find_leader, nobody
 from holdfast.cli.main import CHECK_FAILED, OK, UsageError
+from holdfast.cli.newcomer import add_address_arguments, told_of
 from holdfast.client.operator import BrokerDesk
 from holdfast.protocols.operating.operator import Unreachable
 
@@ -37,8 +36,7 @@ def add_verbs(verbs: Any) -> list[argparse.ArgumentParser]:
     remove.add_argument("--id", required=True, metavar="ID")
     protocol.add_argument("--to", required=True, metavar="PROTOCOL", help="multi, batch or fast")
     for verb in (add, replace):
-        verb.add_argument("--address", default="", help="where clients find it (default: as the site file says)")
-        verb.add_argument("--peer-address", default="", help="where the others find it (likewise)")
+        add_address_arguments(verb)
     for action, verb in zip(ACTIONS, (add, replace, remove, cancel, protocol), strict=True):
         verb.add_argument("--wait", type=float, default=WAIT_S, metavar="SECONDS", help=f"default {WAIT_S:g}")
         verb.set_defaults(action=action)
@@ -66,9 +64,9 @@ def _wanted(arguments: argparse.Namespace) -> _Wanted:
     action: str = arguments.action
     match action:
         case "add":
-            return _Wanted(action, _newcomer(arguments, arguments.id), present=arguments.id)
+            return _Wanted(action, told_of(arguments, arguments.id), present=arguments.id)
         case "replace":
-            told = _newcomer(arguments, arguments.by) | {"replaces": arguments.id}
+            told = told_of(arguments, arguments.by) | {"replaces": arguments.id}
             return _Wanted(action, told, present=arguments.by, absent=arguments.id)
         case "remove":
             return _Wanted(action, {"id": arguments.id}, absent=arguments.id)
@@ -76,24 +74,6 @@ def _wanted(arguments: argparse.Namespace) -> _Wanted:
             return _Wanted(action, {"protocol": arguments.to})
         case _:
             return _Wanted(action, {})
-
-
-def _newcomer(arguments: argparse.Namespace, name: str) -> dict[str, str]:
-    if not is_name(name):
-        raise UsageError(f"{name!r} is no name: letters, digits, '_', '.' and '-', up to 64, a letter or digit first")
-    site: Site | None = arguments.site
-    entry = next((each for each in site.brokers if each.id == name), None) if site is not None else None
-    address = arguments.address or ("" if entry is None else entry.advertised)
-    peer_address = arguments.peer_address or ("" if entry is None else entry.peer_advertised)
-    for text in (address, peer_address):
-        if not text:
-            listed = f"add it to {arguments.where} as a [[broker]] with spare = true, or " if site else ""
-            raise UsageError(f"where {name} is to be found is not known: {listed}use --address and --peer-address")
-        if not is_address(text):
-            raise UsageError(f"{text!r} is no address: write host:port")
-        if is_wildcard(text):
-            raise UsageError(f"{text} is where {name} may listen, and nobody can be sent there: name its machine")
-    return {"id": name, "address": address, "peer_address": peer_address}
 
 
 async def carry_out(desks: list[BrokerDesk], arguments: argparse.Namespace) -> int:
