@@ -12,6 +12,7 @@ from tests.repository import PACKAGE, python_modules
 # From the bottom to the top; those of one row do not import each other. Sessions and cursors are what clients say and
 # do, the core is what a broker makes of it, and desks stand between that and the links.
 PROTOCOLS = [
+    {"links"},
     {"failure", "operating"},
     {"sessions"},
     {"cursors"},

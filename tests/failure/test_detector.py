@@ -212,6 +212,73 @@ def test_a_broker_that_stood_still_itself_blames_nobody(is_heard: bool) -> None:
     assert not watching.detector.trusts("b2")
 
 
+# -------------------------------------------------------------------------------------- neighbours that come and go
+def test_a_neighbour_that_is_added_is_watched_and_sent_heartbeats() -> None:
+    watching = started("b2")
+    assert watching.add("b3") == []
+    assert watching.detector.trust("b3") is Trust.UNKNOWN
+    assert watching.give(up("b3", 3)) == [noted("neighbour-trusted", Level.INFO, neighbour="b3")]
+    assert watching.fire() == [alive("b3"), SetTimer(WAKE, SETTINGS.heartbeat)]
+    watching.run(until=SETTINGS.suspect_after_min)
+    assert watching.detector.trust("b3") is Trust.SUSPECTED
+    assert watching.add("b3") == []  # it is one already
+    assert watching.detector.trust("b3") is Trust.SUSPECTED
+
+
+def test_a_broker_that_has_a_link_when_it_becomes_a_neighbour_is_trusted_at_once() -> None:
+    watching = started("b2")
+    watching.give(up("b3", 3), up("b4", 4), LinkDown(4, "b4", "gone"))
+    assert watching.add("b3") == [noted("neighbour-trusted", Level.INFO, neighbour="b3")]
+    assert watching.add("b4") == []
+    assert watching.fire() == [alive("b3"), SetTimer(WAKE, SETTINGS.heartbeat)]
+    assert watching.give(LinkDown(3, "b3", "gone")) == [
+        noted("neighbour-suspected", Level.WARNING, neighbour="b3", reason="gone")
+    ]
+
+
+def test_a_neighbour_that_is_added_and_does_not_come_is_suspected_in_time() -> None:
+    watching = started("b2")
+    watching.run(until=10 * SECOND)
+    watching.add("b3")
+    watching.run(until=10 * SECOND + SETTINGS.suspect_after_max - 1)
+    assert watching.detector.trust("b3") is Trust.UNKNOWN
+    watching.run(until=10 * SECOND + SETTINGS.suspect_after_max)
+    assert watching.detector.trust("b3") is Trust.SUSPECTED
+
+
+def test_suspicion_of_one_that_was_added_does_not_wait_for_the_next_heartbeat_either() -> None:
+    rare = msgspec.structs.replace(SETTINGS, heartbeat=30 * SECOND)
+    watching = Watching(rare, ["b2"])
+    watching.give(Started(1))
+    watching.give(ConnectFailed("b2", "addr", "refused"))
+    watching.run(until=30 * SECOND)
+    assert watching.add("b3") == [SetTimer(WAKE, SETTINGS.suspect_after_max)]
+
+
+def test_a_neighbour_that_is_removed_is_forgotten() -> None:
+    watching = started("b2", "b3")
+    watching.give(up("b2", 2), up("b3", 3))
+    watching.run(until=SECOND)
+    watching.detector.remove("b3")
+    assert watching.detector.trust("b3") is Trust.UNKNOWN
+    assert not watching.detector.trusts("b3")
+    assert alive("b3") not in watching.run(until=SETTINGS.suspect_after_max)
+    assert watching.give(LinkDown(3, "b3", "gone"), ConnectFailed("b3", "addr", "refused"), up("b3", 4)) == []
+    assert [call for call in watching.calls if call[1] == "b3"] == [("trusted", "b3")]
+    assert watching.detector.measure()["neighbours"] == 1
+    watching.detector.remove("b3")
+    for _ in range(2):  # anew, over the link that it has
+        assert watching.add("b3") == [noted("neighbour-trusted", Level.INFO, neighbour="b3")]
+        watching.detector.remove("b3")
+
+
+def test_a_neighbour_may_be_removed_by_what_is_told_of_another() -> None:
+    watching = Watching(SETTINGS, ("b2", "b3"), removes={"b2": "b3"})
+    watching.give(Started(1), up("b2", 2), up("b3", 3))
+    watching.run(until=SETTINGS.suspect_after_min)
+    assert [call for call in watching.calls if call[0] == "suspected"] == [("suspected", "b2")]
+
+
 # ------------------------------------------------------------------------------------------------------- determinism
 def test_the_same_inputs_have_the_same_effects_however_they_are_cut_into_turns() -> None:
     def effects(seed: int, at_once: bool) -> list[Effect]:

@@ -28,7 +28,7 @@ REASON_CHARACTERS_MAX: Final = 200  # of why a connection broke, for operators
 class Trust(enum.Enum):
     """What is thought of a neighbour."""
 
-    UNKNOWN = "unknown"  # since the start there was no link to it, and not yet time enough for one
+    UNKNOWN = "unknown"  # since it is watched there was no link to it, and not yet time enough for one
     TRUSTED = "trusted"
     SUSPECTED = "suspected"
 
@@ -53,7 +53,7 @@ class _Neighbour:
 
 
 class FailureDetector(Part):
-    """Tells when its mind about a neighbour changes."""
+    """Tells when its mind about a neighbour changes. Neighbours may come and go while it runs."""
 
     name: ClassVar[str] = "detector"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Alive: BROKERS}
@@ -61,6 +61,7 @@ class FailureDetector(Part):
     def __init__(self, settings: DetectorSettings, neighbours: Sequence[str]) -> None:
         self._settings = settings
         self._neighbours = {peer: _Neighbour(settings) for peer in neighbours}
+        self._strangers: dict[str, int] = {}  # brokers with a link that are not watched → which
         self._beat_at = 0  # when the next heartbeats are due
         self._wake_at = 0  # when the timer is to fire, or was and did not
         self._heartbeats = self._suspicions = self._closed = 0
@@ -70,11 +71,33 @@ class FailureDetector(Part):
         return self.trust(peer) is Trust.TRUSTED
 
     def trust(self, peer: str) -> Trust:
-        return self._neighbours[peer].trust
+        """UNKNOWN, too, if it is no neighbour."""
+        neighbour = self._neighbours.get(peer)
+        return Trust.UNKNOWN if neighbour is None else neighbour.trust
 
     def patience(self, peer: str) -> int:
         """How long the neighbour may be silent now."""
         return self._neighbours[peer].pauses.patience
+
+    # -------------------------------------------------------------------------------------------------- neighbours
+    def add(self, peer: str, out: Outbox) -> None:
+        """The broker is a neighbour from now on; if it has a link already, it is trusted."""
+        if peer in self._neighbours:
+            return
+        neighbour = self._neighbours[peer] = _Neighbour(self._settings)
+        neighbour.pauses.begin(out.now)
+        link = self._strangers.pop(peer, None)
+        if link is not None:
+            neighbour.connect(link, out.now)
+            self._trust(peer, neighbour, out)
+        if out.now + self._limit(neighbour) < self._wake_at:
+            self._set_timer(out)
+
+    def remove(self, peer: str) -> None:
+        """The broker is no neighbour any more: nothing is told of it, or said to it."""
+        neighbour = self._neighbours.pop(peer, None)
+        if neighbour is not None and neighbour.link is not None:
+            self._strangers[peer] = neighbour.link
 
     # ------------------------------------------------------------------------------------------------------- links
     def on_started(self, started: Started, out: Outbox) -> None:
@@ -84,8 +107,11 @@ class FailureDetector(Part):
         self._set_timer(out)
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
+        if up.role is not Role.BROKER:
+            return
         neighbour = self._neighbours.get(up.peer)
-        if neighbour is None or up.role is not Role.BROKER:
+        if neighbour is None:
+            self._strangers[up.peer] = up.link
             return
         neighbour.connect(up.link, out.now)
         self._trust(up.peer, neighbour, out)  # it has just answered a handshake
@@ -95,6 +121,8 @@ class FailureDetector(Part):
         if neighbour is not None and neighbour.link == down.link:  # or a newer link has taken its place
             neighbour.disconnect()
             self._suspect(down.peer, neighbour, down.reason, out)
+        elif self._strangers.get(down.peer) == down.link:
+            del self._strangers[down.peer]
 
     def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
         neighbour = self._neighbours.get(failed.peer)
@@ -114,8 +142,9 @@ class FailureDetector(Part):
     # -------------------------------------------------------------------------------------------------------- time
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         self._excuse(out)
-        for peer, neighbour in self._neighbours.items():
-            self._look_at(peer, neighbour, out)
+        for peer, neighbour in list(self._neighbours.items()):
+            if peer in self._neighbours:  # or what was told of another one has removed it
+                self._look_at(peer, neighbour, out)
         if out.now >= self._beat_at:
             self._beat(out)
         self._set_timer(out)

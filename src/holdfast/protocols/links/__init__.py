@@ -1,0 +1,1 @@
+"""Links to a set of peers that changes while they are kept."""
