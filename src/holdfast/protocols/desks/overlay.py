@@ -37,6 +37,10 @@ class PublicationsAnswerable(Notice, frozen=True):
     clients: Sequence[str]
 
 
+class ClientsSentElsewhere(Notice, frozen=True):
+    """Clients are not to stay at this broker: `elsewhere` says where they are to go."""
+
+
 class SubscriptionState(enum.Enum):
     """How far a subscription has come, beyond its own broker."""
 
@@ -78,6 +82,12 @@ class Overlay(Protocol):
         """Of a subscription here, or a name."""
         ...
 
+    @property
+    def elsewhere(self) -> tuple[str, ...]:
+        """Addresses of brokers that clients are sent to, in place of this one; none if they may stay. When that
+        changes, the overlay tells `ClientsSentElsewhere`."""
+        ...
+
     def facts(self) -> dict[str, str]:
         """What operators are told of it."""
         ...
@@ -92,6 +102,7 @@ class Alone:
     """The overlay of a broker on its own."""
 
     parts: Sequence[Part] = ()
+    elsewhere: tuple[str, ...] = ()
 
     def admits(self, session: Session, message: Publish, out: Outbox) -> bool:
         return True

@@ -48,6 +48,7 @@ from holdfast.protocols.desks.deliveries import Deliveries
 from holdfast.protocols.desks.desk_settings import DeskSettings
 from holdfast.protocols.desks.overlay import (
     Alone,
+    ClientsSentElsewhere,
     Overlay,
     PublicationReleased,
     PublicationsAnswerable,
@@ -100,6 +101,7 @@ class SessionDesk(Part):
         LeaderKnown,
         PublicationReleased,
         PublicationsAnswerable,
+        ClientsSentElsewhere,
     )
 
     def __init__(
@@ -205,7 +207,7 @@ class SessionDesk(Part):
         self._take_up(peer, message, out)
 
     def _take_up(self, peer: str, opening: OpenSession, out: Outbox) -> None:
-        redirect = self._settings.redirect or self._sequencer.leader_addresses
+        redirect = self._settings.redirect or self._overlay.elsewhere or self._sequencer.leader_addresses
         if redirect:
             out.send(peer, Redirect(redirect))
         elif self._sequencer.is_serving:
@@ -226,6 +228,11 @@ class SessionDesk(Part):
         for peer, attachment in self._clients.links.items():
             if attachment.opening is not None and not attachment.epoch:
                 self._take_up(peer, attachment.opening, out)
+
+    def on_clients_sent_elsewhere(self, sent: ClientsSentElsewhere, out: Outbox) -> None:
+        """Whoever comes back is told where to go."""
+        for attachment in self._clients.links.values():
+            out.disconnect(attachment.link, "clients of this broker are to go to another one")
 
     def _send_away(self, out: Outbox) -> None:
         if not self._sequencer.is_serving:

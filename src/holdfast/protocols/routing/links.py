@@ -1,14 +1,15 @@
 """Links to the neighbours in the graph: dialled again and again, and good for nothing before an introduction.
 
-Of two neighbours the one that stands first in the site file dials. Neighbours may come and go while the broker runs.
-Brokers that are none are refused, and those of other networks. What is said on a link behind the introduction is not
-this part's affair: it tells others that there is one, and that it is gone.
+Of two neighbours the one that comes first among the members dials. Neighbours come and go with the map of the network.
+Brokers of other networks are refused. Two brokers are acquainted when both have the same map: whoever has an older one
+is told first, also a stranger, which may be a neighbour by then, or learn that it is a member no more. What is said on
+a link behind that is not this part's affair: it tells others that there is one, and that it is gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from holdfast.errors import ProtocolError
 from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Started, TimerKey
@@ -17,50 +18,83 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Level, Outbox
 from holdfast.kernel.parts import Part
-from holdfast.protocols.links.link_set import Came, LinkSet
+from holdfast.kernel.time import SECOND
+from holdfast.protocols.links.link_set import DIAL, Came, LinkSet
 from holdfast.protocols.links.pauses import SteadyPauses
-from holdfast.protocols.routing.messages import Introduction
+from holdfast.protocols.routing.messages import Introduction, NetworkMapKnown, NetworkMapTold
 from holdfast.protocols.routing.notices import (
+    MapChanged,
+    MapHeard,
     NeighbourAccepted,
     NeighbourConnected,
     NeighbourLinked,
     NeighbourUnlinked,
 )
+from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.settings import RoutingSettings
 
 BROKERS: Final = frozenset({Role.BROKER})
+STRANGERS_MAX: Final = 16  # links to brokers that are no neighbours, or not yet
+STRANGER_FOR: Final = 10 * SECOND  # so long such a link is kept
+
+
+class _Known(NamedTuple):
+    """What a broker has said of itself on its link, and which map it has."""
+
+    introduction: Introduction
+    number: int
+    digest: str
 
 
 class Links(Part):
-    """One link to each neighbour, the newest. Begins with the neighbours in the graph of the settings."""
+    """One link to each neighbour, the newest."""
 
     name: ClassVar[str] = "links"
-    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Introduction: BROKERS}
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {
+        Introduction: BROKERS,
+        NetworkMapTold: BROKERS,
+        NetworkMapKnown: BROKERS,
+    }
+    notices: ClassVar[tuple[type, ...]] = (MapChanged,)
     due = False  # nothing is left to the end of a turn
 
-    def __init__(self, settings: RoutingSettings) -> None:
+    def __init__(self, settings: RoutingSettings, roster: Roster) -> None:
         self._settings = settings
+        self._roster = roster
         self._network = settings.network_id
         self.acquaintances: dict[str, None] = {}  # neighbours that are known to be of this network, over their links
+        self._known: dict[str, _Known] = {}  # all that have introduced themselves on their links
         self._pauses = SteadyPauses(settings.dial_every)
-        self._links = LinkSet(self.name)
+        self._links = LinkSet(self.name, strangers_max=STRANGERS_MAX)
+
+    def has_map(self, peer: str, number: int) -> bool:
+        """Whether an acquaintance has the map of that number, or a later one."""
+        return peer in self.acquaintances and self._known[peer].number >= number
 
     # --------------------------------------------------------------------------------------------------- neighbours
     def on_started(self, started: Started, out: Outbox) -> None:
-        brokers, own, addresses = self._settings.graph.brokers, self._settings.name, self._settings.addresses
-        for peer in self._settings.graph.neighbours(own):
-            self.add(peer, addresses.get(peer, peer), brokers.index(own) < brokers.index(peer), out)
+        self._want_neighbours(out)
 
-    def add(self, peer: str, address: str, dials: bool, out: Outbox) -> None:
-        """The broker is a neighbour from now on, at this address; `dials`: it is we who dial. One that is a neighbour
-        already is dialled there from now on."""
-        self._links.want(peer, address, self._pauses if dials else None, out)
+    def _want_neighbours(self, out: Outbox) -> None:
+        roster = self._roster
+        wanted = roster.linked
+        for peer in wanted:
+            pauses = self._pauses if roster.dials(peer) else None
+            self._links.want(peer, roster.peer_address(peer), pauses, out)
+        for peer in self._links.wanted:
+            if peer not in wanted:
+                # Its link stays for a while: the other side may have to hear of it first.
+                self._links.unwant(peer, out)
+                if peer in self.acquaintances:
+                    self._unlinked(peer, out)
+                if self._links.link_of(peer):
+                    out.set_timer((self.name, "stranger", peer), STRANGER_FOR)
 
-    def remove(self, peer: str, reason: str, out: Outbox) -> None:
-        """The broker is no neighbour any more; a link that it has is closed."""
-        self._links.unwant(peer, out)
-        if self._links.close(peer, reason, out):
-            self._unlinked(peer, out)
+    def on_map_changed(self, changed: MapChanged, out: Outbox) -> None:
+        self._want_neighbours(out)
+        for peer in list(self._known):
+            self._say_map(peer, out)
+            self._look_at(peer, out)
 
     def _unlinked(self, peer: str, out: Outbox) -> None:
         self.acquaintances.pop(peer, None)
@@ -68,7 +102,11 @@ class Links(Part):
 
     # -------------------------------------------------------------------------------------------------------- links
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
-        self._links.timer_fired(key, out)
+        if key[1] == DIAL:
+            self._links.timer_fired(key, out)
+        elif not self._links.wants(key[2]):
+            self._known.pop(key[2], None)
+            self._links.close(key[2], f"{key[2]} is no neighbour of {self._settings.name}", out)
 
     def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
         self._links.connect_failed(failed, out)
@@ -77,29 +115,77 @@ class Links(Part):
         if up.role is not Role.BROKER:
             return
         came = self._links.link_up(up, out)
-        if came is Came.REFUSED:
+        if came is Came.REFUSED or up.peer == self._settings.name:
             out.disconnect(up.link, f"{up.peer} is no neighbour of {self._settings.name}")
             return
         if came is Came.REPLACED:
             out.drop_queue(up.peer)
             self._unlinked(up.peer, out)
+        if came is Came.STRANGER:
+            out.set_timer((self.name, "stranger", up.peer), STRANGER_FOR)
+        self._known.pop(up.peer, None)
         out.tell(NeighbourConnected(up.peer))
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
         if self._links.link_down(down, out):
+            self._known.pop(down.peer, None)
             self._unlinked(down.peer, out)
 
+    # ------------------------------------------------------------------------------------------------ introductions
     def on_introduction(self, peer: str, introduction: Introduction, out: Outbox) -> None:
         link = self._links.link_of(peer)
-        if not link or peer in self.acquaintances:
+        if not link or peer in self._known:
             raise ProtocolError("an introduction is the first message of a neighbour, and comes once")
         if introduction.network != self._network:
             out.report("other-network", Level.WARNING, peer=peer)
-            out.disconnect(link, f"{peer} belongs to another network, or has another site file")
+            out.disconnect(link, f"{peer} belongs to another network, or to one of another level")
             return
-        self.acquaintances[peer] = None
-        out.tell(NeighbourLinked(peer, introduction))
-        out.tell(NeighbourAccepted(peer, self._links.incarnation_of(peer)))
+        self._known[peer] = _Known(introduction, introduction.map_number, introduction.map_digest)
+        if introduction.map_number < self._roster.map.number:
+            self._say_map(peer, out)
+        self._look_at(peer, out)
+
+    def on_network_map_told(self, peer: str, told: NetworkMapTold, out: Outbox) -> None:
+        self._check_known(peer)
+        self._known[peer] = _Known(self._known[peer].introduction, told.map.number, told.map.digest)
+        out.tell(MapHeard(peer, told.map))  # and, if it is newer than ours, that the map has changed
+        self._look_at(peer, out)
+
+    def on_network_map_known(self, peer: str, known: NetworkMapKnown, out: Outbox) -> None:
+        self._check_known(peer)
+        self._known[peer] = _Known(self._known[peer].introduction, known.number, known.digest)
+        self._look_at(peer, out)
+
+    def _check_known(self, peer: str) -> None:
+        if peer not in self._known:
+            raise ProtocolError("maps of the network are told behind an introduction")
+
+    def _say_map(self, peer: str, out: Outbox) -> None:
+        """Tells it our map, if it has an older one; or that we have the same."""
+        number, own = self._known[peer].number, self._roster.map
+        if number < own.number:
+            out.send(peer, NetworkMapTold(own))
+        elif number == own.number:
+            out.send(peer, NetworkMapKnown(own.number, own.digest))
+
+    def _look_at(self, peer: str, out: Outbox) -> None:
+        """Whether the other side of a link is a neighbour now, by a map that both have."""
+        known, own = self._known.get(peer), self._roster.map
+        if known is None or known.number != own.number:
+            return
+        link = self._links.link_of(peer)
+        if known.digest != own.digest:
+            out.report("other-map", Level.WARNING, peer=peer, number=own.number)
+            out.disconnect(link, f"{peer} has another map of the network, or another site file")
+        elif peer in self.acquaintances:
+            return
+        elif not self._links.wants(peer):
+            out.disconnect(link, f"{peer} is no neighbour of {self._settings.name}")
+        else:
+            out.cancel_timer((self.name, "stranger", peer))
+            self.acquaintances[peer] = None
+            out.tell(NeighbourLinked(peer, known.introduction))
+            out.tell(NeighbourAccepted(peer, self._links.incarnation_of(peer)))
 
     def measure(self) -> dict[str, int]:
         return {"neighbours_linked": len(self.acquaintances)}

@@ -28,6 +28,7 @@ MEMBERS_MAX: Final = 10_000
 NAME_BYTES_MAX: Final = 64
 ADDRESS_BYTES_MAX: Final = 256
 NUMBER_MAX: Final = 2**62
+LOST_ABOVE: Final = 1_000  # how far the number of a map without a lost member is above that of the one before
 
 Link: TypeAlias = tuple[str, str]
 
@@ -202,7 +203,7 @@ def objection(network: NetworkMap, change: Change, detours: bool) -> str:
     """What is against a change; empty if nothing is. `detours`: links beside the tree are used."""
     if network.number >= NUMBER_MAX:
         return "so many changes can't be numbered"
-    if network.under_way and not (isinstance(change, RemoveBroker) and change.lost):
+    if network.under_way and not _is_held_up(network, change):
         return f"another change is under way: {network.under_way}"
     match change:
         case AddBroker():
@@ -215,6 +216,19 @@ def objection(network: NetworkMap, change: Change, detours: bool) -> str:
             return _against_cut(network, change, detours)
         case _:
             assert_never(change)
+
+
+def _is_held_up(network: NetworkMap, change: Change) -> bool:
+    """Whether what is under way will not go on, since it needs a broker that is said to be lost."""
+    if not isinstance(change, RemoveBroker) or not change.lost:
+        return False
+    match network.step:
+        case Move(broker, old, new):
+            return change.name in (broker, old, new)
+        case Leave(broker):
+            return change.name == broker or change.name in network.spanning_tree.neighbours(broker)
+        case _:
+            return True
 
 
 def planned(network: NetworkMap, change: Change) -> NetworkMap:
@@ -281,6 +295,8 @@ def _without(network: NetworkMap, change: RemoveBroker) -> NetworkMap:
     others = [peer for peer in near if peer != hub]
     if change.lost:
         left = _let_go(network, change.name)
+        # What was under way may have made a map that has not come here: this one is above it.
+        left = msgspec.structs.replace(left, number=left.number + LOST_ABOVE)
         return _next(left, tree=(*left.tree, *((hub, other) for other in others)))
     moves = [Move(other, change.name, hub) for other in others]
     return _next(network, steps=(*moves, Leave(change.name)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.kernel.messages import Message
 from holdfast.kernel.notices import Notice
 from holdfast.protocols.routing.messages import Introduction
+from holdfast.protocols.routing.network_map import NetworkMap
 
 
 class NeighbourConnected(Notice, frozen=True):
@@ -63,6 +64,19 @@ class Detoured(Notice, frozen=True):
     source: str
     sender: str
     message: Message
+
+
+class MapHeard(Notice, frozen=True):
+    """A broker has told its map of the network."""
+
+    peer: str
+    map: NetworkMap
+
+
+class MapChanged(Notice, frozen=True):
+    """The network has another map than before: other members, links, or something under way."""
+
+    before: NetworkMap
 
 
 class RoomMade(Notice, frozen=True):

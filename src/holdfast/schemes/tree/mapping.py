@@ -1,0 +1,174 @@
+"""The map of the network at one broker: kept on its disk, told by others, changed by operators.
+
+A map that has a higher number than the one that a broker has takes its place, whoever tells it; who may make one is a
+matter of `NetworkMap.maker`. The first map is the site file's, until the disk or a neighbour knows a later one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Fields
+from typing import ClassVar, Final, Protocol
+
+from holdfast.errors import ProtocolError
+from holdfast.kernel.inputs import Started
+from holdfast.kernel.node import broken, require
+from holdfast.kernel.notices import Notice
+from holdfast.kernel.outbox import Level, Outbox
+from holdfast.kernel.parts import Part
+from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.desks.overlay import ClientsSentElsewhere
+from holdfast.protocols.failure.detector import FailureDetector
+from holdfast.protocols.routing.messages import RECORD_FORMAT, MapAdopted
+from holdfast.protocols.routing.network_map import Leave, NetworkMap, RemoveBroker, flaw, objection, planned
+from holdfast.protocols.routing.notices import MapChanged, MapHeard
+from holdfast.protocols.routing.roster import Roster
+from holdfast.protocols.routing.settings import RoutingSettings
+from holdfast.schemes.tree.operations import change_of
+
+STREAM: Final = "map"
+ELSEWHERE_MAX: Final = 8  # addresses that clients are told at once
+
+
+class KeepsNear(Protocol):
+    def keep_near(self, out: Outbox) -> None:
+        """The disk is to know who the neighbours are, before they change for the first time."""
+        ...
+
+
+def recovered_map(settings: RoutingSettings, streams: StoredStreams) -> NetworkMap:
+    """The map that the disk has; else that of the site file."""
+    network = settings.founding_map
+    for record in streams.get(STREAM, ()):
+        if not isinstance(record, MapAdopted):
+            broken("the map on the disk is one", record=type(record).__name__)
+        require(record.format == RECORD_FORMAT, "the map's format is known", format=record.format)
+        network = record.map
+    return network
+
+
+class Mapping(Part):
+    """Tells when the map has changed: others look into the roster then."""
+
+    name: ClassVar[str] = "mapping"
+    notices: ClassVar[tuple[type[Notice], ...]] = (MapHeard,)
+    due = False
+
+    def __init__(
+        self, settings: RoutingSettings, roster: Roster, detector: FailureDetector, near: KeepsNear, durable: bool
+    ) -> None:
+        self._settings = settings
+        self._roster = roster
+        self._detector = detector
+        self._near = near
+        self._durable = durable
+
+    def on_started(self, started: Started, out: Outbox) -> None:
+        self._note(out)
+
+    def on_map_heard(self, heard: MapHeard, out: Outbox) -> None:
+        if heard.map.number <= self._roster.map.number:
+            return
+        if problem := flaw(heard.map):
+            raise ProtocolError(f"in NetworkMapTold, {problem}")
+        self.adopt(heard.map, out)
+
+    def adopt(self, network: NetworkMap, out: Outbox) -> None:
+        """It is the map from now on, and on the disk before anyone hears of it from here."""
+        before = self._roster.map
+        self._near.keep_near(out)
+        if self._durable:
+            out.snapshot(STREAM, MapAdopted(network))
+        was_member = self._roster.is_member
+        watched = self._roster.linked
+        self._roster.adopt(network)
+        for peer in self._roster.linked:
+            self._detector.add(peer, out)
+        for peer in watched:
+            if peer not in self._roster.linked:
+                self._detector.remove(peer)
+        self._note(out)
+        out.tell(MapChanged(before))
+        if was_member and not self._roster.is_member:
+            out.report("no-member-any-more", Level.WARNING, broker=self._settings.name, map=network.number)
+        if self.elsewhere:
+            out.tell(ClientsSentElsewhere())
+
+    def _note(self, out: Outbox) -> None:
+        network = self._roster.map
+        detail = {
+            "node": self._settings.name,
+            "number": network.number,
+            "members": list(network.names),
+            "tree": [list(link) for link in network.tree],
+            "beside": [list(link) for link in network.beside],
+            "steps": [str(step) for step in network.steps],
+        }
+        out.note("control", what="map-adopted", detail=detail)
+
+    # ---------------------------------------------------------------------------------------------------- operators
+    def change(self, action: str, told: Fields[str, str], out: Outbox) -> str:
+        """Begins a change; gives what is against it."""
+        roster, network = self._roster, self._roster.map
+        if not roster.is_member:
+            return f"{roster.name} is no member of this network; ask one of {', '.join(network.names[:20])}"
+        change = change_of(action, told)
+        if isinstance(change, str):
+            return change
+        if problem := objection(network, change, self._settings.reliability.detours):
+            return problem
+        is_lost = isinstance(change, RemoveBroker) and change.lost
+        keeper = next(name for name in network.names if not is_lost or name != told.get("id"))
+        if roster.name != keeper:
+            return f"{keeper} keeps the map of this network: ask it"
+        after = planned(network, change)
+        if problem := flaw(after):
+            return problem
+        out.report("network-change", Level.INFO, action=action, asked=dict(told), map=after.number)
+        self.adopt(after, out)
+        return ""
+
+    @property
+    def elsewhere(self) -> tuple[str, ...]:
+        """Where clients are to go, if they are not to stay here: a broker that is no member, or is on its way out, would
+        hand them nothing."""
+        roster = self._roster
+        match roster.map.step:
+            case Leave(broker) if broker == roster.name:
+                return roster.client_addresses(roster.near)
+            case _:
+                return () if roster.is_member else roster.client_addresses(roster.map.names[:ELSEWHERE_MAX])
+
+    def facts(self) -> dict[str, str]:
+        roster, network = self._roster, self._roster.map
+        keeper = network.members[0]
+        facts = {
+            "map": str(network.number),
+            "members": ", ".join(network.names),
+            "keeper": keeper.name,
+            "keeper_address": keeper.client_address,
+            "links": ", ".join(f"{one}-{other}" for one, other in roster.graph.links),
+        }
+        if network.steps:
+            facts["change"] = network.under_way
+        if not roster.is_member:
+            facts["problem"] = f"{roster.name} is no member of this network"
+        if difference := self._difference():
+            facts["difference"] = difference
+        return facts
+
+    def _difference(self) -> str:
+        """How the site file differs from the map; empty if it does not."""
+        listed, members = self._settings.graph.brokers, self._roster.map.names
+        said = []
+        if gone := [name for name in listed if name not in members]:
+            said.append(f"the site file lists {', '.join(gone)}, no member of the network")
+        if new := [name for name in members if name not in listed]:
+            said.append(f"it does not list {', '.join(new)}, a member" if len(new) == 1 else "")
+            said[-1] = said[-1] or f"it does not list {', '.join(new)}, members"
+        if not said and self._links(self._settings.graph.links) != self._links(self._roster.graph.links):
+            said.append("the site file has other links")
+        return "; ".join(said)
+
+    @staticmethod
+    def _links(links: tuple[tuple[str, str], ...]) -> set[frozenset[str]]:
+        return {frozenset(link) for link in links}

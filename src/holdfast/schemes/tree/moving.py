@@ -1,0 +1,349 @@
+"""A link of the tree moves: what the three brokers say to each other, so that nothing is lost, doubled or overtaken.
+
+The *broker*'s link to *old* becomes one to *new*, a neighbour of old. Events go on meanwhile. The word goes round once,
+each time behind the events that it speaks of (`MoveWord`):
+
+1. The broker counts all that was beyond old as beyond new, and says that its feed to old has ENDED. What it has for
+   new waits.
+2. Old, when it has that feed to its end, says to new that all of it has PASSED.
+3. New, when it has that, and all that the broker has to tell: the broker is its neighbour. It says so to old (TAKEN),
+   and keeps back what it has for old until old has heard it, and what it has for the broker.
+4. Old, when it has all that new had for it until then: it counts all that was beyond the broker as beyond new
+   (REWRITTEN), and says to the broker that its feed has CLOSED.
+5. New goes on with old, tells the broker everything, and says so (READY).
+6. The broker, when it has old's feed to its end, makes the next map, in which the link has moved. When a broker hears
+   of that, it lets go what it kept back.
+
+So of the events of one publisher none overtakes another on the new way, and none comes by both ways. A word is said
+again on each new link until it is answered. Where the level buffers, the stage is on the disk when a word leaves; a
+broker that has forgotten begins again with what the others say. While one of the three is down, the move waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Fields
+from typing import ClassVar, Final
+
+from holdfast.errors import ProtocolError
+from holdfast.kernel.inputs import Started
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.notices import Notice
+from holdfast.kernel.outbox import LATEST, NOW, Level, Outbox
+from holdfast.kernel.parts import Part
+from holdfast.protocols.routing.answers import Answers
+from holdfast.protocols.routing.forwarding import Forwarding
+from holdfast.protocols.routing.links import Links
+from holdfast.protocols.routing.messages import NUMBER_MAX, MoveSaid, MoveStage, MoveWord
+from holdfast.protocols.routing.neighbours import Neighbours
+from holdfast.protocols.routing.network_map import Leave, Move, NetworkMap, done
+from holdfast.protocols.routing.notices import MapChanged, NeighbourAccepted
+from holdfast.protocols.routing.roster import Roster
+from holdfast.protocols.routing.settings import RoutingSettings
+from holdfast.schemes.tree.mapping import Mapping
+
+BROKERS: Final = frozenset({Role.BROKER})
+UNANSWERED_MAX: Final = 100_000  # filters in one word
+
+
+class Moving(Part):
+    """Before `Neighbours`, which tells what comes of it."""
+
+    name: ClassVar[str] = "moving"
+    messages: ClassVar[Fields[type[Message], frozenset[Role]]] = {MoveSaid: BROKERS}
+    notices: ClassVar[tuple[type[Notice], ...]] = (MapChanged, NeighbourAccepted)
+
+    def __init__(
+        self,
+        settings: RoutingSettings,
+        roster: Roster,
+        mapping: Mapping,
+        links: Links,
+        neighbours: Neighbours,
+        forwarding: Forwarding,
+        answers: Answers | None,
+        stage: MoveStage | None,
+    ) -> None:
+        self._name = settings.name
+        self._level = settings.reliability
+        self._roster = roster
+        self._mapping = mapping
+        self._links = links
+        self._neighbours = neighbours
+        self._router = neighbours.router
+        self._forwarding = forwarding
+        self._answers = answers
+        self._stage = stage  # the last word of ours
+        self._heard: dict[MoveWord, MoveSaid] = {}  # of the others, in this move
+        self._known: dict[str, None] = {}  # advertisements from old's side when it said PASSED
+        self._after = LATEST if self._level.buffers else NOW
+        self._moved_total = 0
+        self.due = False
+
+    # ------------------------------------------------------------------------------------------------------- the map
+    def on_started(self, started: Started, out: Outbox) -> None:
+        stage, move = self._stage, self._roster.map.step
+        if stage is not None and isinstance(move, Move) and stage.number == self._roster.map.number:
+            self._resume(stage, move, out)
+        else:
+            self._stage = None
+            self._reconcile(None, None, out)
+        self._begin()
+
+    def _resume(self, stage: MoveStage, move: Move, out: Outbox) -> None:
+        """Goes on where the disk says that this broker was."""
+        match stage.word:
+            case MoveWord.ENDED:
+                self._forwarding.end(move.old, stage.through, move.new, out)
+                self._forwarding.suspend(move.new)
+            case MoveWord.TAKEN:
+                self._forwarding.suspend(move.old, stage.through)
+                self._forwarding.suspend(move.broker)
+                self._neighbours.keep_quiet(move.old)
+                self._neighbours.keep_quiet(move.broker)
+            case MoveWord.READY:
+                self._forwarding.suspend(move.broker)
+            case _:
+                pass
+
+    def on_map_changed(self, changed: MapChanged, out: Outbox) -> None:
+        stage, before = self._stage, changed.before
+        self._stage, self._heard = None, {}
+        move = before.step
+        if isinstance(move, Move):
+            self._neighbours.forget_word(move.broker)
+        if stage is not None and isinstance(move, Move) and self._roster.map == done(before):
+            self._moved(move, out)
+        self._reconcile(before, stage, out)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._known = {}
+        match self._roster.map.step:
+            case Move(broker, old, new):
+                self.due = self._name in (broker, old, new)
+                if self._name == new and broker not in self._router.neighbours:
+                    self._neighbours.expect_word(broker)
+            case Leave(broker):
+                self.due = self._name == broker
+            case _:
+                self.due = False
+
+    def _moved(self, move: Move, out: Outbox) -> None:
+        """The move is done: what was kept back goes, and what has ended is given up."""
+        if self._name == move.broker:
+            self._forwarding.drop(move.old, out)
+            self._forwarding.go_on(move.new, out)
+        elif self._name == move.old:
+            self._forwarding.drop(move.broker, out)
+        elif self._name == move.new:
+            self._forwarding.go_on(move.broker, out)
+        self._moved_total += 1
+
+    # ------------------------------------------------------------------------------------------------------ reconciling
+    def _reconcile(self, before: NetworkMap | None, stage: MoveStage | None, out: Outbox) -> None:
+        """Brings the neighbours to what the map says, where no move has done so: brokers that have joined or left; and
+        whoever stands where one was that is lost, with what waited for that one."""
+        wanted = self._roster.near
+        gone = [peer for peer in (*self._router.neighbours, *self._forwarding.ended) if peer not in wanted]
+        fresh = [peer for peer in wanted if peer not in self._router.neighbours]
+        for peer in gone:
+            takers = self._takers(peer, before, stage) if before is not None else fresh
+            self._give_over(peer, takers, out)
+        for peer in wanted:
+            if peer not in self._router.neighbours:
+                self._join(peer, out)
+            self._forwarding.go_on(peer, out)
+            self._neighbours.speak_up(peer, out)
+
+    def _takers(self, gone: str, before: NetworkMap, stage: MoveStage | None) -> list[str]:
+        """Those by whom all is reached now that was beyond a neighbour."""
+        tree = done(before).spanning_tree if stage is not None else before.spanning_tree
+        roster = self._roster
+        if not roster.is_member or before.find(self._name) is None:
+            return []
+        beyond = [
+            member
+            for member in roster.map.names
+            if member != self._name and before.find(member) is not None and tree.next_hop(self._name, member) == gone
+        ]
+        if gone not in tree.neighbours(self._name):  # a feed that has ended: what was beyond it is beyond others by now
+            beyond = [gone] if roster.map.find(gone) is not None else list(roster.near)[:1]
+        return list(dict.fromkeys(roster.side_of(member) for member in beyond))
+
+    def _give_over(self, gone: str, takers: list[str], out: Outbox) -> None:
+        is_near = gone in self._router.neighbours
+        if len(takers) == 1:
+            [taker] = takers
+            self._forwarding.add(taker, out)
+            self._forwarding.move_all(gone, taker, out)
+            if is_near:
+                self._neighbours.take_place(gone, taker, None, out)
+            self._forwarding.drop(gone, out)
+            return
+        for taker in takers:
+            self._join(taker, out)
+            if is_near:
+                self._neighbours.copy(gone, taker, out)
+            self._forwarding.copy_all(gone, taker, out)
+        if is_near:
+            self._neighbours.leave(gone, out)
+        self._forwarding.drop(gone, out)
+
+    def _join(self, peer: str, out: Outbox) -> None:
+        if peer not in self._router.neighbours:
+            self._forwarding.add(peer, out)
+            self._neighbours.join(peer, out)
+
+    # --------------------------------------------------------------------------------------------------------- words
+    def on_move_said(self, peer: str, said: MoveSaid, out: Outbox) -> None:
+        move, network = self._roster.map.step, self._roster.map
+        if peer not in self._links.acquaintances:
+            raise ProtocolError("of a move is spoken behind an introduction")
+        if not 0 <= said.through <= NUMBER_MAX or len(said.unanswered) > UNANSWERED_MAX:
+            raise ProtocolError(f"in MoveSaid, {said.through} events or {len(said.unanswered)} filters can't be meant")
+        if said.number != network.number or not isinstance(move, Move):
+            return  # of one that is over; or of one that is not known here yet, and is said again
+        if (peer, self._name) != _WAYS[said.word](move):
+            raise ProtocolError(f"{said.word.value} is not for {peer} to say to {self._name}")
+        self._heard[said.word] = said
+        if said.word is MoveWord.PASSED:
+            self._known = dict.fromkeys(self._router.advertisements.by_source[peer])
+
+    def on_neighbour_accepted(self, accepted: NeighbourAccepted, out: Outbox) -> None:
+        """There is a new link: what was said on the one before may not have come."""
+        move, stage, peer = self._roster.map.step, self._stage, accepted.peer
+        if stage is None or not isinstance(move, Move):
+            return
+        match stage.word:
+            case MoveWord.ENDED if peer == move.old:
+                self._say(peer, MoveWord.ENDED, out, self._through(peer))
+            case MoveWord.PASSED if peer == move.new:
+                self._say_passed(move, out)
+            case MoveWord.REWRITTEN if peer == move.new:
+                self._say(peer, MoveWord.REWRITTEN, out)
+            case MoveWord.REWRITTEN if peer == move.broker:
+                self._say(peer, MoveWord.CLOSED, out, self._through(peer))
+            case MoveWord.TAKEN if peer == move.old:
+                self._say(peer, MoveWord.TAKEN, out, self._through(peer))
+            case MoveWord.READY if peer == move.broker:
+                self._say(peer, MoveWord.READY, out)
+            case _:
+                pass
+
+    def _through(self, peer: str) -> int:
+        """Up to where the feed to a peer goes that was spoken of: where nothing is kept, its numbers begin anew with
+        each link."""
+        stage = self._stage
+        kept = 0 if stage is None else stage.through
+        return kept if self._level.buffers else self._forwarding.put_through(peer)
+
+    def _say(self, to: str, word: MoveWord, out: Outbox, through: int = 0, unanswered: list[str] | None = None) -> None:
+        out.send(to, MoveSaid(self._roster.map.number, word, through, unanswered or []), after=self._after)
+
+    def _has_come(self, word: MoveWord, peer: str) -> bool:
+        """Whether a peer has said it, and all that it spoke of is here."""
+        said = self._heard.get(word)
+        return said is not None and self._forwarding.taken_in(peer) >= said.through
+
+    # ---------------------------------------------------------------------------------------------------- going on
+    def finish(self, out: Outbox) -> None:
+        match self._roster.map.step:
+            case Move() as move if self._name == move.broker:
+                self._go_on_as_broker(move, out)
+            case Move() as move if self._name == move.old:
+                self._go_on_as_old(move, out)
+            case Move() as move if self._name == move.new:
+                self._go_on_as_new(move, out)
+            case Leave(broker) if self._name == broker:
+                self._leave(out)
+            case _:
+                self.due = False
+
+    def _keep(self, word: MoveWord, through: int = 0) -> MoveStage:
+        self._stage = MoveStage(self._roster.map.number, word, through)
+        return self._stage
+
+    def _go_on_as_broker(self, move: Move, out: Outbox) -> None:
+        number = self._roster.map.number
+        if self._stage is None:
+            if self._links.has_map(move.old, number) and self._links.has_map(move.new, number):
+                self._forwarding.add(move.new, out)
+                self._forwarding.suspend(move.new)
+                through = self._forwarding.move(move.old, move.new, out)
+                stage = self._keep(MoveWord.ENDED, through)
+                self._neighbours.take_place(move.old, move.new, stage, out)
+                self._say(move.old, MoveWord.ENDED, out, self._through(move.old))
+        elif MoveWord.READY in self._heard and self._has_come(MoveWord.CLOSED, move.old):
+            out.report("link-moved", Level.INFO, broker=move.broker, old=move.old, new=move.new)
+            self._mapping.adopt(done(self._roster.map), out)
+
+    def _go_on_as_old(self, move: Move, out: Outbox) -> None:
+        if self._stage is None and self._has_come(MoveWord.ENDED, move.broker):
+            if self._links.has_map(move.new, self._roster.map.number):
+                self._keep(MoveWord.PASSED)
+                self._say_passed(move, out)
+        elif self._stage is not None and self._stage.word is MoveWord.PASSED:
+            if self._has_come(MoveWord.TAKEN, move.new):
+                through = self._forwarding.put_through(move.broker)
+                self._forwarding.end(move.broker, through, move.new, out)
+                stage = self._keep(MoveWord.REWRITTEN, through)
+                self._neighbours.take_place(move.broker, move.new, stage, out)
+                self._say(move.new, MoveWord.REWRITTEN, out)
+                self._say(move.broker, MoveWord.CLOSED, out, through)
+
+    def _say_passed(self, move: Move, out: Outbox) -> None:
+        unanswered = [] if self._answers is None else self._answers.unanswered(self._router, move.broker)
+        self._say(move.new, MoveWord.PASSED, out, self._forwarding.put_through(move.new), unanswered)
+
+    def _go_on_as_new(self, move: Move, out: Outbox) -> None:
+        prospect = self._neighbours.prospects.get(move.broker)
+        word = None if self._stage is None else self._stage.word
+        if word is None and prospect is not None and prospect.has_told:
+            if self._has_come(MoveWord.PASSED, move.old):
+                self._take(move, out)
+            elif MoveWord.REWRITTEN in self._heard:  # we had taken it, and have forgotten
+                self._take(move, out)
+                self._be_ready(move, out)
+        elif word is MoveWord.TAKEN and MoveWord.REWRITTEN in self._heard:
+            self._be_ready(move, out)
+
+    def _take(self, move: Move, out: Outbox) -> None:
+        passed = self._heard.get(MoveWord.PASSED)
+        through = self._forwarding.put_through(move.old)
+        unanswered = frozenset(passed.unanswered) if passed is not None else frozenset[str]()
+        self._tickets = list(self._neighbours.prospects[move.broker].tickets)
+        self._forwarding.suspend(move.old, through)
+        self._forwarding.add(move.broker, out)
+        self._forwarding.suspend(move.broker)
+        stage = self._keep(MoveWord.TAKEN, through)
+        self._neighbours.welcome(move.broker, move.old, unanswered, self._known, stage, out)
+        self._neighbours.keep_quiet(move.old)
+        self._say(move.old, MoveWord.TAKEN, out, self._through(move.old))
+
+    def _be_ready(self, move: Move, out: Outbox) -> None:
+        self._forwarding.go_on(move.old, out)
+        self._neighbours.keep_stage(self._keep(MoveWord.READY), out)
+        self._neighbours.speak_up(move.old, out)
+        self._neighbours.greet_prospect(move.broker, self._tickets, out)
+        self._say(move.broker, MoveWord.READY, out)
+
+    def _leave(self, out: Outbox) -> None:
+        """Goes when nothing waits here that was published here, or came by here."""
+        near, network = self._router.neighbours, self._roster.map
+        if all(self._links.has_map(peer, network.number) and self._forwarding.feeds[peer].is_idle for peer in near):
+            self._mapping.adopt(done(network), out)
+
+    def measure(self) -> dict[str, int]:
+        return {"map_number": self._roster.map.number, "links_moved_total": self._moved_total}
+
+
+# Who says which word to whom.
+_WAYS: Final = {
+    MoveWord.ENDED: lambda move: (move.broker, move.old),
+    MoveWord.PASSED: lambda move: (move.old, move.new),
+    MoveWord.TAKEN: lambda move: (move.new, move.old),
+    MoveWord.REWRITTEN: lambda move: (move.old, move.new),
+    MoveWord.CLOSED: lambda move: (move.old, move.broker),
+    MoveWord.READY: lambda move: (move.new, move.broker),
+}
