@@ -210,7 +210,9 @@ RECORD_EXAMPLES = [
     routing.TopicAdvertised("b1.7.3", "client:a", "t"),
     routing.TopicUnadvertised("b1.7.3"),
     routing.AdvertisementsAnswered("b2", ["a = 1"], ["a > 2"]),
-    routing.EventsStored(3, 100, {"b2": 7}, {"b2": ("disk-2", 9)}, BATCH, [(0,), (0, 1)]),
+    routing.EventsStored(
+        3, 100, {"b2": 7}, {"b2": ("disk-2", 9)}, BATCH, [(0,), (0, 1)], moves=[routing.FeedMoved("b1", "b2", 4, 7, 2)]
+    ),
 ]
 
 # Commands are no registry's: they travel inside `Applied`, told apart by their tags.

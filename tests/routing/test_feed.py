@@ -6,7 +6,8 @@ from random import Random
 
 import msgspec
 
-from holdfast.protocols.routing.feed import BATCH_BYTES, BATCH_EVENTS, WINDOW_BYTES, Feed, in_batches
+from holdfast.protocols.routing.batches import BATCH_BYTES, BATCH_EVENTS, in_batches
+from holdfast.protocols.routing.feed import WINDOW_BYTES, Feed
 
 
 def events(count: int, size: int = 10, first: int = 1) -> list[msgspec.Raw]:

@@ -9,13 +9,14 @@ from holdfast.kernel.storage import StoredStreams
 from holdfast.model.batch import EventBatch
 from holdfast.model.event import EventBytes, decode_event
 from holdfast.protocols.routing.feed import Feed
+from holdfast.protocols.routing.feeds import Feeds
 from holdfast.protocols.routing.store import STREAM, EventStore
 from tests.sessions.bench import event
 
 
 def written(peers: Sequence[str], events: Sequence[EventBytes], rows: dict[str, list[int]]) -> StoredStreams:
     """The records of a broker that has put these events, each for the neighbours that have its row."""
-    store, feeds, out = EventStore(peers, {}, []), {peer: Feed() for peer in peers}, RecordingOutbox()
+    store, feeds, out = EventStore(peers, {}, []), Feeds({peer: Feed() for peer in peers}), RecordingOutbox()
     store.put(EventBatch([decode_event(data) for data in events], list(events)), rows)
     for peer, chosen in rows.items():
         feeds[peer].put([events[row] for row in chosen])
@@ -30,10 +31,10 @@ def numbers(feed: Feed) -> list[int]:
 def test_events_are_for_the_same_neighbours_when_the_site_file_has_others() -> None:
     """D1-A12: the record has places, and the order of neighbours may be another now."""
     streams = written(["left", "right"], [event(1), event(2), event(3)], {"left": [0, 2], "right": [1]})
-    feeds = {peer: Feed() for peer in ("new", "right", "left")}
+    feeds = Feeds({peer: Feed() for peer in ("new", "right", "left")})
     EventStore(list(feeds), streams, []).recover_into(feeds)
     assert {peer: numbers(feed) for peer, feed in feeds.items()} == {"new": [], "right": [2], "left": [1, 3]}
-    alone = {"right": Feed()}
+    alone = Feeds({"right": Feed()})
     EventStore(list(alone), streams, []).recover_into(alone)
     assert numbers(alone["right"]) == [2]
 

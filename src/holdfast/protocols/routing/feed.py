@@ -3,72 +3,61 @@
 What was sent stays until the neighbour has acknowledged it; at most `window` bytes are under way. A feed that is kept
 outlives the link: everything that is not acknowledged is sent again on the next one (D1-B4). One that is not kept is
 emptied when its link is gone.
+
+A feed can be suspended, moved to another neighbour, and closed. What that has to know is how far anyone has *heard* of
+its numbers: those that were sent, acknowledged or promised stand for the same events for ever. What waits above them
+is nobody's yet: it can be taken out, and its numbers are given again.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from typing import NoReturn, Protocol
 
-from holdfast.kernel.node import require
+from holdfast.kernel.node import broken, require
 from holdfast.model.event import EventBytes
+from holdfast.protocols.routing.batches import Batch, numbered
 
 WINDOW_BYTES = 4 * 1024 * 1024  # sent and not acknowledged
-BATCH_EVENTS = 1_024
-BATCH_BYTES = 256 * 1024
 PATIENCE_DOUBLED_MAX = 5  # how often, before something is sent again
 CHECK_SHARE = 8  # invariants are looked at after every change of a feed with fewer batches, and more rarely with more
 
 
-class Batch:
-    """Events with numbers from `first` on. `deadlines` has 0 for an event that does not expire; None: none does."""
-
-    __slots__ = ("_soonest", "bytes", "deadlines", "events", "first")
-
-    def __init__(self, first: int, events: list[EventBytes], deadlines: list[int] | None) -> None:
-        self.first = first
-        self.events = events
-        self.deadlines = deadlines
-        self.bytes = sum(map(len, events))
-        self._soonest = min((deadline for deadline in deadlines or () if deadline), default=0)
-
-    @property
-    def last(self) -> int:
-        return self.first + len(self.events) - 1
-
-    def after(self, number: int) -> Batch:
-        """What comes behind a number that is in the batch."""
-        skipped = number + 1 - self.first
-        return Batch(number + 1, self.events[skipped:], None if self.deadlines is None else self.deadlines[skipped:])
-
-    def has_expired(self, wall: int) -> bool:
-        """Whether an event of it has no time left."""
-        return 0 < self._soonest <= wall
-
-    def alive(self, wall: int) -> list[Batch]:
-        """What has time left, in runs of numbers without gaps."""
-        runs: list[Batch] = []
-        start = 0
-        deadlines = self.deadlines or []
-        for row, deadline in enumerate([*deadlines, wall]):  # one that is over ends the last run
-            if 0 < deadline <= wall:
-                if row > start:
-                    runs.append(Batch(self.first + start, self.events[start:row], deadlines[start:row]))
-                start = row + 1
-        return runs
+# Events, and when each of them is over, as feeds are given them.
+Waiting = tuple[list[EventBytes], list[int] | None]
 
 
-def in_batches(events: Sequence[EventBytes]) -> list[tuple[int, int]]:
-    """Where to cut events so that each part fits into a message."""
-    cuts, start, size = [], 0, 0
-    for row, event in enumerate(events):
-        if row - start == BATCH_EVENTS or (size and size + len(event) > BATCH_BYTES):
-            cuts.append((start, row))
-            start, size = row, 0
-        size += len(event)
-    if len(events) > start:
-        cuts.append((start, len(events)))
-    return cuts
+class Discipline(Protocol):
+    """In which order events leave a feed that have no numbers yet. The usual one is none: first in, first out."""
+
+    def put(self, events: Sequence[EventBytes], deadlines: Sequence[int] | None) -> None: ...
+
+    def take(self, bytes_max: int) -> Waiting:
+        """Removes and gives what may leave now, and not much more than `bytes_max`."""
+        ...
+
+    def drain(self) -> Waiting:
+        """Removes and gives everything, in the order in which it would leave."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+class _Closed:
+    """The discipline of a feed that is closed."""
+
+    def put(self, events: Sequence[EventBytes], deadlines: Sequence[int] | None) -> NoReturn:
+        broken("nothing is put into a closed feed")
+
+    def take(self, bytes_max: int) -> Waiting:
+        return [], None
+
+    def drain(self) -> Waiting:
+        return [], None
+
+    def __len__(self) -> int:
+        return 0
 
 
 class Feed:
@@ -76,9 +65,12 @@ class Feed:
 
     __slots__ = (
         "_batches",
+        "_discipline",
         "_progress_at",
+        "_promised",
         "_repeats",
         "_sent_bytes",
+        "_through",
         "_unchecked",
         "_unsent",
         "acknowledged",
@@ -100,31 +92,54 @@ class Feed:
         self.expired = 0  # how many events were given up since their time was over
         self._repeats = 0  # how often everything was sent again since then
         self._progress_at = 0  # when something was last acknowledged, or sent after all was
+        self._through: int | None = None  # while the feed is suspended: the last number that may be sent
+        self._promised = 0  # somebody waits for everything up to this number
+        self._discipline: Discipline | None = None  # of what has no number yet
 
     def __len__(self) -> int:
         """How many events are not acknowledged."""
-        return sum([len(batch.events) for batch in self._batches])
+        waiting = 0 if self._discipline is None else len(self._discipline)
+        return sum([len(batch.events) for batch in self._batches]) + waiting
 
     @property
     def is_idle(self) -> bool:
-        return not self._batches
+        return not self._batches and not self._discipline
 
     @property
     def has_unsent(self) -> bool:
-        return self._unsent < len(self._batches)
+        return self._unsent < len(self._batches) or bool(self._discipline)
 
     @property
     def is_under_way(self) -> bool:
         return self._sent_bytes > 0
 
+    @property
+    def is_suspended(self) -> bool:
+        return self._through is not None
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether all that is in it has numbers."""
+        return not self._discipline
+
+    @property
+    def heard(self) -> int:
+        """The last number that anyone may have heard of: it and those before it are never given again."""
+        return max(self.sent, self.acknowledged, self._promised)
+
     def put(self, events: Sequence[EventBytes], deadlines: Sequence[int] | None = None) -> None:
         self._unchecked += 1
-        for start, end in in_batches(events):
-            times = None if deadlines is None else list(deadlines[start:end])
-            batch = Batch(self.following, list(events[start:end]), times)
-            self._batches.append(batch)
-            self.bytes += batch.bytes
-            self.following += end - start
+        if self._discipline is not None:
+            self._discipline.put(events, deadlines)
+            self.bytes += sum(map(len, events))
+            return
+        for batch in numbered(self.following, events, deadlines):
+            self._append(batch)
+            self.following = batch.last + 1
+
+    def _append(self, batch: Batch) -> None:
+        self._batches.append(batch)
+        self.bytes += batch.bytes
 
     def take(self, wall: int, now: int = 0) -> list[Batch]:
         """What may be sent now, and has time left; it counts as sent."""
@@ -132,9 +147,17 @@ class Feed:
         if not self.is_under_way:
             self._progress_at = now
         self._unchecked += 1
+        through = self._through
+        if self._discipline and through is None:
+            self._number_what_may_leave()
         while self._unsent < len(self._batches) and self._sent_bytes < WINDOW_BYTES:
             batch = self._batches[self._unsent]
-            if batch.has_expired(wall):
+            if through is not None and batch.last > through:
+                if batch.first > through:
+                    break
+                self._cut_at(through)
+                continue
+            if self._is_over(batch, wall):
                 del self._batches[self._unsent]
                 for part in reversed(self._alive(batch, wall)):
                     self._batches.insert(self._unsent, part)
@@ -144,6 +167,22 @@ class Feed:
             self.sent = max(self.sent, batch.last)
             taken.append(batch)
         return taken
+
+    def _number_what_may_leave(self) -> None:
+        """As much as there is room for: what has a number is not put in order any more."""
+        room = WINDOW_BYTES - sum([batch.bytes for batch in self._batches])
+        while room > 0 and self._discipline:
+            events, deadlines = self._discipline.take(room)
+            if not events:
+                break
+            for batch in numbered(self.following, events, deadlines):
+                self._batches.append(batch)  # its bytes are counted
+                self.following = batch.last + 1
+                room -= batch.bytes
+
+    def _is_over(self, batch: Batch, wall: int) -> bool:
+        """Whether an event of it has no time left; what somebody waits for is sent nevertheless."""
+        return batch.has_expired(wall) and batch.first > self._promised
 
     def _alive(self, batch: Batch, wall: int) -> list[Batch]:
         """What is left of a batch, counted."""
@@ -209,11 +248,138 @@ class Feed:
 
     def clear(self) -> int:
         """Gives everything up, and begins anew with number 1. How many events that were."""
-        lost, expired = len(self), self.expired
+        lost, expired, discipline, is_suspended = len(self), self.expired, self._discipline, self.is_suspended
+        if discipline is not None:
+            discipline.drain()
         self.__init__()  # type: ignore[misc]
-        self.expired = expired
+        self.expired, self._discipline = expired, discipline
+        if is_suspended:
+            self._through = 0
         return lost
 
+    # ------------------------------------------------------------------------------------------------ what it waits for
+    def suspend(self, through: int | None = None) -> None:
+        """Until `go_on` nothing is sent above a number; where none is said, nothing that was never sent. What was sent
+        before is sent again when it has to be: the neighbour waits for it. Events may still be put."""
+        self._through = self.heard if through is None else min(through, self.following - 1)
+        self._promised = max(self._promised, self._through)
+
+    def go_on(self) -> None:
+        self._through = None
+
+    def promise(self, through: int | None = None) -> int:
+        """The number up to which the neighbour still has to get events, 0 if none: of all that are in the feed now, or
+        of those up to a number. Somebody waits for it, so it is not given up when its time is over, and what has no
+        number yet does not count."""
+        numbers = [batch.last for batch in self._batches if through is None or batch.last <= through]
+        if through is not None and any(batch.first <= through < batch.last for batch in self._batches):
+            numbers.append(through)
+        self._promised = max(self._promised, *numbers[-1:], 0)
+        return numbers[-1] if numbers else 0
+
+    def use(self, discipline: Discipline | None) -> None:
+        """The order in which leaves what was never sent; None: the usual one, first in, first out.
+
+        With a discipline an event gets its number when it leaves, and no record on a disk knows what has none. So where
+        numbers are stored with the events (D1-A12), feeds have the usual order.
+        """
+        waiting = self.cut()
+        self._discipline = discipline
+        for batch in waiting:
+            self.put(batch.events, batch.deadlines)
+
+    # ----------------------------------------------------------------------------------------------------------- moving
+    def cut(self) -> list[Batch]:
+        """Takes out what nobody has heard of, in the order in which it would be sent. What is left ends there, and the
+        next event has the number that follows. Where numbers are stored, the disk has to be told."""
+        return self._take_out(self.heard)[0]
+
+    def move_to(self, other: Feed) -> tuple[int, int, int]:
+        """What nobody has heard of goes to another neighbour, in order: behind what that one has been sent, or is
+        promised; and behind all that is there, unless the other feed is suspended: what waits there was published
+        later. Gives what `insert` takes for it."""
+        return self._hand_over(self.heard, other)
+
+    def move_all_to(self, other: Feed) -> tuple[int, int, int]:
+        """The same with what was sent and not acknowledged, of a neighbour that is lost for good: it may have come
+        there, so that it may come twice."""
+        return self._hand_over(self.acknowledged, other)
+
+    def close(self) -> int:
+        """Gives everything up, for good; how many events that were. A feed to the same neighbour goes on with
+        `following`: no number stands for two events."""
+        lost = len(self)
+        self._take_out(0)
+        self._discipline = _Closed()
+        return lost
+
+    def _hand_over(self, through: int, other: Feed) -> tuple[int, int, int]:
+        require(other is not self, "a feed is not moved to itself")
+        batches, count = self._take_out(through)
+        if other._discipline is not None:
+            later = other.cut() if other.is_suspended else []
+            for batch in (*batches, *later):
+                other.put(batch.events, batch.deadlines)
+            return through, other.following, 0
+        at = other.heard + 1 if other.is_suspended else other.following
+        other.insert(batches, through, at, count)
+        return through, at, count
+
+    def _take_out(self, through: int) -> tuple[list[Batch], int]:
+        """What has numbers above one, or none yet; and how many numbers that takes. The next event has the first one
+        that nobody has heard of."""
+        batches = self.take_above(through)
+        if self._discipline is not None:
+            waiting = numbered(self.following, *self._discipline.drain())
+            self.bytes -= sum(batch.bytes for batch in waiting)
+            batches += waiting
+        end = batches[-1].last if batches else through
+        count = max(self.following - 1, end) - through
+        self.following = self.heard + 1
+        return batches, count
+
+    def take_above(self, number: int) -> list[Batch]:
+        """Takes out what has higher numbers."""
+        self._unchecked += 1
+        place = self._cut_at(number)
+        taken = [self._batches.pop() for _ in range(len(self._batches) - place)][::-1]
+        self.bytes -= sum(batch.bytes for batch in taken)
+        if self._unsent > place:
+            self._sent_bytes -= sum(batch.bytes for batch in taken[: self._unsent - place])
+            self._unsent = place
+        return taken
+
+    def end_at(self, number: int) -> list[Batch]:
+        """Takes out what has higher numbers, which are given anew: `number_from` says if one of them is not."""
+        batches = self.take_above(number)
+        self.following = number + 1
+        return batches
+
+    def insert(self, batches: list[Batch], through: int, at: int, count: int) -> None:
+        """Events whose numbers were above `through` get those from `at` on; what had them comes `count` later."""
+        self.number_from(at)
+        later = self.take_above(at - 1)
+        for batch in batches:
+            self._append(batch.shifted(at - through - 1))
+        for batch in later:
+            self._append(batch.shifted(count))
+        self.following += count
+
+    def _cut_at(self, number: int) -> int:
+        """Where the first batch is with higher numbers; one that has both kinds is cut."""
+        for place, batch in enumerate(self._batches):
+            if batch.first > number:
+                return place
+            if batch.last > number:
+                del self._batches[place]
+                for part in reversed(batch.split(number)):
+                    self._batches.insert(place, part)
+                if place < self._unsent:
+                    self._unsent += 1
+                return place + 1
+        return len(self._batches)
+
+    # --------------------------------------------------------------------------------------------------------- the disk
     def pending(self) -> list[Batch]:
         """Everything that is not acknowledged."""
         return list(self._batches)
@@ -229,9 +395,10 @@ class Feed:
         self.following = max(self.following, number)
 
     def begin(self) -> None:
-        """The feed was filled from the disk: what is not in it is acknowledged."""
+        """The feed was filled from the disk: what is not in it is acknowledged, and all that is in it may have been
+        sent before."""
         self.acknowledged = self._batches[0].first - 1 if self._batches else self.following - 1
-        self.sent = self.acknowledged
+        self.sent = self.following - 1
         self.rewind()
 
     def needs(self, through: int) -> bool:
@@ -242,20 +409,21 @@ class Feed:
         """Gives up what has no time left and is not under way, wherever it stands."""
         self._unchecked += 1
         waiting = list(self._batches)[self._unsent :]
-        if any(batch.has_expired(wall) for batch in waiting):
+        if any(self._is_over(batch, wall) for batch in waiting):
             under_way = list(self._batches)[: self._unsent]
             parts = [part for batch in waiting for part in self._alive_of(batch, wall)]
             self._batches = deque(under_way + parts)
 
     def _alive_of(self, batch: Batch, wall: int) -> list[Batch]:
-        return self._alive(batch, wall) if batch.has_expired(wall) else [batch]
+        return self._alive(batch, wall) if self._is_over(batch, wall) else [batch]
 
     def check_invariants(self) -> None:
         # What has not changed is sound; and a look at a long feed after every change would make a run quadratic.
         if self._unchecked <= len(self._batches) // CHECK_SHARE:
             return
         self._unchecked = 0
-        require(self.bytes == sum(batch.bytes for batch in self._batches), "a feed's bytes are counted")
+        counted = sum(batch.bytes for batch in self._batches)
+        require(self.bytes == counted if self._discipline is None else self.bytes >= counted, "bytes are counted")
         sent = sum(batch.bytes for place, batch in enumerate(self._batches) if place < self._unsent)
         require(self._sent_bytes == sent, "what is under way is counted")
         last = self.acknowledged
@@ -263,14 +431,3 @@ class Feed:
             require(batch.events and batch.first > last, "numbers rise", first=batch.first, last=last)
             last = batch.last
         require(last < self.following, "the next number is above all others", last=last, following=self.following)
-
-
-class Feeds(dict[str, Feed]):
-    """By neighbour."""
-
-    def under_way_beside(self, source: str) -> dict[str, int]:
-        """The last number of each feed that is not empty; what the source sent is in none that leads back to it."""
-        return {peer: feed.following - 1 for peer, feed in self.items() if peer != source and not feed.is_idle}
-
-    def has_passed(self, neighbour: str, number: int) -> bool:
-        return not self[neighbour].needs(number)

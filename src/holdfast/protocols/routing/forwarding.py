@@ -21,6 +21,7 @@ from holdfast.errors import EventError, ProtocolError
 from holdfast.kernel.inputs import Durable, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
+from holdfast.kernel.node import require
 from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.parts import Part
@@ -29,7 +30,10 @@ from holdfast.model.batch import EventBatch
 from holdfast.model.event import EventBytes, encode_batch
 from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.desks.home import Home
-from holdfast.protocols.routing.feed import BATCH_BYTES, BATCH_EVENTS, Batch, Feeds, in_batches
+from holdfast.protocols.routing.batches import Batch, in_batches, joined, runs
+from holdfast.protocols.routing.feed import Feed
+from holdfast.protocols.routing.feed_changes import FeedChanges
+from holdfast.protocols.routing.feeds import Feeds
 from holdfast.protocols.routing.links import BROKERS
 from holdfast.protocols.routing.messages import NUMBER_MAX, AcknowledgeEvents, Forward, Introduction
 from holdfast.protocols.routing.notices import (
@@ -90,9 +94,11 @@ class Forwarding(Part):
         self._acquaintances = acquaintances
         self._hearing = hearing
         self._store = store
+        self._changes = FeedChanges(feeds, store)
         self._ways = ways
         self._feed_id = ""
         self.feeds = feeds
+        self._introductions: dict[str, Introduction] = {}  # of all that are linked, neighbours in the tree or not
         self._open: dict[str, None] = {}  # those whose link can be used
         self._held: dict[str, None] = {}  # those that first have to say what they want of what was kept for them
         self._received: dict[str, tuple[str, int]] = {}  # neighbour → its feed, and how far it is taken in
@@ -136,6 +142,7 @@ class Forwarding(Part):
         """A neighbour is there, and has said how far it has our feed."""
         self.due = True
         peer, introduction = linked.peer, linked.introduction
+        self._introductions[peer] = introduction
         feed = self.feeds.get(peer)
         if feed is None:
             return
@@ -167,7 +174,7 @@ class Forwarding(Part):
         kept: list[Batch] = []
         for batch in feed.pending():
             decoded = self._home.decode(encode_batch(batch.events))
-            for start, end in _runs(self._router.match(LOCAL, decoded.events).get(peer, [])):
+            for start, end in runs(self._router.match(LOCAL, decoded.events).get(peer, [])):
                 times = batch.deadlines and batch.deadlines[start:end]
                 kept.append(Batch(batch.first + start, decoded.slices[start:end], times))
         feed.replace(kept)
@@ -182,6 +189,7 @@ class Forwarding(Part):
     def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
         self.due = True
         peer = unlinked.peer
+        self._introductions.pop(peer, None)
         self._open.pop(peer, None)
         self._held.pop(peer, None)
         self._due.pop(peer, None)
@@ -249,7 +257,7 @@ class Forwarding(Part):
         each broker behind would get two that nothing tells apart."""
         for peer, rows in self._router.match(source, batch.events).items():
             chosen = batch.take(rows).slices
-            if peer not in self._open or not self._ways.carries_events(peer):
+            if not self._is_usable(peer):
                 self._around.append((peer, chosen))
                 continue
             for start, end in in_batches(chosen):
@@ -263,11 +271,14 @@ class Forwarding(Part):
             self._store.put(batch, rows)
         for peer, wanted in rows.items():
             chosen = batch.take(wanted)
-            usable = peer in self._open and self._ways.carries_events(peer)
+            usable = self._is_usable(peer)
             if self._store is not None or usable:
                 self.feeds[peer].put(chosen.slices, chosen.deadlines)
             if not usable:
                 self._around.append((peer, list(chosen.slices)))
+
+    def _is_usable(self, peer: str) -> bool:
+        return peer in self._open and self._ways.carries_events(peer)
 
     def _go_around(self, peer: str, events: list[EventBytes], out: Outbox) -> None:
         """What is not stored for a neighbour, or not for it alone: the way around is not acknowledged (D1-B6)."""
@@ -290,10 +301,85 @@ class Forwarding(Part):
 
     def on_acknowledge_events(self, peer: str, message: AcknowledgeEvents, out: Outbox) -> None:
         feed = self.feeds.get(peer)
+        if feed is None and message.number < self.feeds.former.get(peer, 0):
+            return  # it was a neighbour when it said so
         if feed is None or message.number >= feed.following:
             raise ProtocolError(f"{message.number} is acknowledged, and was never sent")
         if feed.advance(message.number, out.now):
             self.due = True
+
+    # ----------------------------------------------------------------------------------------------------- changes
+    def add(self, peer: str, out: Outbox) -> None:
+        """There is a new neighbour in the tree, to whom there may be a link already. In the turn in which the broker
+        starts it gets what the disk has for it."""
+        self._changes.add(peer)
+        self.due = True
+        introduction = self._introductions.get(peer)
+        if introduction is not None:
+            if introduction.stored_feed == self._feed_id:
+                self.feeds[peer].number_from(introduction.stored + 1)
+            self.on_neighbour_linked(NeighbourLinked(peer, introduction), out)
+
+    def suspend(self, peer: str, through: int | None = None) -> None:
+        """Until `go_on` a neighbour is sent nothing above a number of its feed; where none is said, nothing new."""
+        self.feeds[peer].suspend(through)
+
+    def go_on(self, peer: str, out: Outbox) -> None:
+        self.feeds[peer].go_on()
+        self.due = True
+
+    def taken_in(self, peer: str) -> int:
+        """How far a neighbour's feed is taken in here: to be told at the end of the turn, behind this part."""
+        return self._received.get(peer, ("", 0))[1]
+
+    def taken_in_durably(self, peer: str) -> int:
+        """The same as far as the disk has it, where events are stored."""
+        if self._store is None:
+            return self.taken_in(peer)
+        feed, number = self._durable.get(peer, ("", 0))
+        return number if feed == self._received.get(peer, ("", 0))[0] else 0
+
+    def sent_through(self, peer: str) -> int:
+        """The number up to which a neighbour has to take our feed in before it has all that was sent to it; 0 if it has
+        it, or what it lacks was given up: so it is to be told anew on every link."""
+        feed = self.feeds[peer]
+        return feed.promise(feed.heard)
+
+    def put_through(self, peer: str) -> int:
+        """The same for all that was put into the feed so far, which is sent from now on whatever comes."""
+        return self.feeds[peer].promise()
+
+    def move(self, old: str, new: str, out: Outbox) -> int:
+        """What was never sent to one neighbour goes to another; gives `sent_through` of the old one. Where events are
+        stored, others may be told of it when this part's turn is finished, and not before."""
+        self._move(old, new, False, out)
+        return self.sent_through(old)
+
+    def move_all(self, old: str, new: str, out: Outbox) -> None:
+        """The same with what was sent and not acknowledged, of a neighbour that is lost for good: it may come twice."""
+        self._move(old, new, True, out)
+
+    def _move(self, old: str, new: str, all_of_it: bool, out: Outbox) -> None:
+        self._changes.move(old, new, all_of_it)
+        self.due = True
+        usable = self._is_usable(new)
+        around, self._around = self._around, []
+        for peer, events in around:
+            if peer == old and self._store is None and usable:
+                self.feeds[new].put(events)
+            else:
+                self._around.append((new if peer == old else peer, events))
+
+    def drop(self, peer: str, out: Outbox) -> None:
+        """It is no neighbour in the tree any more. What waits for it is given up; what it sent is acknowledged."""
+        feed = self.feeds.get(peer)
+        self.expired_total += 0 if feed is None else feed.expired
+        self.lost_total += self._changes.drop(peer)
+        self.due = True
+        self._open.pop(peer, None)
+        if peer in self._held:
+            del self._held[peer]
+            out.cancel_timer((self.name, "held", peer))
 
     # -------------------------------------------------------------------------------------------------- congestion
     @property
@@ -309,7 +395,11 @@ class Forwarding(Part):
         feeds = self.feeds
         if self._store is not None and sum([feeds[peer].bytes for peer in peers]) > self._settings.store_bytes:
             return True
-        return any(peer in self._open and feeds[peer].bytes > self._settings.queue_bytes for peer in peers)
+        return any(peer in self._open and feeds[peer].bytes > self._room(feeds[peer]) for peer in peers)
+
+    def _room(self, feed: Feed) -> int:
+        """A feed that is suspended grows while a change is under way, as one to a neighbour that is not there."""
+        return self._settings.store_bytes if feed.is_suspended else self._settings.queue_bytes
 
     def _has_room_beside(self, peer: str) -> bool:
         """Whether there is room for what this neighbour sends, which goes to the others.
@@ -322,6 +412,8 @@ class Forwarding(Part):
     # -------------------------------------------------------------------------------------------------------- turns
     def finish(self, out: Outbox) -> None:
         self.due = False
+        if self.feeds.aside:
+            self.feeds.forget_aside()
         if self._store is not None and self._store.finish(self.feeds, out):
             self._written.append((out.token, dict(self._received)))
         around, self._around = self._around, []
@@ -333,7 +425,7 @@ class Forwarding(Part):
             if self._store is not None and peer in self._hearing.lacking:
                 self.due = True  # advertisements and subscriptions may be under way around its link
             elif feed.has_unsent:
-                for first, events in _joined(feed.take(out.wall, out.now)):
+                for first, events in joined(feed.take(out.wall, out.now)):
                     self.forwarded_total += len(events)
                     out.send(peer, Forward(first, encode_batch(events)), Lane.USER, after)
         self._keep_ticking(out)
@@ -379,30 +471,4 @@ class Forwarding(Part):
     def check_invariants(self) -> None:
         for feed in self.feeds.values():
             feed.check_invariants()
-
-
-def _runs(rows: list[int]) -> list[tuple[int, int]]:
-    """Rising rows as ranges without gaps."""
-    runs: list[tuple[int, int]] = []
-    for row in rows:
-        if runs and runs[-1][1] == row:
-            runs[-1] = (runs[-1][0], row + 1)
-        else:
-            runs.append((row, row + 1))
-    return runs
-
-
-def _joined(batches: list[Batch]) -> list[tuple[int, list[EventBytes]]]:
-    """Some batches in few messages: what came in one turn from several sides goes on together."""
-    runs: list[tuple[int, list[EventBytes]]] = []
-    size = 0
-    for batch in batches:
-        follows = bool(runs) and runs[-1][0] + len(runs[-1][1]) == batch.first
-        fits = follows and len(runs[-1][1]) + len(batch.events) <= BATCH_EVENTS
-        if fits and size + batch.bytes <= BATCH_BYTES:
-            runs[-1] = (runs[-1][0], runs[-1][1] + batch.events)
-            size += batch.bytes
-        else:
-            runs.append((batch.first, batch.events))
-            size = batch.bytes
-    return runs
+            require(self._store is None or feed.is_numbered, "what is stored has numbers")

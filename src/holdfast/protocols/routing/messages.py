@@ -216,11 +216,28 @@ class TableState(Record, frozen=True):
     stage: MoveStage | None = None
 
 
+class FeedMoved(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What older records have for `old` above the number `through` is for `new`, with numbers from `at` on, or nobody's
+    if that is empty. What they have for `new` from `at` on comes `count` later."""
+
+    old: str
+    new: str
+    through: int
+    at: int
+    count: int
+
+    @property
+    def last(self) -> int:
+        """The last number that it got."""
+        return self.at + self.count - 1
+
+
 class EventsStored(Record, frozen=True):
     """Events of one turn, each with the neighbours that it goes to (D1-A12), as places in the order of neighbours.
 
     `number` is that of the record in its stream, `entered` that of the last command whose events are in the store.
-    `following` has each feed's next number before this record; `stored` how far the feeds of neighbours are stored.
+    `following` has each feed's next number before these events, that of former neighbours last; `stored` how far the
+    feeds of neighbours are stored. `moves` came before these events, in order.
     """
 
     number: int
@@ -230,6 +247,7 @@ class EventsStored(Record, frozen=True):
     events: EventBytes
     places: list[tuple[int, ...]]
     format: int = RECORD_FORMAT
+    moves: list[FeedMoved] = []  # noqa: RUF012
 
 
 ROUTING_RECORDS: dict[int, type[Record]] = {

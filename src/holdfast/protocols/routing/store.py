@@ -6,6 +6,9 @@ published here are in it. The journal of commands is written before: what it has
 end was torn in between, is routed again at the next start.
 
 Records go when all of their events are acknowledged, oldest first. The last one stays: it knows the numbers.
+
+What is moved from one neighbour to another is not written again: a record says which numbers of older records are whose
+from now on. So a move is on the disk or it is not, however much is moved; and it is repeated at the next start.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from holdfast.model.batch import EventBatch
 from holdfast.model.event import EventBytes, encode_batch
 from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.routing.feed import Feed
-from holdfast.protocols.routing.messages import RECORD_FORMAT, EventsStored
+from holdfast.protocols.routing.feeds import NOBODY, Feeds, follow, replay
+from holdfast.protocols.routing.messages import RECORD_FORMAT, EventsStored, FeedMoved
 
 STREAM: Final = FEEDS
 
@@ -46,27 +50,36 @@ class EventStore:
         self._topics: dict[str, None] = {}  # of the events in the records, after recovery
         self._kept: deque[tuple[int, dict[str, int]]] = deque()  # records → the last number of each feed in them
         # Of this turn:
+        self._made: list[EventsStored] = []  # records of what came before feeds were moved
+        self._moves: list[FeedMoved] = []
         self._events: list[EventBytes] = []
         self._places: list[tuple[int, ...]] = []
         self._changed = False
 
-    def recover_into(self, feeds: Mapping[str, Feed]) -> dict[str, tuple[str, int]]:
+    def recover_into(self, feeds: Feeds) -> dict[str, tuple[str, int]]:
         """Fills the feeds, and gives how far neighbours' own are stored here."""
+        filled: dict[str, Feed] = dict(feeds)  # and those to whom was a neighbour when a record was written
         for record in self._records:
+            for peer in (*record.following, *[peer for moved in record.moves for peer in (moved.old, moved.new)]):
+                if peer != NOBODY and peer not in filled:
+                    filled[peer] = Feed()
+            for moved in record.moves:
+                replay(filled, moved)
+                self._follow(moved)
             for peer, following in record.following.items():
-                if peer in feeds:
-                    feeds[peer].number_from(following)
+                filled[peer].number_from(following)
             batch = EventBatch.decoded(record.events)
             self._topics |= dict.fromkeys([event.topic for event in batch.events])
             # In the order that the neighbours had then: the site file may be another now.
             for place, peer in enumerate(record.following):
                 rows = [row for row, places in enumerate(record.places) if place in places]
-                if rows and peer in feeds:
+                if rows:
                     part = batch.take(rows)
-                    feeds[peer].put(part.slices, part.deadlines)
-            self._kept.append((record.number, {peer: feeds[peer].following - 1 for peer in self._peers}))
-        for feed in feeds.values():
+                    filled[peer].put(part.slices, part.deadlines)
+            self._kept.append((record.number, {peer: feed.following - 1 for peer, feed in filled.items()}))
+        for feed in filled.values():
             feed.begin()
+        feeds.set_aside({peer: feed for peer, feed in filled.items() if peer not in feeds})
         self._records = []
         return dict(self._received)
 
@@ -99,31 +112,64 @@ class EventStore:
             self._events.append(batch.slices[row])
             self._places.append(tuple(places[row]))
 
-    def finish(self, feeds: Mapping[str, Feed], out: Outbox) -> bool:
-        """Writes the turn, before anyone is told of it; gives up records that nobody needs. Whether it wrote."""
-        writes = self._changed or bool(self._events)
-        if writes:
-            self._number += 1
-            counts = dict.fromkeys(self._peers, 0)
-            for places in self._places:
-                for place in places:
-                    counts[self._peers[place]] += 1
-            following = {peer: feeds[peer].following - counts[peer] for peer in self._peers}
-            record = EventsStored(
-                self._number, self._entered, following, self._received, encode_batch(self._events), self._places
-            )
-            out.append(STREAM, record)
-            self._kept.append((self._number, {peer: feeds[peer].following - 1 for peer in self._peers}))
-            self._events, self._places, self._received = [], [], dict(self._received)
-            self._changed = False
-        self._truncate(feeds, out)
-        return writes
+    # ------------------------------------------------------------------------------------------------------- changes
+    def before_change(self, feeds: Feeds) -> None:
+        """Feeds are about to be moved, added or dropped: what came before is a record of its own."""
+        if self._events:
+            self._made.append(self._record(feeds))
 
-    def _truncate(self, feeds: Mapping[str, Feed], out: Outbox) -> None:
+    def add_peer(self, peer: str, was_aside: bool) -> None:
+        """A new neighbour. What older records have for it is nobody's, unless its feed was filled with that."""
+        self._peers = (*self._peers, peer)
+        if not was_aside:
+            self.moved(FeedMoved(peer, NOBODY, 0, 0, 0))
+
+    def drop_peer(self, peer: str) -> None:
+        self._peers = tuple(other for other in self._peers if other != peer)
+        self.moved(FeedMoved(peer, NOBODY, 0, 0, 0))
+
+    def moved(self, moved: FeedMoved) -> None:
+        self._moves.append(moved)
+        self._changed = True
+        self._follow(moved)
+
+    def _follow(self, moved: FeedMoved) -> None:
+        for _, last in self._kept:
+            follow(last, moved)
+
+    # ------------------------------------------------------------------------------------------------------ the disk
+    def finish(self, feeds: Feeds, out: Outbox) -> bool:
+        """Writes the turn, before anyone is told of it; gives up records that nobody needs. Whether it wrote."""
+        if self._changed or self._events:
+            self._made.append(self._record(feeds))
+        made, self._made = self._made, []
+        for record in made:
+            out.append(STREAM, record)
+        self._truncate(feeds, out)
+        return bool(made)
+
+    def _record(self, feeds: Feeds) -> EventsStored:
+        """What came since the last one."""
+        self._number += 1
+        counts = dict.fromkeys(self._peers, 0)
+        for places in self._places:
+            for place in places:
+                counts[self._peers[place]] += 1
+        following = {peer: feeds[peer].following - counts[peer] for peer in self._peers} | feeds.numbers()
+        events = encode_batch(self._events)
+        record = EventsStored(
+            self._number, self._entered, following, self._received, events, self._places, moves=self._moves
+        )
+        self._kept.append((self._number, {peer: feeds[peer].following - 1 for peer in self._peers}))
+        self._events, self._places, self._moves, self._received = [], [], [], dict(self._received)
+        self._changed = False
+        return record
+
+    def _truncate(self, feeds: Feeds, out: Outbox) -> None:
         before = 0
         while len(self._kept) > 1:
             number, last = self._kept[0]
-            if any(feeds[peer].needs(through) for peer, through in last.items()):
+            if any(feeds.needs(peer, through) for peer, through in last.items()):
                 break
             self._kept.popleft()
             before = number + 1

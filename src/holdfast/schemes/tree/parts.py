@@ -27,7 +27,8 @@ from holdfast.protocols.failure.detector import FailureDetector, Trust
 from holdfast.protocols.operating.changes import NO_CHANGES
 from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.awaited import Awaited
-from holdfast.protocols.routing.feed import Feed, Feeds
+from holdfast.protocols.routing.feed import Feed
+from holdfast.protocols.routing.feeds import Feeds
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.gate import Gate
 from holdfast.protocols.routing.links import Links
