@@ -66,7 +66,7 @@ def test_what_was_sent_before_is_sent_again_by_a_suspended_feed_and_nothing_else
 
 def test_a_feed_may_be_suspended_behind_what_waits_now() -> None:
     feed = given_to(Feed(), 1, 2)
-    assert feed.promise() == 2
+    assert feed.promise_all() == 2
     feed.suspend(2)
     given_to(feed, 3)
     other = Feed()
@@ -104,7 +104,7 @@ def test_what_the_disk_had_counts_as_sent() -> None:
 def test_what_is_promised_is_not_cut_and_does_not_expire() -> None:
     feed = Feed()
     feed.put([event(1), event(2)], [10, 10])
-    assert feed.promise() == 2
+    assert feed.promise_all() == 2
     given_to(feed, 3)
     assert [read(batch.events) for batch in feed.cut()] == [[3]]
     feed.drop_expired(50)
@@ -119,9 +119,9 @@ def test_nobody_waits_for_what_was_acknowledged_or_given_up() -> None:
     assert len(sent(feed)) == 2
     feed.rewind()
     feed.drop_expired(50)
-    assert feed.promise(feed.heard) == 1
+    assert feed.promise_sent() == 1
     feed.acknowledge(2)
-    assert feed.promise(feed.heard) == 0
+    assert feed.promise_sent() == 0
 
 
 def test_what_is_moved_goes_behind_what_waits_and_in_front_of_what_waits_in_a_suspended_feed() -> None:
@@ -275,7 +275,7 @@ class Moves(RuleBasedStateMachine):
     def suspend(self, peer: str, all_of_it: bool) -> None:
         feed = self.feeds[peer]
         if all_of_it and not feed.is_suspended:
-            feed.suspend(feed.promise())
+            feed.suspend(feed.promise_all())
             self._hear_of_all(peer)
         else:
             feed.suspend()
@@ -286,7 +286,7 @@ class Moves(RuleBasedStateMachine):
 
     @rule(peer=peers)
     def promise(self, peer: str) -> None:
-        through = self.feeds[peer].promise(self.feeds[peer].heard)
+        through = self.feeds[peer].promise_sent()
         self.owed[peer].append((through, len(self.heard[peer]) if through else 0))
 
     @rule(old=peers, again=st.integers(1, 2))
@@ -304,7 +304,7 @@ class Moves(RuleBasedStateMachine):
         receiver = self.receivers[peer]
         receiver.hear(len(receiver.under_way))
         missing = len(self.heard[peer]) - len(receiver.got)
-        assert self.feeds[peer].promise(self.feeds[peer].heard) > receiver.taken_in if missing else True
+        assert self.feeds[peer].promise_sent() > receiver.taken_in if missing else True
         self.feeds[peer].acknowledge(receiver.taken_in)
         assert self.feeds.drop(peer) == missing + len(self.waiting[peer])
         self.waiting[peer], self.heard[peer], self.owed[peer] = [], receiver.got[:], []

@@ -124,7 +124,7 @@ def carry_out(broker: Broker, act: str, peer: str, other: str) -> None:
         case "suspend" if is_there:
             feeds[peer].suspend()
         case "suspend-behind" if is_there:
-            feeds[peer].suspend(feeds[peer].promise())
+            feeds[peer].suspend(feeds[peer].promise_all())
         case "go-on" if is_there:
             feeds[peer].go_on()
         case "move" if both:

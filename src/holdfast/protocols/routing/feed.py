@@ -259,23 +259,27 @@ class Feed:
 
     # ------------------------------------------------------------------------------------------------ what it waits for
     def suspend(self, through: int | None = None) -> None:
-        """Until `go_on` nothing is sent above a number; where none is said, nothing that was never sent. What was sent
-        before is sent again when it has to be: the neighbour waits for it. Events may still be put."""
+        """Until `go_on` nothing is sent above a number; where none is said, nothing that nobody has heard of. What was
+        sent before is sent again when it has to be: the neighbour waits for it. Events may still be put."""
         self._through = self.heard if through is None else min(through, self.following - 1)
         self._promised = max(self._promised, self._through)
 
     def go_on(self) -> None:
         self._through = None
 
-    def promise(self, through: int | None = None) -> int:
-        """The number up to which the neighbour still has to get events, 0 if none: of all that are in the feed now, or
-        of those up to a number. Somebody waits for it, so it is not given up when its time is over, and what has no
-        number yet does not count."""
-        numbers = [batch.last for batch in self._batches if through is None or batch.last <= through]
-        if through is not None and any(batch.first <= through < batch.last for batch in self._batches):
-            numbers.append(through)
-        self._promised = max(self._promised, *numbers[-1:], 0)
-        return numbers[-1] if numbers else 0
+    def promise_sent(self) -> int:
+        """The last number that the neighbour still has to get of what it was sent, and may be sent before the feed goes
+        on; 0 if there is none. Somebody waits for it: it is not given up when its time is over."""
+        return self._promise(self.heard if self._through is None else min(self.heard, self._through))
+
+    def promise_all(self) -> int:
+        """The same of all that is in the feed and has a number."""
+        return self._promise(self.following - 1)
+
+    def _promise(self, through: int) -> int:
+        last = max((min(batch.last, through) for batch in self._batches if batch.first <= through), default=0)
+        self._promised = max(self._promised, last)
+        return last
 
     def use(self, discipline: Discipline | None) -> None:
         """The order in which leaves what was never sent; None: the usual one, first in, first out.

@@ -212,7 +212,7 @@ class Forwarding(Part):
             self._store.entered(entered.number)
 
     def on_forward(self, peer: str, message: Forward, out: Outbox) -> None:
-        if peer not in self.feeds or peer not in self._acquaintances:
+        if not self._knows(peer) or peer not in self._acquaintances:
             raise ProtocolError("events are forwarded by neighbours in the tree, behind an introduction")
         try:
             batch = self._home.decode(message.events)
@@ -235,10 +235,19 @@ class Forwarding(Part):
         self.repeated_total += min(skipped, len(batch))
         if last <= received:
             return
+        if peer not in self.feeds:
+            raise ProtocolError(f"{peer} is no neighbour in the tree any more, and sends something new")
         self._received[peer] = (feed, last)
         if self._store is not None:
             self._store.received(peer, feed, last)
         self.arrive(peer, feed, first + skipped, batch.behind(skipped), out)
+
+    def _knows(self, peer: str) -> bool:
+        """Whether it is a neighbour in the tree; or was one, and may repeat what it sent then."""
+        if peer in self.feeds:
+            return True
+        introduction = self._introductions.get(peer)
+        return introduction is not None and self._received.get(peer, ("?", 0))[0] == introduction.feed
 
     def arrive(self, source: str, feed: str, first: int, batch: EventBatch, out: Outbox) -> None:
         """Events from the side of a neighbour; without a number if `first` is 0."""
@@ -342,12 +351,11 @@ class Forwarding(Part):
     def sent_through(self, peer: str) -> int:
         """The number up to which a neighbour has to take our feed in before it has all that was sent to it; 0 if it has
         it, or what it lacks was given up: so it is to be told anew on every link."""
-        feed = self.feeds[peer]
-        return feed.promise(feed.heard)
+        return self.feeds[peer].promise_sent()
 
     def put_through(self, peer: str) -> int:
         """The same for all that was put into the feed so far, which is sent from now on whatever comes."""
-        return self.feeds[peer].promise()
+        return self.feeds[peer].promise_all()
 
     def move(self, old: str, new: str, out: Outbox) -> int:
         """What was never sent to one neighbour goes to another; gives `sent_through` of the old one. Where events are

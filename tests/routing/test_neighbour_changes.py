@@ -1,0 +1,199 @@
+"""A broker whose neighbours change while events are on their way: what it sends, stores, acknowledges, holds back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.kernel.inputs import Durable
+from holdfast.kernel.outbox import Append, Disconnect, Effect, Outbox, Send
+from holdfast.model.event import EVENT_BYTES_MAX, PAYLOAD_BYTES_MAX
+from holdfast.protocols.routing.forwarding import Forwarding
+from holdfast.protocols.routing.messages import AcknowledgeEvents, EventsStored, Forward, Routes
+from tests.routing.bench import NetworkBench
+from tests.sessions.bench import batch
+
+LEVELS = ["none", "buffered"]
+T = {"topic": "t"}
+
+
+class Changing(NetworkBench):
+    """Right wants all events on topic t, which left advertises."""
+
+    def __init__(self, level: str, **settings: Any) -> None:
+        super().__init__(level, **settings)
+        self.meet("left", "right")
+        self.say("left", Routes([("left.1.1", "topic = 't'")], [], full=True))
+        self.say("right", Routes([], [("right.1.1", "topic = 't'")], full=True))
+
+    def change(self, *acts: Callable[[Forwarding, Outbox], object]) -> list[Effect]:
+        for act in acts:
+            act(self.forwarding, self.out)
+        return self.handle()
+
+    def wants(self, name: str) -> None:
+        """From now on that one wants everything, and nobody else does."""
+        router: Any = self.neighbours.router
+        router.match = lambda source, events: {name: list(range(len(events)))}
+
+
+def forwarded(effects: list[Effect]) -> list[tuple[str, int, int]]:
+    """To whom, the first number, and how many."""
+    return [
+        (each.to, each.message.first, len(msgspec.msgpack.decode(each.message.events)))
+        for each in effects
+        if isinstance(each, Send) and isinstance(each.message, Forward)
+    ]
+
+
+def acknowledged(effects: list[Effect]) -> list[tuple[str, int]]:
+    return [
+        (each.to, each.message.number)
+        for each in effects
+        if isinstance(each, Send) and isinstance(each.message, AcknowledgeEvents)
+    ]
+
+
+def stored(effects: list[Effect]) -> list[EventsStored]:
+    return [each.record for each in effects if isinstance(each, Append) and isinstance(each.record, EventsStored)]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_waits_for_a_suspended_neighbour_is_sent_when_it_goes_on(level: str) -> None:
+    bench = Changing(level)
+    assert forwarded(bench.say("left", Forward(1, batch(1, **T)))) == [("right", 1, 1)]
+    bench.change(lambda part, out: part.suspend("right"))
+    effects = bench.say("left", Forward(2, batch(2, 3, **T)))
+    assert (forwarded(effects), acknowledged(effects)) == ([], [("left", 3)])
+    assert bench.forwarding.sent_through("right") == 1
+    assert forwarded(bench.change(lambda part, out: part.go_on("right", out))) == [("right", 2, 2)]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_was_never_sent_is_sent_to_the_one_that_it_is_moved_to(level: str) -> None:
+    bench = Changing(level)
+    bench.say("left", Forward(1, batch(1, **T)))
+    bench.change(lambda part, out: part.suspend("right"))
+    bench.say("left", Forward(2, batch(2, 3, **T)))
+    through: list[int] = []
+    bench.change(lambda part, out: through.append(part.move("right", "left", out)))
+    assert through == [1]
+    assert forwarded(bench.change(lambda part, out: part.go_on("right", out))) == []
+    assert bench.forwarding.feeds["left"].following == 3
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_who_was_dropped_may_still_acknowledge_and_repeat_but_say_nothing_new(level: str) -> None:
+    """Both were on their way when it was a neighbour."""
+    bench = Changing(level)
+    bench.say("left", Forward(1, batch(1, **T)))
+    bench.change(lambda part, out: part.drop("left", out))
+    assert acknowledged(bench.say("left", Forward(1, batch(1, **T)))) == [("left", 1)]
+    bench.change(lambda part, out: part.drop("right", out))
+    assert [each for each in bench.say("right", AcknowledgeEvents(1)) if isinstance(each, Disconnect)] == []
+    assert "never sent" in bench.closed("right", AcknowledgeEvents(2))
+    assert "no neighbour" in bench.closed("left", Forward(2, batch(2, **T)))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_was_taken_in_is_acknowledged_though_its_sender_is_dropped_in_the_same_turn(level: str) -> None:
+    bench = Changing(level)
+    bench.forwarding.on_forward("left", Forward(1, batch(1, **T)), bench.out)
+    effects = bench.change(lambda part, out: part.drop("left", out))
+    assert (acknowledged(effects), forwarded(effects)) == ([("left", 1)], [("right", 1, 1)])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_who_comes_back_on_the_same_link_goes_on_with_higher_numbers(level: str) -> None:
+    bench = Changing(level)
+    bench.say("left", Forward(1, batch(1, 2, **T)))
+    bench.change(lambda part, out: part.drop("right", out), lambda part, out: part.add("right", out))
+    assert forwarded(bench.say("left", Forward(3, batch(3, **T)))) == [("right", 3, 1)]
+    assert acknowledged(bench.say("right", Forward(1, batch(9, topic="u")))) == [("right", 1)]
+
+
+def test_a_new_neighbour_is_sent_what_it_has_not_stored_of_what_the_disk_had() -> None:
+    """Its introduction came before it was a neighbour."""
+    bench = Changing("buffered")
+    bench.change(lambda part, out: part.drop("right", out))
+    bench.down("right")
+    bench.up("right")
+    bench.say("right", bench.introduction("right", stored_feed="disk", stored=4))
+    bench.change(lambda part, out: part.add("right", out))
+    assert forwarded(bench.say("left", Forward(1, batch(1, **T)))) == [("right", 5, 1)]
+
+
+def test_a_move_is_one_record_and_events_of_its_turn_are_on_the_right_side_of_it() -> None:
+    bench = Changing("buffered")
+    bench.change(lambda part, out: part.add("third", out), lambda part, out: part.suspend("third"))
+    bench.change(lambda part, out: part.suspend("right"))
+    bench.say("left", Forward(1, batch(1, **T)))
+    bench.forwarding.on_forward("left", Forward(2, batch(2, **T)), bench.out)
+    bench.forwarding.move("right", "third", bench.out)
+    bench.wants("third")
+    bench.forwarding.on_forward("left", Forward(3, batch(3, **T)), bench.out)
+    before, behind = stored(bench.handle())
+    assert (before.moves, before.following, before.places) == ([], {"left": 1, "right": 2, "third": 1}, [(1,)])
+    assert [(moved.old, moved.new, moved.through, moved.at, moved.count) for moved in behind.moves] == [
+        ("right", "third", 0, 1, 2)
+    ]
+    assert (behind.following, behind.places) == ({"left": 1, "right": 1, "third": 3}, [(2,)])
+
+
+def test_how_far_a_feed_is_taken_in_is_told_apart_from_how_far_the_disk_has_it() -> None:
+    bench = Changing("buffered")
+    bench.say("left", Forward(1, batch(1, 2, **T)))
+    part = bench.forwarding
+    assert (part.taken_in("left"), part.taken_in_durably("left")) == (2, 0)
+    bench.handle(Durable(bench.out.token))
+    assert (part.taken_in("left"), part.taken_in_durably("left")) == (2, 2)
+    alone = Changing("none")
+    alone.say("left", Forward(1, batch(1, **T)))
+    assert alone.forwarding.taken_in_durably("left") == 1
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_publishers_wait_for_a_suspended_neighbour_when_what_waits_is_more_than_may_be_stored(level: str) -> None:
+    """As they would if it were down: not at the size at which they wait for one that is slow."""
+    bench = Changing(level, queue_bytes=EVENT_BYTES_MAX, store_bytes=3 * EVENT_BYTES_MAX)
+    bench.change(lambda part, out: part.suspend("right"))
+    congested = []
+    for number in (1, 3, 5, 7):
+        payload = bytes(PAYLOAD_BYTES_MAX * 9 // 10)
+        bench.say("left", Forward(number, batch(number, number + 1, payload=payload, **T)))
+        congested.append(bench.forwarding.is_congested())
+    assert congested == [False, False, False, True]
+
+
+def test_what_a_lost_neighbour_never_acknowledged_goes_to_another_and_its_records_go_when_that_has_it() -> None:
+    bench = Changing("buffered")
+    bench.say("left", Forward(1, batch(1, 2, **T)))
+    bench.say("right", AcknowledgeEvents(1))
+    bench.down("right")
+    bench.say("left", Forward(3, batch(3, **T)))
+    effects = bench.change(
+        lambda part, out: part.move_all("right", "left", out), lambda part, out: part.drop("right", out)
+    )
+    assert forwarded(effects) == [("left", 1, 2)]
+    bench.say("left", AcknowledgeEvents(2))
+    assert bench.node.measure()["feeds_events"] == 0
+
+
+def test_where_nothing_is_stored_what_found_no_link_in_a_turn_goes_with_what_is_moved() -> None:
+    bench = Changing("none")
+    bench.down("right")
+    bench.forwarding.on_forward("left", Forward(1, batch(1, **T)), bench.out)
+    effects = bench.change(lambda part, out: part.move_all("right", "left", out))
+    assert forwarded(effects) == [("left", 1, 1)]
+    assert bench.node.measure()["events_lost_total"] == 0
+
+
+def test_dropping_counts_what_is_given_up() -> None:
+    bench = Changing("none")
+    bench.change(lambda part, out: part.suspend("right"))
+    bench.say("left", Forward(1, batch(1, 2, **T)))
+    bench.change(lambda part, out: part.drop("right", out))
+    assert bench.node.measure()["events_lost_total"] == 2
