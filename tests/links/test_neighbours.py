@@ -20,7 +20,7 @@ from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.topology.graph import BrokerGraph
 
 SETTINGS = RoutingSettings("b1", BrokerGraph(("b1", "b2"), (("b1", "b2"),)), {"b2": "b2:1"})
-HELLO = Introduction(SETTINGS.network_id)
+HELLO = Introduction(SETTINGS.network_id, map_digest=SETTINGS.founding_map.digest)
 REDIAL = SetTimer(("links", "dial", "b3"), SETTINGS.dial_every)
 
 

@@ -71,7 +71,8 @@ class NetworkBench(Bench):
 
     def introduction(self, name: str, **fields: Any) -> Introduction:
         feed = f"disk of {name}" if self.routing.reliability.buffers else ""
-        return Introduction(self.routing.network_id, **{"feed": feed, **fields})
+        digest = self.routing.founding_map.digest
+        return Introduction(self.routing.network_id, **{"feed": feed, "map_digest": digest, **fields})
 
     def meet(self, *names: str) -> None:
         for name in names:

@@ -30,7 +30,8 @@ class Middle(Bench):
         self.handle(Started(1))
         for link, peer in enumerate(("b1", "b3"), 1):
             self.handle(LinkUp(link, peer, 1, Role.BROKER, False))
-            self.hear(peer, Introduction(network.network_id), Routes(full=True))
+            hello = Introduction(network.network_id, map_digest=network.founding_map.digest)
+            self.hear(peer, hello, Routes(full=True))
 
     def hear(self, peer: str, *messages: Message) -> list[tuple[str, Message]]:
         """All in one read; what is said then, to whom."""
@@ -93,6 +94,7 @@ def test_a_telling_that_broke_off_is_no_part_of_the_next_one() -> None:
     node.hear("b1", Routes(subscriptions=[("b1.1.1", "price > 1")], full=True, last=False))
     node.handle(LinkDown(1, "b1", "reset"))
     node.handle(LinkUp(1, "b1", 1, Role.BROKER, False))
-    node.hear("b1", Introduction(NETWORK.network_id), Routes(subscriptions=[("b1.1.2", "price > 2")], full=True))
+    hello = Introduction(NETWORK.network_id, map_digest=NETWORK.founding_map.digest)
+    node.hear("b1", hello, Routes(subscriptions=[("b1.1.2", "price > 2")], full=True))
     [router] = {part.router for part in node.node.parts if isinstance(part, Neighbours)}
     assert list(router.subscriptions.by_source["b1"]) == ["b1.1.2"]

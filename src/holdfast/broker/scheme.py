@@ -56,6 +56,7 @@ class Told(msgspec.Struct, frozen=True):
     settings: msgspec.Struct
     places: tuple[Place, ...]
     links: Links = ()
+    site: str = ""  # its name
 
 
 class Making(msgspec.Struct, frozen=True):

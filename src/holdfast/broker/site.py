@@ -148,7 +148,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
             application="" if self.application is None else self.application.name,
             hosting=self.hosting,
         )
-        return Told(settings, self.settings, tuple(each.place for each in self.brokers), self.links)
+        places = tuple(each.place for each in self.brokers)
+        return Told(settings, self.settings, places, self.links, self.name)
 
 
 def site_from_toml(text: str, where: str, seeded: links.Seeded | None = None) -> Site:

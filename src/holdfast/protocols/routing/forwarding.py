@@ -38,6 +38,7 @@ from holdfast.protocols.routing.links import BROKERS
 from holdfast.protocols.routing.messages import NUMBER_MAX, AcknowledgeEvents, Forward, Introduction
 from holdfast.protocols.routing.notices import (
     Detoured,
+    FeedsRecovered,
     NeighbourAnswered,
     NeighbourConnected,
     NeighbourLinked,
@@ -45,6 +46,7 @@ from holdfast.protocols.routing.notices import (
     RoomMade,
     TopicsRecovered,
 )
+from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.router import LOCAL, Router
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.store import EventStore
@@ -80,6 +82,7 @@ class Forwarding(Part):
     def __init__(
         self,
         settings: RoutingSettings,
+        roster: Roster,
         home: Home,
         router: Router,
         feeds: Feeds,
@@ -89,6 +92,7 @@ class Forwarding(Part):
         store: EventStore | None = None,
     ) -> None:
         self._settings = settings
+        self._roster = roster
         self._home = home
         self._router = router
         self._acquaintances = acquaintances
@@ -110,6 +114,7 @@ class Forwarding(Part):
         self.due = True  # something may have to be stored, sent or acknowledged
         self._ticking = False
         self._around: list[tuple[str, list[EventBytes]]] = []  # of this turn: for neighbours without a usable link
+        self.ended: dict[str, str] = {}  # neighbours of before, whose last events are under way → who took their place
         self.forwarded_total = self.arrived_total = self.lost_total = self.expired_total = self.repeated_total = 0
 
     # ------------------------------------------------------------------------------------------------------- start
@@ -118,6 +123,8 @@ class Forwarding(Part):
         if self._store is not None:
             self._received = self._store.recover_into(self.feeds)
             self._durable = dict(self._received)
+        out.tell(FeedsRecovered())  # before anything is routed
+        if self._store is not None:
             recovered, topics = self._store.take_recovered()
             if recovered or not all(feed.is_idle for feed in self.feeds.values()):
                 out.tell(TopicsRecovered(topics))  # before they are routed: it depends on what is advertised
@@ -130,7 +137,8 @@ class Forwarding(Part):
         """Says how far the neighbour's feed is on our disk, not how far it is taken in: the neighbour forgets so much
         (D1-A11), and an introduction does not wait for the disk."""
         stored = self._durable.get(connected.peer, ("", 0))
-        introduction = Introduction(self._settings.network_id, self._feed_id, *stored)
+        known = self._roster.map
+        introduction = Introduction(self._settings.network_id, self._feed_id, *stored, known.number, known.digest)
         out.send(connected.peer, introduction, after=NOW)
 
     def on_durable(self, durable: Durable, out: Outbox) -> None:
@@ -264,7 +272,7 @@ class Forwarding(Part):
         """Of what came around a failure, the copy that is stored for the tree is the one that is kept (D1-C5). This one
         is to be quick: it goes on as it came, without a number and without a place in the store. Were it stored, too,
         each broker behind would get two that nothing tells apart."""
-        for peer, rows in self._router.match(source, batch.events).items():
+        for peer, rows in self._router.match(self.ended.get(source, source), batch.events).items():
             chosen = batch.take(rows).slices
             if not self._is_usable(peer):
                 self._around.append((peer, chosen))
@@ -275,7 +283,7 @@ class Forwarding(Part):
                 out.send(peer, Forward(0, encode_batch(chosen[start:end])), Lane.USER, NOW)
 
     def _route(self, source: str, batch: EventBatch, out: Outbox) -> None:
-        rows = self._router.match(source, batch.events)
+        rows = self._router.match(self.ended.get(source, source), batch.events)
         if self._store is not None:
             self._store.put(batch, rows)
         for peer, wanted in rows.items():
@@ -329,6 +337,16 @@ class Forwarding(Part):
                 self.feeds[peer].number_from(introduction.stored + 1)
             self.on_neighbour_linked(NeighbourLinked(peer, introduction), out)
 
+    def keep(self, peer: str, out: Outbox) -> None:
+        """There is a feed to it from now on, if there was none."""
+        if peer not in self.feeds:
+            self.add(peer, out)
+
+    def end(self, peer: str, taker: str) -> None:
+        """It is no neighbour to whom events go: what is in its feed is still sent, and what comes from it is taken in,
+        as from the side of who has taken its place."""
+        self.ended[peer] = taker
+
     def suspend(self, peer: str, through: int | None = None) -> None:
         """Until `go_on` a neighbour is sent nothing above a number of its feed; where none is said, nothing new."""
         self.feeds[peer].suspend(through)
@@ -336,6 +354,10 @@ class Forwarding(Part):
     def go_on(self, peer: str, out: Outbox) -> None:
         self.feeds[peer].go_on()
         self.due = True
+
+    def heard_through(self, peer: str) -> int:
+        """The last number of the feed to a neighbour that it may have heard of."""
+        return self.feeds[peer].heard
 
     def taken_in(self, peer: str) -> int:
         """How far a neighbour's feed is taken in here: to be told at the end of the turn, behind this part."""
@@ -367,6 +389,16 @@ class Forwarding(Part):
         """The same with what was sent and not acknowledged, of a neighbour that is lost for good: it may come twice."""
         self._move(old, new, True, out)
 
+    def copy_all(self, old: str, new: str) -> None:
+        """All that is not acknowledged of one neighbour goes to another one, too; it stays where it is."""
+        feed = self.feeds.find(old)
+        for batch in () if feed is None else feed.pending():
+            decoded = self._home.decode(encode_batch(batch.events))
+            if self._store is not None:
+                self._store.put(decoded, {new: list(range(len(decoded)))})
+            self.feeds[new].put(decoded.slices, decoded.deadlines)
+        self.due = True
+
     def _move(self, old: str, new: str, all_of_it: bool, out: Outbox) -> None:
         self._changes.move(old, new, all_of_it)
         self.due = True
@@ -380,8 +412,11 @@ class Forwarding(Part):
 
     def drop(self, peer: str, out: Outbox) -> None:
         """It is no neighbour in the tree any more. What waits for it is given up; what it sent is acknowledged."""
-        feed = self.feeds.get(peer)
-        self.expired_total += 0 if feed is None else feed.expired
+        self.ended.pop(peer, None)
+        feed = self.feeds.find(peer)
+        if feed is None:
+            return
+        self.expired_total += feed.expired
         self.lost_total += self._changes.drop(peer)
         self.due = True
         self._open.pop(peer, None)

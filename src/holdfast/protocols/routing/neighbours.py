@@ -371,6 +371,18 @@ class Neighbours(Part):
         self._parted[old] = None
         self._teller.take_place(old, new, out)
 
+    def copy(self, old: str, new: str) -> None:
+        """What one neighbour told, another one counts as having told, too: what is beyond the first may be there."""
+        self.router.copy(old, new)
+
+    def keep_quiet(self, peer: str) -> None:
+        """It is told nothing, until `speak_up`."""
+        self._teller.pause(peer)
+
+    def speak_up(self, peer: str, out: Outbox) -> None:
+        """It is told everything, if it was told nothing for a while."""
+        self._teller.go_on(peer, out)
+
     def leave(self, peer: str, out: Outbox) -> None:
         """It is no neighbour any more, and nobody takes its place."""
         self._done += self.settling.lost(peer)

@@ -83,6 +83,10 @@ class RoomMade(Notice, frozen=True):
     """What waited since the ways out were full may go on."""
 
 
+class FeedsRecovered(Notice, frozen=True):
+    """The broker starts: the feeds have what the disk has for them, and nothing is routed yet."""
+
+
 class TopicsRecovered(Notice, frozen=True):
     """Events of these topics were stored when the broker started."""
 

@@ -118,6 +118,10 @@ class Teller:
     def pause(self, peer: str) -> None:
         self._hearers[peer].pause(True)
 
+    def go_on(self, peer: str, out: Outbox) -> None:
+        if self._hearers[peer].is_paused:
+            self.tell_anew(peer, out)
+
     def tell_anew(self, peer: str, out: Outbox) -> None:
         """Tells a neighbour everything, whatever it was told before; when its link is new, if there is none now."""
         self._hearers[peer].pause(False)

@@ -129,8 +129,8 @@ class Mapping(Part):
 
     @property
     def elsewhere(self) -> tuple[str, ...]:
-        """Where clients are to go, if they are not to stay here: a broker that is no member, or is on its way out, would
-        hand them nothing."""
+        """Where clients are to go, if they are not to stay here: a broker that is no member, or is on its way out,
+        would hand them nothing."""
         roster = self._roster
         match roster.map.step:
             case Leave(broker) if broker == roster.name:

@@ -25,11 +25,10 @@ from collections.abc import Mapping as Fields
 from typing import ClassVar, Final
 
 from holdfast.errors import ProtocolError
-from holdfast.kernel.inputs import Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.notices import Notice
-from holdfast.kernel.outbox import LATEST, NOW, Level, Outbox
+from holdfast.kernel.outbox import After, Level, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.forwarding import Forwarding
@@ -37,13 +36,34 @@ from holdfast.protocols.routing.links import Links
 from holdfast.protocols.routing.messages import NUMBER_MAX, MoveSaid, MoveStage, MoveWord
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.network_map import Leave, Move, NetworkMap, done
-from holdfast.protocols.routing.notices import MapChanged, NeighbourAccepted
+from holdfast.protocols.routing.notices import FeedsRecovered, MapChanged, NeighbourAccepted
 from holdfast.protocols.routing.roster import Roster
-from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.schemes.tree.mapping import Mapping
 
 BROKERS: Final = frozenset({Role.BROKER})
 UNANSWERED_MAX: Final = 100_000  # filters in one word
+
+
+class MoveWords(Part):
+    """What is to be said of a move, behind `Forwarding`: a word may leave when the disk has what it speaks of."""
+
+    name: ClassVar[str] = "words"
+    due = False
+
+    def __init__(self, after: After) -> None:
+        self._after = after
+        self._words: list[tuple[str, MoveSaid]] = []
+
+    def say(self, to: str, said: MoveSaid) -> None:
+        self._words.append((to, said))
+        self.due = True
+
+    def finish(self, out: Outbox) -> None:
+        self.due = False
+        words, self._words = self._words, []
+        for to, said in words:
+            if to in out.queues:  # or it has no link any more, and hears it on the next one
+                out.send(to, said, after=self._after)
 
 
 class Moving(Part):
@@ -51,21 +71,20 @@ class Moving(Part):
 
     name: ClassVar[str] = "moving"
     messages: ClassVar[Fields[type[Message], frozenset[Role]]] = {MoveSaid: BROKERS}
-    notices: ClassVar[tuple[type[Notice], ...]] = (MapChanged, NeighbourAccepted)
+    notices: ClassVar[tuple[type[Notice], ...]] = (MapChanged, FeedsRecovered, NeighbourAccepted)
 
     def __init__(
         self,
-        settings: RoutingSettings,
         roster: Roster,
         mapping: Mapping,
         links: Links,
         neighbours: Neighbours,
         forwarding: Forwarding,
         answers: Answers | None,
+        words: MoveWords,
         stage: MoveStage | None,
     ) -> None:
-        self._name = settings.name
-        self._level = settings.reliability
+        self._name = roster.name
         self._roster = roster
         self._mapping = mapping
         self._links = links
@@ -76,12 +95,14 @@ class Moving(Part):
         self._stage = stage  # the last word of ours
         self._heard: dict[MoveWord, MoveSaid] = {}  # of the others, in this move
         self._known: dict[str, None] = {}  # advertisements from old's side when it said PASSED
-        self._after = LATEST if self._level.buffers else NOW
+        self._tickets: list[int] = []  # under which the broker asked before it was a neighbour
+        self._words = words
         self._moved_total = 0
         self.due = False
 
     # ------------------------------------------------------------------------------------------------------- the map
-    def on_started(self, started: Started, out: Outbox) -> None:
+    def on_feeds_recovered(self, recovered: FeedsRecovered, out: Outbox) -> None:
+        """The broker starts, and goes on where the disk says that it was."""
         stage, move = self._stage, self._roster.map.step
         if stage is not None and isinstance(move, Move) and stage.number == self._roster.map.number:
             self._resume(stage, move, out)
@@ -91,18 +112,25 @@ class Moving(Part):
         self._begin()
 
     def _resume(self, stage: MoveStage, move: Move, out: Outbox) -> None:
-        """Goes on where the disk says that this broker was."""
+        forwarding, neighbours = self._forwarding, self._neighbours
         match stage.word:
             case MoveWord.ENDED:
-                self._forwarding.end(move.old, stage.through, move.new, out)
-                self._forwarding.suspend(move.new)
+                forwarding.suspend(move.new)
+                forwarding.keep(move.old, out)
+                forwarding.suspend(move.old, stage.through)
+                forwarding.move(move.old, move.new, out)  # what the disk may not have moved
+                forwarding.end(move.old, move.new)
+            case MoveWord.REWRITTEN:
+                forwarding.keep(move.broker, out)
+                forwarding.suspend(move.broker, stage.through)
+                forwarding.end(move.broker, move.new)
             case MoveWord.TAKEN:
-                self._forwarding.suspend(move.old, stage.through)
-                self._forwarding.suspend(move.broker)
-                self._neighbours.keep_quiet(move.old)
-                self._neighbours.keep_quiet(move.broker)
+                forwarding.suspend(move.old, stage.through)
+                forwarding.suspend(move.broker)
+                neighbours.keep_quiet(move.old)
+                neighbours.keep_quiet(move.broker)
             case MoveWord.READY:
-                self._forwarding.suspend(move.broker)
+                forwarding.suspend(move.broker)
             case _:
                 pass
 
@@ -145,7 +173,8 @@ class Moving(Part):
         """Brings the neighbours to what the map says, where no move has done so: brokers that have joined or left; and
         whoever stands where one was that is lost, with what waited for that one."""
         wanted = self._roster.near
-        gone = [peer for peer in (*self._router.neighbours, *self._forwarding.ended) if peer not in wanted]
+        feeds = (*self._forwarding.feeds, *self._forwarding.feeds.aside)
+        gone = [peer for peer in dict.fromkeys((*self._router.neighbours, *feeds)) if peer not in wanted]
         fresh = [peer for peer in wanted if peer not in self._router.neighbours]
         for peer in gone:
             takers = self._takers(peer, before, stage) if before is not None else fresh
@@ -175,7 +204,9 @@ class Moving(Part):
         is_near = gone in self._router.neighbours
         if len(takers) == 1:
             [taker] = takers
-            self._forwarding.add(taker, out)
+            if not is_near:
+                self._join(taker, out)
+            self._forwarding.keep(taker, out)
             self._forwarding.move_all(gone, taker, out)
             if is_near:
                 self._neighbours.take_place(gone, taker, None, out)
@@ -184,15 +215,15 @@ class Moving(Part):
         for taker in takers:
             self._join(taker, out)
             if is_near:
-                self._neighbours.copy(gone, taker, out)
-            self._forwarding.copy_all(gone, taker, out)
+                self._neighbours.copy(gone, taker)
+            self._forwarding.copy_all(gone, taker)
         if is_near:
             self._neighbours.leave(gone, out)
         self._forwarding.drop(gone, out)
 
     def _join(self, peer: str, out: Outbox) -> None:
         if peer not in self._router.neighbours:
-            self._forwarding.add(peer, out)
+            self._forwarding.keep(peer, out)
             self._neighbours.join(peer, out)
 
     # --------------------------------------------------------------------------------------------------------- words
@@ -217,29 +248,23 @@ class Moving(Part):
             return
         match stage.word:
             case MoveWord.ENDED if peer == move.old:
-                self._say(peer, MoveWord.ENDED, out, self._through(peer))
+                self._say(peer, MoveWord.ENDED, self._forwarding.sent_through(peer))
             case MoveWord.PASSED if peer == move.new:
-                self._say_passed(move, out)
+                self._say_passed(move)
             case MoveWord.REWRITTEN if peer == move.new:
-                self._say(peer, MoveWord.REWRITTEN, out)
+                self._say(peer, MoveWord.REWRITTEN)
             case MoveWord.REWRITTEN if peer == move.broker:
-                self._say(peer, MoveWord.CLOSED, out, self._through(peer))
+                self._say(peer, MoveWord.CLOSED, self._forwarding.sent_through(peer))
             case MoveWord.TAKEN if peer == move.old:
-                self._say(peer, MoveWord.TAKEN, out, self._through(peer))
+                self._say(peer, MoveWord.TAKEN, self._forwarding.sent_through(peer))
             case MoveWord.READY if peer == move.broker:
-                self._say(peer, MoveWord.READY, out)
+                self._say(peer, MoveWord.READY)
             case _:
                 pass
 
-    def _through(self, peer: str) -> int:
-        """Up to where the feed to a peer goes that was spoken of: where nothing is kept, its numbers begin anew with
-        each link."""
-        stage = self._stage
-        kept = 0 if stage is None else stage.through
-        return kept if self._level.buffers else self._forwarding.put_through(peer)
-
-    def _say(self, to: str, word: MoveWord, out: Outbox, through: int = 0, unanswered: list[str] | None = None) -> None:
-        out.send(to, MoveSaid(self._roster.map.number, word, through, unanswered or []), after=self._after)
+    def _say(self, to: str, word: MoveWord, through: int = 0, unanswered: list[str] | None = None) -> None:
+        """At the end of the turn, behind all that the disk has to know first."""
+        self._words.say(to, MoveSaid(self._roster.map.number, word, through, unanswered or []))
 
     def _has_come(self, word: MoveWord, peer: str) -> bool:
         """Whether a peer has said it, and all that it spoke of is here."""
@@ -268,33 +293,34 @@ class Moving(Part):
         number = self._roster.map.number
         if self._stage is None:
             if self._links.has_map(move.old, number) and self._links.has_map(move.new, number):
-                self._forwarding.add(move.new, out)
+                self._forwarding.keep(move.new, out)
                 self._forwarding.suspend(move.new)
                 through = self._forwarding.move(move.old, move.new, out)
-                stage = self._keep(MoveWord.ENDED, through)
+                self._forwarding.end(move.old, move.new)
+                stage = self._keep(MoveWord.ENDED, self._forwarding.heard_through(move.old))
                 self._neighbours.take_place(move.old, move.new, stage, out)
-                self._say(move.old, MoveWord.ENDED, out, self._through(move.old))
+                self._say(move.old, MoveWord.ENDED, through)
         elif MoveWord.READY in self._heard and self._has_come(MoveWord.CLOSED, move.old):
             out.report("link-moved", Level.INFO, broker=move.broker, old=move.old, new=move.new)
             self._mapping.adopt(done(self._roster.map), out)
 
     def _go_on_as_old(self, move: Move, out: Outbox) -> None:
-        if self._stage is None and self._has_come(MoveWord.ENDED, move.broker):
-            if self._links.has_map(move.new, self._roster.map.number):
-                self._keep(MoveWord.PASSED)
-                self._say_passed(move, out)
-        elif self._stage is not None and self._stage.word is MoveWord.PASSED:
-            if self._has_come(MoveWord.TAKEN, move.new):
-                through = self._forwarding.put_through(move.broker)
-                self._forwarding.end(move.broker, through, move.new, out)
-                stage = self._keep(MoveWord.REWRITTEN, through)
-                self._neighbours.take_place(move.broker, move.new, stage, out)
-                self._say(move.new, MoveWord.REWRITTEN, out)
-                self._say(move.broker, MoveWord.CLOSED, out, through)
+        word = None if self._stage is None else self._stage.word
+        has_ended = self._has_come(MoveWord.ENDED, move.broker)
+        if word is None and has_ended and self._links.has_map(move.new, self._roster.map.number):
+            self._keep(MoveWord.PASSED)
+            self._say_passed(move)
+        elif word is MoveWord.PASSED and self._has_come(MoveWord.TAKEN, move.new):
+            through = self._forwarding.put_through(move.broker)
+            self._forwarding.end(move.broker, move.new)
+            stage = self._keep(MoveWord.REWRITTEN, self._forwarding.heard_through(move.broker))
+            self._neighbours.take_place(move.broker, move.new, stage, out)
+            self._say(move.new, MoveWord.REWRITTEN)
+            self._say(move.broker, MoveWord.CLOSED, through)
 
-    def _say_passed(self, move: Move, out: Outbox) -> None:
+    def _say_passed(self, move: Move) -> None:
         unanswered = [] if self._answers is None else self._answers.unanswered(self._router, move.broker)
-        self._say(move.new, MoveWord.PASSED, out, self._forwarding.put_through(move.new), unanswered)
+        self._say(move.new, MoveWord.PASSED, self._forwarding.put_through(move.new), unanswered)
 
     def _go_on_as_new(self, move: Move, out: Outbox) -> None:
         prospect = self._neighbours.prospects.get(move.broker)
@@ -313,20 +339,20 @@ class Moving(Part):
         through = self._forwarding.put_through(move.old)
         unanswered = frozenset(passed.unanswered) if passed is not None else frozenset[str]()
         self._tickets = list(self._neighbours.prospects[move.broker].tickets)
-        self._forwarding.suspend(move.old, through)
-        self._forwarding.add(move.broker, out)
+        self._forwarding.suspend(move.old)
+        self._forwarding.keep(move.broker, out)
         self._forwarding.suspend(move.broker)
-        stage = self._keep(MoveWord.TAKEN, through)
+        stage = self._keep(MoveWord.TAKEN, self._forwarding.heard_through(move.old))
         self._neighbours.welcome(move.broker, move.old, unanswered, self._known, stage, out)
         self._neighbours.keep_quiet(move.old)
-        self._say(move.old, MoveWord.TAKEN, out, self._through(move.old))
+        self._say(move.old, MoveWord.TAKEN, through)
 
     def _be_ready(self, move: Move, out: Outbox) -> None:
         self._forwarding.go_on(move.old, out)
         self._neighbours.keep_stage(self._keep(MoveWord.READY), out)
         self._neighbours.speak_up(move.old, out)
         self._neighbours.greet_prospect(move.broker, self._tickets, out)
-        self._say(move.broker, MoveWord.READY, out)
+        self._say(move.broker, MoveWord.READY)
 
     def _leave(self, out: Outbox) -> None:
         """Goes when nothing waits here that was published here, or came by here."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping as Fields
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,7 +25,6 @@ from holdfast.protocols.core.session import Session
 from holdfast.protocols.desks.home import Home
 from holdfast.protocols.desks.overlay import EVERYTHING, SubscriptionState
 from holdfast.protocols.failure.detector import FailureDetector, Trust
-from holdfast.protocols.operating.changes import NO_CHANGES
 from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.awaited import Awaited
 from holdfast.protocols.routing.feed import Feed
@@ -51,6 +51,9 @@ from holdfast.schemes.tree.bypass.database import Database
 from holdfast.schemes.tree.bypass.detours import Detours
 from holdfast.schemes.tree.bypass.link_state import LinkStateNews
 from holdfast.schemes.tree.bypass.view import View
+from holdfast.schemes.tree.mapping import STREAM as MAP_STREAM
+from holdfast.schemes.tree.mapping import Mapping, recovered_map
+from holdfast.schemes.tree.moving import MoveWords, Moving
 
 if TYPE_CHECKING:
     from random import Random
@@ -66,6 +69,9 @@ class NetworkKit(msgspec.Struct, frozen=True):
     forwarding: type[Forwarding] = Forwarding
     store: type[EventStore] = EventStore
     gate: type[Gate] = Gate
+    mapping: type[Mapping] = Mapping
+    moving: type[Moving] = Moving
+    words: type[MoveWords] = MoveWords
 
 
 class NetworkParts:
@@ -74,16 +80,23 @@ class NetworkParts:
     def __init__(
         self,
         settings: RoutingSettings,
+        roster: Roster,
         bypass: Sequence[Part],
         detector: FailureDetector,
+        mapping: Mapping,
         gate: Gate,
+        moving: Moving,
         neighbours: Neighbours,
         links: Links,
         forwarding: Forwarding,
+        words: MoveWords,
     ) -> None:
-        # News come before the detector: a restart is known before the neighbour counts as up. The gate advertises, the
-        # neighbours are told, the events follow.
-        self.parts: tuple[Part, ...] = (*bypass, detector, gate, neighbours, links, forwarding)
+        # News come before the detector: a restart is known before the neighbour counts as up. The gate advertises,
+        # links move, the neighbours are told, the events follow, and what is said of moves.
+        before: tuple[Part, ...] = (*bypass, detector, mapping, gate, moving)
+        self.parts: tuple[Part, ...] = (*before, neighbours, links, forwarding, words)
+        self._roster = roster
+        self._mapping = mapping
         self._settings = settings
         self._detector = detector
         self._gate = gate
@@ -112,21 +125,23 @@ class NetworkParts:
 
     def facts(self) -> dict[str, str]:
         """What operators are told of the level, and of a broker's links now."""
-        near = network_neighbours(self._settings)
+        near = self._roster.linked
         suspected = [peer for peer in near if self._detector.trust(peer) is Trust.SUSPECTED]
         return {
             "reliability": self._settings.reliability.value,
             "neighbours": ", ".join(near),
             "neighbours_up": ", ".join(peer for peer in near if peer in self._links.acquaintances),
             "neighbours_suspected": ", ".join(suspected),
+            **self._mapping.facts(),
         }
 
-    def change(self, action: str, told: Mapping[str, str], out: Outbox) -> str:
-        return NO_CHANGES
+    @property
+    def elsewhere(self) -> tuple[str, ...]:
+        return self._mapping.elsewhere
 
-
-def network_neighbours(settings: RoutingSettings) -> tuple[str, ...]:
-    return settings.graph.neighbours(settings.name)
+    def change(self, action: str, told: Fields[str, str], out: Outbox) -> str:
+        """Begins a change of the network; gives what is against it."""
+        return self._mapping.change(action, told, out)
 
 
 def make_broker(
@@ -140,7 +155,7 @@ def make_broker(
     """A broker, from what its disk kept: on its own, or with `routing` one of a network. An application that is given
     is a new one."""
     kit = kit or BrokerKit()
-    own = (STORE_STREAM, TABLE_STREAM)
+    own = (STORE_STREAM, TABLE_STREAM, MAP_STREAM)
     if routing is None:
         return make_journalled(KIND, settings, streams, application, kit, own)
     network_kit = kit.scheme if isinstance(kit.scheme, NetworkKit) else NetworkKit()
@@ -148,7 +163,7 @@ def make_broker(
     settings = replace(settings, desk=replace(settings.desk, reissue=routing.reliability.refreshes))
 
     def weave(home: Home, recovered: Sequence[Entered], streams: StoredStreams) -> NetworkParts:
-        return make_network(routing, home, recovered, streams, network_kit)
+        return make_network(routing, settings.durable, home, recovered, streams, network_kit)
 
     return make_journalled(KIND, settings, streams, application, kit, own, arrivals, weave)
 
@@ -158,36 +173,46 @@ _CARRIED = Registry[Message]({kind: type for kind, type in ROUTING_MESSAGES.item
 
 
 def make_network(
-    settings: RoutingSettings, home: Home, recovered: Sequence[Entered], streams: StoredStreams, kit: NetworkKit
+    settings: RoutingSettings,
+    durable: bool,
+    home: Home,
+    recovered: Sequence[Entered],
+    streams: StoredStreams,
+    kit: NetworkKit,
 ) -> NetworkParts:
     level = settings.reliability
-    tree = settings.graph.spanning_tree()
-    near = tree.neighbours(settings.name)
-    roster = Roster(settings.name, settings.founding_map, settings.addresses)
+    roster = Roster(settings.name, recovered_map(settings, streams), settings.addresses)
+    recovered_table = recovered_tables(streams) if level.buffers else None
+    kept = None if recovered_table is None else recovered_table.near
+    near = roster.near if kept is None else tuple(kept)
     ids = EntryIds(settings.name)
     feeds = Feeds({peer: Feed() for peer in near})
     answers = kit.answers(near, ids) if level.buffers else None
     router = kit.router(near, settings.advertisements, settings.covering, answers, feeds if level.buffers else None)
     settling = Settling()
     local = LocalInterests(ids, home.interests, router, settling)
-    table = TableStore(router, recovered_tables(streams) if level.buffers else None)
-    detector = FailureDetector(settings.detector, network_neighbours(settings))
-    links = Links(settings)
+    table = TableStore(router, recovered_table)
+    detector = FailureDetector(settings.detector, roster.linked)
+    links = Links(settings, roster)
     acquaintances = links.acquaintances
     ways: Ways = NoDetours()
     bypass: list[Part] = []
+    after = LATEST if level.buffers else NOW
     if level.detours:
         # News of links, a view of the whole network, and the ways around what failed (D1-B5).
-        database = Database(settings.graph, settings.name)
-        after = LATEST if level.buffers else NOW
-        detours = Detours(database, View(database, tree), _CARRIED, detector, acquaintances, after)
-        ways, bypass = detours, [LinkStateNews(database, detector, acquaintances), detours]
+        database = Database(roster.graph, settings.name)
+        view = View(database, roster.tree)
+        detours = Detours(database, view, _CARRIED, detector, acquaintances, after)
+        ways, bypass = detours, [LinkStateNews(roster, database, view, detector, acquaintances), detours]
     awaited = Awaited()
     teller = kit.teller(settings, router, settling, table, acquaintances, ways, awaited, answers)
     neighbours = kit.neighbours(
         settings, roster, router, settling, ids, local, table, acquaintances, awaited, teller, answers
     )
     store = kit.store(near, streams, recovered) if level.buffers else None
-    forwarding = kit.forwarding(settings, home, router, feeds, acquaintances, teller, ways, store)
+    forwarding = kit.forwarding(settings, roster, home, router, feeds, acquaintances, teller, ways, store)
     gate = kit.gate(settings, home, local, table, awaited, forwarding)
-    return NetworkParts(settings, bypass, detector, gate, neighbours, links, forwarding)
+    mapping = kit.mapping(settings, roster, detector, neighbours, durable)
+    words = kit.words(after)
+    moving = kit.moving(roster, mapping, links, neighbours, forwarding, answers, words, table.stage)
+    return NetworkParts(settings, roster, bypass, detector, mapping, gate, moving, neighbours, links, forwarding, words)

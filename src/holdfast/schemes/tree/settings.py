@@ -44,7 +44,12 @@ def routing_of(told: Told) -> RoutingSettings | None:
     network too, and is not in its graph."""
     if not told.links:
         return None
-    own = told.broker.name
     graph = BrokerGraph([place.id for place in told.places if not place.spare], told.links)
-    addresses = {place.id: place.peer_address for place in told.places if place.id != own}
-    return replace(routing_settings(told.settings), name=own, graph=graph, addresses=addresses)
+    return replace(
+        routing_settings(told.settings),
+        name=told.broker.name,
+        graph=graph,
+        addresses={place.id: place.peer_address for place in told.places},
+        client_addresses={place.id: place.client_address for place in told.places},
+        network=told.site,
+    )

@@ -26,9 +26,23 @@ class Database:
         self.own = own
         self.changes = 0
         self._states = {own: LinkState(own, 0, 0)}
-        self._known = {broker: frozenset(graph.neighbours(broker)) for broker in graph.brokers}
         self._up: dict[str, None] = {}  # our neighbours that are up for us
         self._owed: dict[str, dict[str, None]] = {}  # neighbours with a link → the brokers to be told of
+
+    def change(self, graph: BrokerGraph) -> None:
+        """The network has other brokers, or other links. Everyone is told anew: who had the new map later may have
+        dropped what it could not know."""
+        self.graph = graph
+        near = self.near
+        self._states = {origin: state for origin, state in self._states.items() if origin in (*graph.brokers, self.own)}
+        self._up = {neighbour: None for neighbour in self._up if neighbour in near}
+        self._owed = {neighbour: dict.fromkeys(self._states) for neighbour in self._owed if neighbour in near}
+        self._say(self._states[self.own].ready)
+
+    @property
+    def near(self) -> tuple[str, ...]:
+        """This broker's neighbours in the graph."""
+        return self.graph.neighbours(self.own) if self.own in self.graph.brokers else ()
 
     def state(self, broker: str) -> LinkState | None:
         """The newest that is known of a broker."""
@@ -69,7 +83,7 @@ class Database:
         incarnation, number = max(self._states[self.own].version, above)
         if number + 1 >= COUNT_MAX:
             incarnation, number = incarnation + 1, 0
-        up = tuple(near for near in self.graph.neighbours(self.own) if near in self._up)
+        up = tuple(near for near in self.near if near in self._up)
         self._put(LinkState(self.own, incarnation, number + 1, up, ready))
 
     def _put(self, state: LinkState) -> None:
@@ -100,6 +114,8 @@ class Database:
         self._check(source, states)
         before = self.changes
         for state in states:
+            if state.origin not in self.graph.brokers:
+                continue  # of a map that this broker does not have yet, or not any more: it is told anew with the other
             known = self._states.get(state.origin)
             if known is None or state.version > known.version:
                 if state.origin == self.own:
@@ -122,23 +138,20 @@ class Database:
 
     # ------------------------------------------------------------------------------------------------------- checks
     def _check(self, source: str, states: Sequence[LinkState]) -> None:
-        if source not in self._known[self.own]:
+        if source not in self.near:
             raise ProtocolError(f"LinkStates from {source[:SHOWN]!r}, which no link joins with {self.own}")
-        if len(states) > len(self._known):
-            raise ProtocolError(f"LinkStates of {len(states)} brokers; the network has {len(self._known)}")
+        if len(states) > 2 * len(self.graph.brokers):
+            raise ProtocolError(f"LinkStates of {len(states)} brokers; the network has {len(self.graph.brokers)}")
         for state in states:
-            neighbours = self._known.get(state.origin)
-            if neighbours is None:
-                raise ProtocolError(f"LinkStates of {state.origin[:SHOWN]!r}; the site file has no such broker")
-            if not neighbours.issuperset(state.up) or not _differ(state.up):
-                raise ProtocolError(f"LinkStates of {state.origin} name links that the site file does not have")
+            if not _differ(state.up) or len(state.up) > 2 * len(self.graph.brokers):
+                raise ProtocolError(f"LinkStates of {state.origin[:SHOWN]!r} name links that no map can have")
             if state.number >= COUNT_MAX or state.incarnation >= COUNT_MAX:
                 # Whoever it is about: told on, it would end the links of those who only passed it on.
-                raise ProtocolError(f"LinkStates of {state.origin} have a number that it can't have come to")
+                raise ProtocolError(f"LinkStates of {state.origin[:SHOWN]!r} have a number that it can't have come to")
 
     def check_invariants(self) -> None:
         up = self._states[self.own].up
-        if up != tuple([near for near in self.graph.neighbours(self.own) if near in self._up]):
+        if up != tuple([near for near in self.near if near in self._up]):
             broken("we say it all", up=up)
         for neighbour, owed in self._owed.items():
             if owed:

@@ -13,9 +13,11 @@ from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.protocols.failure.notices import NeighbourSuspected, NeighbourTrusted
-from holdfast.protocols.routing.notices import BecameReady, NeighbourAccepted, ViewChanged
+from holdfast.protocols.routing.notices import BecameReady, MapChanged, NeighbourAccepted, ViewChanged
+from holdfast.protocols.routing.roster import Roster
 from holdfast.schemes.tree.bypass.database import Database
 from holdfast.schemes.tree.bypass.messages import LinkStates
+from holdfast.schemes.tree.bypass.view import View
 
 BROKERS: Final = frozenset({Role.BROKER})
 
@@ -33,14 +35,23 @@ class LinkStateNews(Part):
 
     name: ClassVar[str] = "link_state"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {LinkStates: BROKERS}
-    notices: ClassVar[tuple[type[Notice], ...]] = (NeighbourSuspected, NeighbourTrusted, NeighbourAccepted, BecameReady)
+    notices: ClassVar[tuple[type[Notice], ...]] = (
+        NeighbourSuspected,
+        NeighbourTrusted,
+        NeighbourAccepted,
+        BecameReady,
+        MapChanged,
+    )
 
-    def __init__(self, database: Database, detector: Detector, acquaintances: Container[str]) -> None:
+    def __init__(
+        self, roster: Roster, database: Database, view: View, detector: Detector, acquaintances: Container[str]
+    ) -> None:
         self.database = database
+        self._roster = roster
+        self._view = view
         self._detector = detector
         self._acquaintances = acquaintances
-        self._neighbours = frozenset(database.graph.neighbours(database.own))
-        self._links: dict[str, int] = {}
+        self._links: dict[str, LinkUp] = {}  # to brokers, neighbours or not
         self._told = self._heard = 0
 
     # ----------------------------------------------------------------------------------------------------- our own
@@ -55,7 +66,8 @@ class LinkStateNews(Part):
         self._look_at(accepted.peer, out)
 
     def _look_at(self, peer: str, out: Outbox) -> None:
-        is_up = peer in self._acquaintances and self._detector.trusts(peer)
+        near = peer in self._roster.linked
+        is_up = near and peer in self._acquaintances and self._detector.trusts(peer)
         if is_up and self.database.set_up(peer, True):
             out.tell(ViewChanged())
 
@@ -69,13 +81,28 @@ class LinkStateNews(Part):
         self.database.start(started.incarnation)
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
-        if up.role is Role.BROKER and up.peer in self._neighbours:
-            self._links[up.peer] = up.link
-            if self.database.link_up(up.peer, up.incarnation):
-                out.tell(ViewChanged())
+        if up.role is Role.BROKER:
+            self._links[up.peer] = up
+            self._meet(up, out)
+
+    def _meet(self, up: LinkUp, out: Outbox) -> None:
+        if up.peer in self._roster.linked and self.database.link_up(up.peer, up.incarnation):
+            out.tell(ViewChanged())
+
+    def on_map_changed(self, changed: MapChanged, out: Outbox) -> None:
+        """Other brokers, other links, another tree."""
+        before = self.database.near
+        self.database.change(self._roster.graph)
+        self._view.change(self._roster.tree)
+        for peer, up in list(self._links.items()):
+            if peer not in before:
+                self._meet(up, out)
+                self._look_at(peer, out)
+        out.tell(ViewChanged())
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
-        if self._links.get(down.peer) == down.link:
+        up = self._links.get(down.peer)
+        if up is not None and up.link == down.link:
             del self._links[down.peer]
             self.database.link_down(down.peer)
 

@@ -23,6 +23,11 @@ class View:
         self._first_hops: dict[str, str] = {}  # everyone who can be reached → our neighbour on the way there
         self._targets: dict[tuple[str, bool], tuple[str, ...]] = {}
 
+    def change(self, tree: SpanningTree) -> None:
+        """The network has another tree."""
+        self.tree = tree
+        self._seen = -1
+
     def is_usable(self, one: str, other: str) -> bool:
         """Whether the link between two neighbours in the graph can be used."""
         near, far = self._database.state(one), self._database.state(other)
@@ -75,7 +80,7 @@ class View:
             return self._first_hops
         graph = self._database.graph
         hops: dict[str, str] = {}
-        for broker in (queue := [self.own]):
+        for broker in (queue := [self.own] if self.own in graph.brokers else []):
             for near in graph.neighbours(broker):
                 if near not in hops and near != self.own and self.is_usable(broker, near):
                     hops[near] = hops.get(broker, near)
