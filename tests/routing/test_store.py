@@ -50,7 +50,10 @@ class Middle(Bench):
 
     def link(self, peer: str, stored: int = 0, *routes: Routes) -> list[Effect]:
         known = ("disk-2", stored) if stored else ("", 0)
-        said: list[Message] = [Introduction(NETWORK.network_id, f"disk-{peer[1:]}", *known, map_digest=NETWORK.founding_map.digest), *routes]
+        said: list[Message] = [
+            Introduction(NETWORK.network_id, f"disk-{peer[1:]}", *known, map_digest=NETWORK.founding_map.digest),
+            *routes,
+        ]
         up = LinkUp(LINKS[peer], peer, 1, Role.BROKER, False)
         return self.keep(self.handle(up, Received(LINKS[peer], peer, said)))
 

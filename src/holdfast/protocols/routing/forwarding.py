@@ -355,6 +355,10 @@ class Forwarding(Part):
         self.feeds[peer].go_on()
         self.due = True
 
+    def reaches(self, peer: str) -> bool:
+        """Whether the link to a broker can be used for events, if it is a neighbour or becomes one."""
+        return peer in self._introductions and self._ways.carries_events(peer)
+
     def heard_through(self, peer: str) -> int:
         """The last number of the feed to a neighbour that it may have heard of."""
         return self.feeds[peer].heard

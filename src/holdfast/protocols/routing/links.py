@@ -16,7 +16,7 @@ from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Started, Tim
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
-from holdfast.kernel.outbox import Level, Outbox
+from holdfast.kernel.outbox import LATEST, NOW, Level, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.links.link_set import DIAL, Came, LinkSet
@@ -64,6 +64,7 @@ class Links(Part):
         self._network = settings.network_id
         self.acquaintances: dict[str, None] = {}  # neighbours that are known to be of this network, over their links
         self._known: dict[str, _Known] = {}  # all that have introduced themselves on their links
+        self._said: dict[str, int] = {}  # which map we said that we have, on the links that there are
         self._pauses = SteadyPauses(settings.dial_every)
         self._links = LinkSet(self.name, strangers_max=STRANGERS_MAX)
 
@@ -106,6 +107,7 @@ class Links(Part):
             self._links.timer_fired(key, out)
         elif not self._links.wants(key[2]):
             self._known.pop(key[2], None)
+            self._said.pop(key[2], None)
             self._links.close(key[2], f"{key[2]} is no neighbour of {self._settings.name}", out)
 
     def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
@@ -124,11 +126,13 @@ class Links(Part):
         if came is Came.STRANGER:
             out.set_timer((self.name, "stranger", up.peer), STRANGER_FOR)
         self._known.pop(up.peer, None)
+        self._said[up.peer] = self._roster.map.number
         out.tell(NeighbourConnected(up.peer))
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
         if self._links.link_down(down, out):
             self._known.pop(down.peer, None)
+            self._said.pop(down.peer, None)
             self._unlinked(down.peer, out)
 
     # ------------------------------------------------------------------------------------------------ introductions
@@ -141,8 +145,7 @@ class Links(Part):
             out.disconnect(link, f"{peer} belongs to another network, or to one of another level")
             return
         self._known[peer] = _Known(introduction, introduction.map_number, introduction.map_digest)
-        if introduction.map_number < self._roster.map.number:
-            self._say_map(peer, out)
+        self._say_map(peer, out)
         self._look_at(peer, out)
 
     def on_network_map_told(self, peer: str, told: NetworkMapTold, out: Outbox) -> None:
@@ -161,12 +164,17 @@ class Links(Part):
             raise ProtocolError("maps of the network are told behind an introduction")
 
     def _say_map(self, peer: str, out: Outbox) -> None:
-        """Tells it our map, if it has an older one; or that we have the same."""
+        """Tells it our map, if it has an older one; or that we have it now, if we said something else before."""
         number, own = self._known[peer].number, self._roster.map
+        # Who made a map has it on the disk before others hear of it, or it might make another one with its number. Who
+        # only passes it on says so before what follows from it, which waits for the disk only where the level buffers.
+        after = LATEST if self._settings.reliability.buffers else NOW
         if number < own.number:
-            out.send(peer, NetworkMapTold(own))
-        elif number == own.number:
-            out.send(peer, NetworkMapKnown(own.number, own.digest))
+            out.send(peer, NetworkMapTold(own), after=LATEST if self._roster.made == own.number else after)
+            self._said[peer] = own.number
+        elif self._said[peer] < own.number:
+            out.send(peer, NetworkMapKnown(own.number, own.digest), after=after)
+            self._said[peer] = own.number
 
     def _look_at(self, peer: str, out: Outbox) -> None:
         """Whether the other side of a link is a neighbour now, by a map that both have."""

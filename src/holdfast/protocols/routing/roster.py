@@ -21,11 +21,17 @@ class Roster:
         """`addresses` are those of the site file, which are newer than those that the network wrote down."""
         self.name = name
         self._addresses = addresses
+        self.made = 0  # the number of the last map that was made here, in this life
+        self.adopt(network)
+
+    def make(self, network: NetworkMap) -> None:
+        """Adopts a map that nobody else has yet."""
+        self.made = network.number
         self.adopt(network)
 
     def adopt(self, network: NetworkMap) -> None:
         self.map = network
-        self.graph: BrokerGraph = network.graph
+        self.graph: BrokerGraph = _graph_of(network)  # with the link that is about to be one of the tree's
         self.tree: SpanningTree = network.spanning_tree
         # Which sides brokers are on now, and, while a link moves, which ones they are about to be on.
         self._trees = (self.tree, done(network).spanning_tree) if isinstance(network.step, Move) else (self.tree,)
@@ -42,14 +48,7 @@ class Roster:
         """Those that a link is kept to: neighbours in the graph, and whoever becomes one."""
         if not self.is_member:
             return _NOBODY
-        near = self.graph.neighbours(self.name)
-        match self.map.step:
-            case Move(broker, _, new) if self.name == broker and new not in near:
-                return (*near, new)
-            case Move(broker, _, new) if self.name == new and broker not in near:
-                return (*near, broker)
-            case _:
-                return near
+        return self.graph.neighbours(self.name)
 
     def moves_with(self, peer: str) -> bool:
         """Whether this broker and the other are two of the three that a link moves between."""
@@ -86,3 +85,12 @@ class Roster:
     def client_addresses(self, peers: Sequence[str]) -> tuple[str, ...]:
         found = [self.map.find(peer) for peer in peers]
         return tuple(member.client_address for member in found if member is not None and member.client_address)
+
+
+def _graph_of(network: NetworkMap) -> BrokerGraph:
+    graph = network.graph
+    match network.step:
+        case Move(broker, _, new) if new not in graph.neighbours(broker):
+            return BrokerGraph(graph.brokers, (*graph.links, (broker, new)))
+        case _:
+            return graph

@@ -6,6 +6,7 @@ matter of `NetworkMap.maker`. The first map is the site file's, until the disk o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Mapping as Fields
 from typing import ClassVar, Final, Protocol
 
@@ -70,17 +71,20 @@ class Mapping(Part):
             return
         if problem := flaw(heard.map):
             raise ProtocolError(f"in NetworkMapTold, {problem}")
-        self.adopt(heard.map, out)
+        self._adopt(heard.map, self._roster.adopt, out)
 
-    def adopt(self, network: NetworkMap, out: Outbox) -> None:
-        """It is the map from now on, and on the disk before anyone hears of it from here."""
+    def make(self, network: NetworkMap, out: Outbox) -> None:
+        """The next map is made here, and on the disk before anyone hears of it."""
+        self._adopt(network, self._roster.make, out)
+
+    def _adopt(self, network: NetworkMap, adopt: Callable[[NetworkMap], None], out: Outbox) -> None:
         before = self._roster.map
         self._near.keep_near(out)
         if self._durable:
             out.snapshot(STREAM, MapAdopted(network))
         was_member = self._roster.is_member
         watched = self._roster.linked
-        self._roster.adopt(network)
+        adopt(network)
         for peer in self._roster.linked:
             self._detector.add(peer, out)
         for peer in watched:
@@ -124,7 +128,7 @@ class Mapping(Part):
         if problem := flaw(after):
             return problem
         out.report("network-change", Level.INFO, action=action, asked=dict(told), map=after.number)
-        self.adopt(after, out)
+        self.make(after, out)
         return ""
 
     @property
@@ -146,7 +150,7 @@ class Mapping(Part):
             "members": ", ".join(network.names),
             "keeper": keeper.name,
             "keeper_address": keeper.client_address,
-            "links": ", ".join(f"{one}-{other}" for one, other in roster.graph.links),
+            "links": ", ".join(f"{one}-{other}" for one, other in network.graph.links),
         }
         if network.steps:
             facts["change"] = network.under_way
@@ -165,7 +169,7 @@ class Mapping(Part):
         if new := [name for name in members if name not in listed]:
             said.append(f"it does not list {', '.join(new)}, a member" if len(new) == 1 else "")
             said[-1] = said[-1] or f"it does not list {', '.join(new)}, members"
-        if not said and self._links(self._settings.graph.links) != self._links(self._roster.graph.links):
+        if not said and self._links(self._settings.graph.links) != self._links(self._roster.map.graph.links):
             said.append("the site file has other links")
         return "; ".join(said)
 

@@ -292,7 +292,8 @@ class Moving(Part):
     def _go_on_as_broker(self, move: Move, out: Outbox) -> None:
         number = self._roster.map.number
         if self._stage is None:
-            if self._links.has_map(move.old, number) and self._links.has_map(move.new, number):
+            met = self._links.has_map(move.old, number) and self._links.has_map(move.new, number)
+            if met and self._forwarding.reaches(move.new):
                 self._forwarding.keep(move.new, out)
                 self._forwarding.suspend(move.new)
                 through = self._forwarding.move(move.old, move.new, out)
@@ -302,7 +303,7 @@ class Moving(Part):
                 self._say(move.old, MoveWord.ENDED, through)
         elif MoveWord.READY in self._heard and self._has_come(MoveWord.CLOSED, move.old):
             out.report("link-moved", Level.INFO, broker=move.broker, old=move.old, new=move.new)
-            self._mapping.adopt(done(self._roster.map), out)
+            self._mapping.make(done(self._roster.map), out)
 
     def _go_on_as_old(self, move: Move, out: Outbox) -> None:
         word = None if self._stage is None else self._stage.word
@@ -325,7 +326,7 @@ class Moving(Part):
     def _go_on_as_new(self, move: Move, out: Outbox) -> None:
         prospect = self._neighbours.prospects.get(move.broker)
         word = None if self._stage is None else self._stage.word
-        if word is None and prospect is not None and prospect.has_told:
+        if word is None and prospect is not None and prospect.has_told and self._forwarding.reaches(move.broker):
             if self._has_come(MoveWord.PASSED, move.old):
                 self._take(move, out)
             elif MoveWord.REWRITTEN in self._heard:  # we had taken it, and have forgotten
@@ -358,7 +359,7 @@ class Moving(Part):
         """Goes when nothing waits here that was published here, or came by here."""
         near, network = self._router.neighbours, self._roster.map
         if all(self._links.has_map(peer, network.number) and self._forwarding.feeds[peer].is_idle for peer in near):
-            self._mapping.adopt(done(network), out)
+            self._mapping.make(done(network), out)
 
     def measure(self) -> dict[str, int]:
         return {"map_number": self._roster.map.number, "links_moved_total": self._moved_total}
