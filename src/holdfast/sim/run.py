@@ -31,6 +31,7 @@ from holdfast.sim.digest import Digest
 from holdfast.sim.disk import Disk
 from holdfast.sim.light import SILENT_PINGS, LightClient
 from holdfast.sim.machine import Machine
+from holdfast.sim.operators import ScenarioOperator
 from holdfast.sim.scenario import (
     Action,
     ClockJump,
@@ -43,6 +44,7 @@ from holdfast.sim.scenario import (
     PowerCut,
     Reset,
     Scenario,
+    lost_by,
 )
 from holdfast.sim.scenario_file import check_scenario
 from holdfast.sim.simulation import NO_STORM, RowSink, Simulation
@@ -168,9 +170,10 @@ def _settings(wanted: Scenario) -> dict[str, Any]:
     goodbyes = [action.client for action in wanted.actions if isinstance(action, scenario.Close)]
     if goodbyes:
         said |= {"goodbyes": goodbyes}
-    if wanted.down:
+    going = {operation.ends for operation in wanted.operations}
+    if away := {*wanted.down, *lost_by(wanted.faults), *going} - {""}:
         # Whoever has no other broker waits for these, and rightly.
-        homeless = [client.id for client in wanted.clients if set(client.brokers) <= set(wanted.down)]
+        homeless = [client.id for client in wanted.clients if set(client.brokers) <= away]
         said |= {"homeless": homeless}
     return said
 
@@ -194,16 +197,19 @@ class Run:
         self._scheme = SCHEMES[wanted.system]
         self.faults = 0  # that began
         self._is_healed = False
+        self._gone: set[str] = set()  # never to be started again
         self._machines: dict[str, Machine | LightClient] = {}
         self._programs: dict[str, ScenarioClient] = {}
         self._lying: Counter[tuple[type[Fault], str]] = Counter()  # faults of one kind that lie on a machine
         names = [broker.id for broker in wanted.brokers] + [client.id for client in wanted.clients]
+        # No broker and no client can be called like that.
+        operators = [f"operator:{number}" for number in range(1, len(wanted.operations) + 1)]
         network = wanted.network
         seeded = Simulation.rng_of(wanted.seed, "latency", 0)
         self.simulation = factories.simulation(
             self._scheme.catalogue.messages,
             wanted.seed,
-            latency.build(network.latency, seeded, hosts=names),
+            latency.build(network.latency, seeded, hosts=names + operators),
             network.adversary,
             network.bytes_per_second,
             sinks,
@@ -219,6 +225,8 @@ class Run:
             self._add_client(client, factories)
         for action in wanted.actions:
             self.simulation.at(action.at_ms * MILLISECOND, self._act, action)
+        for name, operation in zip(operators, wanted.operations, strict=True):
+            self._add_operator(name, operation)
         for fault in wanted.faults:
             if fault.at_ms < wanted.safety_ms:
                 self.simulation.at(fault.at_ms * MILLISECOND, self._begin, fault)
@@ -294,6 +302,13 @@ class Run:
         self._machines[client.id] = machine
         machine.set_pace(0, 0, client.gather_us * 1_000)
 
+    def _add_operator(self, name: str, operation: scenario.Operate) -> None:
+        wanted = self._wanted
+        brokers = [broker.id for broker in wanted.brokers]
+        until = (wanted.safety_ms + scenario.OPERATORS_PATIENCE_MS) * MILLISECOND
+        program = ScenarioOperator(self.simulation, name, operation, brokers, until, self._end_for_good)
+        self.simulation.at(operation.at_ms * MILLISECOND, program.begin, None)
+
     # -------------------------------------------------------------------------------------------------------- phases
     def play(self, stop: Callable[[], bool] | None) -> None:
         simulation, wanted = self.simulation, self._wanted
@@ -334,7 +349,7 @@ class Run:
             self._programs[action.client].do(machine, action)
 
     def _start(self, machine: Machine | LightClient) -> None:
-        stays_down = self._is_healed and machine.name in self._wanted.down
+        stays_down = (self._is_healed and machine.name in self._wanted.down) or machine.name in self._gone
         if not machine.running and not stays_down:
             self.simulation.fault(machine.name, "up")
             machine.start()
@@ -371,7 +386,8 @@ class Run:
             return
         else:
             machine = self._machines[fault.host]
-            if isinstance(fault, Kill | PowerCut | Pause) and not machine.running:
+            for_ever = isinstance(fault, Kill | PowerCut) and fault.for_ever
+            if isinstance(fault, Kill | PowerCut | Pause) and not machine.running and not for_ever:
                 return
             self._lying[type(fault), machine.name] += 1
             self.faults += 1
@@ -382,6 +398,9 @@ class Run:
                     if isinstance(fault, PowerCut) and fault.wipe and machine.disk is not None:
                         note(machine.name, "wiped")
                         machine.disk.wipe()
+                    if for_ever:
+                        self._give_up(machine.name)
+                        return
                 case Pause():
                     note(machine.name, "paused")
                     machine.pause()
@@ -397,6 +416,19 @@ class Run:
                     note(machine.name, f"clock {fault.by_ms:+} ms")
                     machine.jump(fault.by_ms * MILLISECOND)
         simulation.at(end_ms * MILLISECOND, self._end, fault)
+
+    def _give_up(self, name: str) -> None:
+        """It is never started again."""
+        self._gone.add(name)
+        self.simulation.fault(name, "gone")
+
+    def _end_for_good(self, name: str) -> None:
+        """What an operator does with a broker that is needed no more."""
+        machine = self._machines[name]
+        if machine.running:
+            self.simulation.fault(name, "crashed")
+            machine.stop(power_cut=False)
+        self._give_up(name)
 
     def _end(self, fault: Fault) -> None:
         simulation = self.simulation

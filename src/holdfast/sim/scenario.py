@@ -10,6 +10,7 @@ A run has two phases. Until `safety_ms`, faults happen; then every host is up an
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -25,6 +26,7 @@ from holdfast.sim.network import Adversary
 SCENARIO_FORMAT = "holdfast-scenario"
 SCENARIO_VERSION = 2
 WINDOW_MAX = 65_536  # of a subscription: brokers grant no more
+OPERATORS_PATIENCE_MS = 5_000  # from when all is healed
 
 # Large enough for anything that is meant, and small enough to be nanoseconds of 64 bits.
 Whole = Annotated[int, Meta(ge=0, le=10**12)]
@@ -62,6 +64,7 @@ class Broker(_Data, frozen=True, kw_only=True):
     service_us_per_message: Whole = 0
     gather_us: Whole = 0
     starts_ms: Time = 0  # until then it was never there
+    spare: bool = False  # runs, and takes part when it is asked to
 
 
 class HostedApplication(_Data, frozen=True, kw_only=True):
@@ -163,6 +166,22 @@ class Ask(_Action, frozen=True, kw_only=True, tag="ask"):
 Action: TypeAlias = Subscribe | Unsubscribe | Advertise | Unadvertise | Publish | Ask | Close
 
 
+# ------------------------------------------------------------------------------------------------------- operations
+class Operate(_Data, frozen=True, kw_only=True):
+    """An operator asks for a change of who works together and how: again, while nobody is there who may begin it or
+    another change is under way, until `OPERATORS_PATIENCE_MS` after the faults.
+
+    `action` and `told` are what the scheme knows. `ends`: a broker whose process the operator ends, for good, so long
+    after the others have let it go.
+    """
+
+    at_ms: Time
+    action: str
+    told: dict[str, str] = {}
+    ends: str = ""
+    ends_after_ms: Whole = 2_000
+
+
 # ----------------------------------------------------------------------------------------------------------- faults
 class _Fault(_Data, frozen=True, kw_only=True, tag_field="fault"):
     at_ms: Time
@@ -170,16 +189,18 @@ class _Fault(_Data, frozen=True, kw_only=True, tag_field="fault"):
 
 
 class Kill(_Fault, frozen=True, kw_only=True, tag="kill"):
-    """The process is gone; its machine goes on."""
+    """The process is gone; its machine goes on. `for_ever`: it is never started again, not even when all is healed."""
 
     host: str
+    for_ever: bool = False
 
 
 class PowerCut(_Fault, frozen=True, kw_only=True, tag="power-cut"):
-    """The machine is gone, with what was not safe on its disk; `wipe`: with the whole disk."""
+    """The machine is gone, with what was not safe on its disk; `wipe`: with the whole disk; `for_ever`: as `Kill`."""
 
     host: str
     wipe: bool = False
+    for_ever: bool = False
 
 
 class Pause(_Fault, frozen=True, kw_only=True, tag="pause"):
@@ -225,6 +246,15 @@ class ClockJump(_Fault, frozen=True, kw_only=True, tag="clock-jump"):
 Fault: TypeAlias = Kill | PowerCut | Pause | Cut | Reset | DiskFull | DiskSlow | ClockJump
 
 
+def lost_by(faults: Iterable[Fault]) -> dict[str, int]:
+    """Who never comes back → from when on, in milliseconds."""
+    lost: dict[str, int] = {}
+    for fault in faults:
+        if isinstance(fault, Kill | PowerCut) and fault.for_ever:
+            lost[fault.host] = min(fault.at_ms, lost.get(fault.host, fault.at_ms))
+    return lost
+
+
 def hosts_of(fault: Fault) -> tuple[str, ...]:
     """Whom it concerns."""
     return (fault.source, fault.target) if isinstance(fault, Cut | Reset) else (fault.host,)
@@ -251,6 +281,7 @@ class Scenario(_Data, frozen=True, kw_only=True):
     clients: list[Client]
     network: Network = Network()
     actions: list[Action]
+    operations: list[Operate] = []
     faults: list[Fault]
     safety_ms: Time
     liveness_ms: Time = 60_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NoReturn
 
 import msgspec
@@ -13,6 +13,7 @@ from holdfast.broker.site_text import NAME
 from holdfast.errors import ScenarioError, TopologyError
 from holdfast.kernel.settings import choices
 from holdfast.sim.scenario import (
+    OPERATORS_PATIENCE_MS,
     SCENARIO_FORMAT,
     SCENARIO_VERSION,
     Action,
@@ -111,6 +112,7 @@ def check_scenario(scenario: Scenario, where: str) -> None:
             problem = f"client {actor.id!r} does more than subscribe, and is light"
             refuse(problem, "let a client do that which is not light")
     _check_actions(scenario, refuse)
+    _check_operations(scenario, brokers, refuse)
     _check_scheme(scenario, refuse)
     for fault in scenario.faults:
         if fault.at_ms >= scenario.safety_ms:
@@ -152,6 +154,15 @@ def _check_actions(scenario: Scenario, refuse: Refuse) -> None:
             refuse(f"{action.client!r} ends {action.name!r}, which it never subscribes to", "name a subscription of it")
         if isinstance(action, Unadvertise) and (Advertise, action.client, action.name) not in made:
             refuse(f"{action.client!r} ends {action.name!r}, which it never advertises", "name one that it makes")
+
+
+def _check_operations(scenario: Scenario, brokers: Container[str], refuse: Refuse) -> None:
+    latest = scenario.safety_ms + OPERATORS_PATIENCE_MS
+    for operation in scenario.operations:
+        if operation.at_ms > latest:
+            refuse(f"an operator asks at {operation.at_ms} ms", f"operators ask until {latest} ms")
+        if operation.ends and operation.ends not in brokers:
+            refuse(f"an operator ends {operation.ends[:64]!r}, which is no broker", "name brokers of the scenario")
 
 
 def _check_scheme(scenario: Scenario, refuse: Refuse) -> None:

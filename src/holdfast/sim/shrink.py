@@ -1,4 +1,4 @@
-"""Makes a failing scenario small: leaves out actions, events, faults and clients while it still fails alike.
+"""Makes a failing scenario small: leaves out actions, events, faults, operations and clients while it fails alike.
 
 Hypothesis does the searching; it is needed only here, and comes with `holdfast[shrink]`. First whole actions and faults
 are left out, then single events; each search ends when its time is up, with the smallest that was found.
@@ -67,7 +67,7 @@ def _search(
 
     def fails_in_time(candidate: Scenario) -> bool:
         nonlocal best
-        if time.monotonic() > deadline or not fails(candidate):
+        if time.monotonic() > deadline or not _can_fail(candidate, fails):
             return False
         if count_pieces(candidate) < count_pieces(best):
             best = candidate
@@ -75,7 +75,7 @@ def _search(
 
     while time.monotonic() < deadline:
         whole = best
-        pieces = sum(map(pieces_of, whole.actions)) + len(whole.faults)
+        pieces = sum(map(pieces_of, whole.actions)) + len(whole.faults) + len(whole.operations)
         if pieces > _PIECES_MAX:
             break
         draw = strategies.lists(strategies.integers(0, _KEEP_MAX), min_size=pieces, max_size=pieces)
@@ -88,6 +88,14 @@ def _search(
     return best
 
 
+def _can_fail(scenario: Scenario, fails: Callable[[Scenario], bool]) -> bool:
+    """What lacks something that the rest needs is refused, and fails for that alone."""
+    try:
+        return fails(scenario)
+    except ScenarioError:
+        return False
+
+
 def _whole_actions(action: Action) -> int:
     return 1
 
@@ -97,8 +105,8 @@ def _single_events(action: Action) -> int:
 
 
 def count_pieces(scenario: Scenario) -> int:
-    """Of how many pieces a scenario is made that can be left out: events, other actions, and faults."""
-    return sum(map(_single_events, scenario.actions)) + len(scenario.faults)
+    """Of how many pieces a scenario is made that can be left out: events, other actions, faults and operations."""
+    return sum(map(_single_events, scenario.actions)) + len(scenario.faults) + len(scenario.operations)
 
 
 def keep(scenario: Scenario, kept: list[int], pieces_of: Callable[[Action], int] = _single_events) -> Scenario:
@@ -118,12 +126,14 @@ def keep(scenario: Scenario, kept: list[int], pieces_of: Callable[[Action], int]
     gone = {client.id for client in scenario.clients if client.id not in busy}
     faults = [
         fault
-        for fault, number in zip(scenario.faults, kept[place:], strict=True)
+        for fault, number in zip(scenario.faults, kept[place : place + len(scenario.faults)], strict=True)
         if number and not (gone & set(hosts_of(fault)))
     ]
+    chosen = kept[place + len(scenario.faults) :]
+    operations = [operation for operation, number in zip(scenario.operations, chosen, strict=True) if number]
     subscribed = {(action.client, action.name) for action in actions if isinstance(action, Subscribe)}
     advertised = {(action.client, action.name) for action in actions if isinstance(action, Advertise)}
     actions = [a for a in actions if not isinstance(a, Unsubscribe) or (a.client, a.name) in subscribed]
     actions = [a for a in actions if not isinstance(a, Unadvertise) or (a.client, a.name) in advertised]
     clients = [client for client in scenario.clients if client.id not in gone]
-    return msgspec.structs.replace(scenario, actions=actions, clients=clients, faults=faults)
+    return msgspec.structs.replace(scenario, actions=actions, operations=operations, clients=clients, faults=faults)
