@@ -17,6 +17,8 @@ from holdfast.broker.scheme import Links
 from holdfast.kernel.settings import Written
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.protocols.sessions.messages import Overflow
+from holdfast.schemes.tree.asked_changes import wanderers
+from holdfast.schemes.tree.at_home import ONCE_AT_HOME, ORDER_AT_HOME
 from holdfast.schemes.tree.settings import SIMULATED
 from holdfast.sim.draw import draw_event, draw_filter, storm_of
 from holdfast.sim.draw_more import Meetings, with_more
@@ -43,7 +45,8 @@ from holdfast.topology.generators import Kind, links_of
 
 ALWAYS: Final = ("only-matching", "at-most-once", "endings", "bounded-queues", "liveness", "network")
 ORDER: Final = "publisher-order"
-
+HISTORY: Final = "map-history"
+AT_HOME: Final = {"at-most-once": ONCE_AT_HOME, ORDER: ORDER_AT_HOME}
 
 MEETINGS: Final = Meetings(narrow=True, wipe=True, move=True)
 
@@ -112,7 +115,7 @@ def _draw(seed: int, shape: NetworkShape) -> Scenario:
         links=routing.links,
         brokers=brokers,
         clients=clients,
-        network=Network(latency=_draw_latency(rng)),
+        network=Network(latency=draw_latency(rng)),
         actions=_draw_actions(rng, shape, clients),
         faults=faults,
         safety_ms=shape.safety_ms,
@@ -127,9 +130,14 @@ def _draw(seed: int, shape: NetworkShape) -> Scenario:
 
 
 def network_promises(scenario: Scenario) -> tuple[str, ...]:
-    """Around a failure, detours may overtake."""
+    """Around a failure, detours may overtake; and who comes to another broker begins anew there."""
     level = Reliability(scenario.settings.get("reliability", SIMULATED.reliability.value))
-    return ALWAYS if level.detours and scenario.faults else (*ALWAYS, ORDER)
+    promised: tuple[str, ...] = ALWAYS if level.detours and scenario.faults else (*ALWAYS, ORDER)
+    if not scenario.operations:
+        return promised
+    if wanderers(scenario):
+        promised = tuple(AT_HOME.get(name, name) for name in promised)
+    return (*promised, HISTORY)
 
 
 def _draw_down(seed: int, shape: NetworkShape, routing: _Routing, names: list[str]) -> list[str]:
@@ -177,7 +185,7 @@ def _draw_brokers(rng: Random, shape: NetworkShape) -> tuple[_Routing, list[Brok
     return _Routing(level, links, settings), brokers
 
 
-def _draw_latency(rng: Random) -> Latency:
+def draw_latency(rng: Random) -> Latency:
     return rng.choice(
         (
             Constant(delay_us=500),

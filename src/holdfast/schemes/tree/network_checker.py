@@ -10,9 +10,10 @@ What is owed follows from publications, subscriptions and failures:
   it, whoever was down then or had never been up. (A topic that is too long for a filter advertises all topics; and so,
   here, does an advertisement of more than a topic.)
 
-Beside that, an event is owed where the brokers say so themselves: to a subscription that wants it and whose path was
-complete when the event was accepted. Every broker on the way from the publisher's broker to the subscriber's had an
-entry, from the next one's side, that covers the subscription (`routed`). Of what is owed a level may lose
+Beside that, in a network that does not change, an event is owed where the brokers say so themselves: to a subscription
+that wants it and whose path was complete when the event was accepted. Every broker on the way from the publisher's
+broker to the subscriber's had an entry, from the next one's side, that covers the subscription (`routed`). Of what is
+owed a level may lose
 
 - `none`, `periodic`: what was under way while a broker or a link of the path was failing (D1-C2);
 - `bypass`: what was under way while anything changed, or while there was no way between the two brokers (D1-C4);
@@ -23,6 +24,11 @@ What waits at the end of the run for a broker or a link that is still down is no
 down then has yet to hear what it missed. What was accepted before a disk of its path was wiped may be lost: nobody else
 had it. Nothing is owed that was not acknowledged, that has a lifetime, or to a subscription that ended, or was told
 that it missed something (`missed` without a count: until it is confirmed again; with one: so many events).
+
+Where the network changes, all follows from the history of its maps, and nothing from tables. A change takes nothing
+away, at any level, unless a failure meets it where events are not stored; but a subscription's word that is under way
+when it begins has got there only a while after it. A broker that was declared lost takes with it what a wiped disk
+does. Who is no member any more owes nothing, and nothing is owed there.
 """
 
 from __future__ import annotations
@@ -33,12 +39,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from holdfast.schemes.tree.outages import Outages
+from holdfast.schemes.tree.timeline import ADOPTED
 from holdfast.trace.checkers.checker import Checker, Handlers
 from holdfast.trace.filters import FilterCache
 from holdfast.trace.schema import (
     Accepted,
     Acknowledged,
     Confirmed,
+    Control,
     Delivered,
     Fault,
     Header,
@@ -79,6 +87,7 @@ class Network(Checker):
             Accepted: self._on_accepted,
             Acknowledged: self._on_acknowledged,
             Confirmed: self._on_confirmed,
+            Control: self._on_control,
             Delivered: self._on_delivered,
             Fault: self._on_fault,
             Missed: self._on_missed,
@@ -114,7 +123,19 @@ class Network(Checker):
         grace = 2_000 + sum(said.get(name, 0) for name in times)
         links = [(one, other) for one, other in said.get("links", ())]
         notice = 1_000 + said.get("suspect_ms_max", 0)
-        self._outages = Outages(said.get("brokers", ()), links, grace * MILLISECOND, notice * MILLISECOND)
+        self._outages = Outages(
+            said.get("brokers", ()),
+            links,
+            grace * MILLISECOND,
+            notice * MILLISECOND,
+            said.get("changes", False),
+            said.get("forgetful", ()),
+            said.get("prompt_ms", 0) * MILLISECOND,
+        )
+
+    def _on_control(self, row: Control) -> None:
+        if row.what == ADOPTED:
+            self._outages.adopt(row)
 
     # ------------------------------------------------------------------------------------------------------- tables
     def _on_routed(self, row: Routed) -> None:
@@ -190,14 +211,20 @@ class Network(Checker):
                 if not self._matches(event, text):
                     continue
                 # What has just been subscribed to may still be on its way.
-                known = settled and row.t - since >= self._outages.grace
-                local = self._is_in_place(subscription, last)
+                known = settled and self._is_known(row.node, last, since, row.t)
+                local = not self._outages.changes and self._is_in_place(subscription, last)
                 whole = local and self._is_complete(row.node, last, text, row.t, detours=False)
                 around = local and self._level in DETOURING
                 around = around and self._is_complete(row.node, last, text, row.t, detours=True)
                 owed = _Owed(event, row.t, row.node, last, since, known, whole, around)
                 # What was accepted at two brokers is owed by the first.
                 self._owed.setdefault(subscription, {}).setdefault(event, owed)
+
+    def _is_known(self, home: str, last: str, since: int, t: int) -> bool:
+        """Whether a subscription has got there, where all has been well for a while."""
+        if self._outages.changes:
+            return self._outages.reaches(last, home, since) <= t
+        return t - since >= self._outages.grace
 
     def _is_in_place(self, subscription: str, last: str) -> bool:
         """Whether its own broker says that it has it."""
@@ -238,7 +265,7 @@ class Network(Checker):
                 self.violate(each.t, f"{message} at {each.last}", (each.event,), (subscription,))
 
     def _may_lose(self, owed: _Owed) -> bool:
-        if self._outages.is_off(owed.last):
+        if self._outages.is_off(owed.last) or self._outages.is_former(owed.last):
             return True  # to the end: it waits there, or its subscriber has yet to hear that it missed something
         if self._outages.wiped_since(owed.home, owed.last, owed.t):
             return True
@@ -259,6 +286,8 @@ class Network(Checker):
         if self._outages.reaches(owed.last, owed.home, owed.since) <= published.t:
             return True
         first = min(self._first_use.get(topic, published.t) for topic in (published.topic, ANY_TOPIC))
+        if not (self._outages.is_member(owed.last, owed.since) and self._outages.is_member(owed.home, owed.t)):
+            return False
         return self._advertised and owed.since <= first
 
 

@@ -9,13 +9,18 @@ from holdfast.broker.site import Site
 from holdfast.errors import TopologyError
 from holdfast.kernel.settings import written
 from holdfast.protocols.routing.settings import RoutingSettings
+from holdfast.schemes.tree.asked_changes import check_operations, header_of_changes
+from holdfast.schemes.tree.at_home import ONCE_AT_HOME, ORDER_AT_HOME, AtHome
 from holdfast.schemes.tree.draw_network import NetworkShape, network_promises
+from holdfast.schemes.tree.map_history import MapHistory
 from holdfast.schemes.tree.network_checker import Network
 from holdfast.schemes.tree.one_broker import OneBrokerShape, one_broker_promises
 from holdfast.schemes.tree.settings import SIMULATED, routing_settings
 from holdfast.sim.scenario import Broker, Scenario
 from holdfast.sim.swarm import Refuse, Shape, settings_of
 from holdfast.topology.graph import BrokerGraph
+from holdfast.trace.checkers.at_most_once import AtMostOnce
+from holdfast.trace.checkers.publisher_order import PublisherOrder
 from holdfast.trace.checkers.registry import Known
 
 # Of a site, what its runs keep: its times are the simulator's, and shorter.
@@ -26,7 +31,12 @@ class TreeSwarm:
     settings: RoutingSettings = SIMULATED
     shapes: Mapping[str, Shape] = {"tree": OneBrokerShape(), "network": NetworkShape()}
     checkers: Mapping[str, Known] = {
-        "network": Known(lambda _: Network(), "events reach whom the network's level of reliability promises them to")
+        "network": Known(lambda _: Network(), "events reach whom the network's level of reliability promises them to"),
+        "map-history": Known(lambda _: MapHistory(), "maps of a network have one history, and changes are done"),
+        ONCE_AT_HOME: Known(lambda _: AtHome(AtMostOnce(ONCE_AT_HOME)), "at-most-once, at each broker of a subscriber"),
+        ORDER_AT_HOME: Known(
+            lambda _: AtHome(PublisherOrder(ORDER_AT_HOME)), "publisher-order, at each broker of a subscriber"
+        ),
     }
 
     def shape_of(self, site: Site, brokers: Sequence[Broker]) -> Shape:
@@ -37,12 +47,19 @@ class TreeSwarm:
         return NetworkShape(name=site.name, brokers=tuple(brokers), links=site.links, settings=said, reliability=level)
 
     def check(self, scenario: Scenario, refuse: Refuse) -> None:
+        spares = [broker.id for broker in scenario.brokers if broker.spare]
         if not scenario.links:
-            if scenario.settings:
-                refuse("settings are given, and the brokers have no links", "they are of a network: give it links")
+            for what in ("settings", "operations"):
+                if getattr(scenario, what):
+                    refuse(f"{what} are given, and the brokers have no links", "they are of a network: give it links")
+            if spares:
+                refuse(f"broker {spares[0]!r} is spare, and there is no network", "give the brokers links")
             return
         level = routing_settings(settings_of(scenario)).reliability
-        graph = BrokerGraph([broker.id for broker in scenario.brokers], scenario.links)
+        for one, other in scenario.links:
+            if not {one, other}.isdisjoint(spares):
+                refuse(f"a link joins {one!r} and {other!r}, one of which is spare", "spares have no links")
+        graph = BrokerGraph([broker.id for broker in scenario.brokers if not broker.spare], scenario.links)
         try:
             graph.spanning_tree()
         except TopologyError as error:
@@ -52,6 +69,7 @@ class TreeSwarm:
         for broker in scenario.brokers:
             if level.buffers and not broker.durable:
                 refuse(f"broker {broker.id!r} has no disk, and is to buffer", 'say "durable": true')
+        check_operations(scenario, refuse)
 
     def promises(self, scenario: Scenario) -> tuple[str, ...]:
         return network_promises(scenario) if scenario.links else one_broker_promises(scenario)
@@ -59,8 +77,9 @@ class TreeSwarm:
     def header(self, scenario: Scenario) -> dict[str, Any]:
         if not scenario.links:
             return {}
-        brokers = [broker.id for broker in scenario.brokers]
-        return {"brokers": brokers, "links": scenario.links, **written(settings_of(scenario))}
+        brokers = [broker.id for broker in scenario.brokers if not broker.spare]
+        said = {"brokers": brokers, "links": scenario.links, **written(settings_of(scenario))}
+        return said | header_of_changes(scenario) if scenario.operations else said
 
 
 SWARM: Final = TreeSwarm()

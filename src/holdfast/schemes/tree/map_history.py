@@ -1,0 +1,216 @@
+"""`map-history`: the maps of a network have one history, and every change that has begun is done.
+
+- In each life of a broker the numbers of the maps that it adopts rise.
+- No two brokers adopt different maps under one number.
+- A map is a tree without flaw, and follows from the one before it: its first step is done, or it is what an operator
+  asked for.
+- Who is no member by its own map takes in no publications, and forwards nothing.
+- At the end of a healed run all members that are there have the last map, nothing is under way in it, unless a broker
+  that is not there would have to take part, and each change that an operator saw begin is part of the history.
+
+A map that only its maker had, and lost before anyone else heard of it, never was; a broker that was declared lost keeps
+nothing from the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.protocols.routing.network_map import (
+    Change,
+    Link,
+    Move,
+    NetworkMap,
+    NetworkMember,
+    done,
+    flaw,
+    founding_map,
+    objection,
+    planned,
+)
+from holdfast.schemes.tree.asked_changes import change_of
+from holdfast.schemes.tree.timeline import ADOPTED, FORGETTING, WELL, is_failure
+from holdfast.trace.checkers.checker import Checker, Handlers
+from holdfast.trace.schema import Accepted, Control, Fault, Header, Hop
+
+FORWARD = "Forward"
+
+
+class _Seen:
+    """A map as a broker says it, in a form that can be compared."""
+
+    __slots__ = ("beside", "members", "number", "steps", "tree")
+
+    def __init__(self, detail: dict[str, Any]) -> None:
+        self.number: int = detail["number"]
+        self.members = tuple(detail["members"])
+        self.tree = {frozenset(link) for link in detail["tree"]}
+        self.beside = {frozenset(link) for link in detail.get("beside", ())}
+        self.steps = tuple(detail.get("steps", ()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Seen) and self._all() == other._all()
+
+    def __hash__(self) -> int:
+        return hash(self.number)
+
+    def _all(self) -> tuple[Any, ...]:
+        return (self.number, self.members, self.tree, self.beside, self.steps)
+
+
+def _seen(network: NetworkMap) -> _Seen:
+    tree, beside = network.tree, network.beside
+    steps = [str(step) for step in network.steps]
+    return _Seen(
+        {"number": network.number, "members": network.names, "tree": tree, "beside": beside, "steps": steps},
+    )
+
+
+class MapHistory(Checker):
+    """Keeps the maps as values: each follows from the one before it."""
+
+    def __init__(self, name: str = "map-history") -> None:
+        handlers: Handlers = {
+            Accepted: self._on_accepted,
+            Control: self._on_control,
+            Fault: self._on_fault,
+            Hop: self._on_hop,
+        }
+        super().__init__(name, handlers)
+        self._detours = False
+        self._forgetful: frozenset[str] = frozenset()
+        self._maps: dict[int, NetworkMap] = {}
+        self._has: dict[str, int] = {}  # broker → the number of its map, if it is not the first
+        self._lived: dict[str, int] = {}  # … and the highest in this life
+        self._off: set[str] = set()
+        self._asked: dict[str, Change | None] = {}  # operator → what it asked for
+        self._begun: dict[str, int] = {}  # operator → when it was told so
+        self._followed: dict[int, set[str]] = {}  # number → operators who asked for just that
+        self._last = 0
+
+    def begin(self, header: Header) -> None:
+        said = header.settings
+        self._detours = "bypass" in said.get("reliability", "none")
+        self._forgetful = frozenset(said.get("forgetful", ()))
+        members = [NetworkMember(name, name, name) for name in said.get("brokers", ())]
+        links: list[Link] = [(one, other) for one, other in said.get("links", ())]
+        if members:
+            self._maps = {0: founding_map(members, links)}
+
+    # ------------------------------------------------------------------------------------------------------- history
+    def _on_control(self, row: Control) -> None:
+        self._last = row.t
+        if row.what == ADOPTED:
+            self._adopt(row)
+        elif row.what == "change-asked":
+            self._asked[row.node] = change_of(row.detail["action"], row.detail["told"])
+        elif row.what == "change-begun":
+            self._begun[row.node] = row.t
+
+    def _adopt(self, row: Control) -> None:
+        seen, node = _Seen(row.detail), row.node
+        if seen.number <= self._lived.get(node, -1):
+            self.violate(row.t, f"{node} adopts map {seen.number}, and had {self._lived[node]} before")
+        self._lived[node] = seen.number
+        if seen.number <= self._has.get(node, 0):
+            self._forget(node)
+        self._has[node] = seen.number
+        known = self._maps.get(seen.number)
+        if known is not None:
+            if _seen(known) != seen:
+                others = [other for other, number in self._has.items() if number == seen.number and other != node]
+                whose = ", ".join(others) or "the site"
+                self.violate(row.t, f"{node} adopts another map {seen.number} than {whose}")
+            return
+        before = self._maps.get(seen.number - 1)
+        if before is None:
+            self.violate(row.t, f"{node} adopts map {seen.number}, and nobody had the one before it")
+            self._maps[seen.number] = self._as_said(row, seen, ())
+            return
+        self._follow(row, seen, before)
+
+    def _follow(self, row: Control, seen: _Seen, before: NetworkMap) -> None:
+        """A new map, of which there has to be an explanation."""
+        found = done(before) if before.steps and _seen(done(before)) == seen else None
+        served = {operator for asked in self._followed.values() if len(asked) == 1 for operator in asked}
+        for operator, change in self._asked.items():
+            if operator in served or change is None or objection(before, change, self._detours):
+                continue
+            wanted = planned(before, change)
+            if _seen(wanted) == seen:
+                found = wanted
+                self._followed.setdefault(seen.number, set()).add(operator)
+        if found is None:
+            problem = f"{row.node} adopts map {seen.number}, which does not follow from {before.number}: {row.detail}"
+            self.violate(row.t, problem)
+            found = self._as_said(row, seen, before.former)
+        if problem := flaw(found):
+            self.violate(row.t, f"{row.node} adopts map {seen.number}, and {problem}")
+        self._maps[seen.number] = found
+
+    @staticmethod
+    def _as_said(row: Control, seen: _Seen, former: tuple[str, ...]) -> NetworkMap:
+        """So that what follows can be looked at, too."""
+        members = tuple(NetworkMember(name, name, name) for name in seen.members)
+        tree, beside = (tuple((one, other) for one, other in row.detail.get(key, ())) for key in ("tree", "beside"))
+        return NetworkMap(seen.number, members, tree, beside, (), former)
+
+    def _on_fault(self, row: Fault) -> None:
+        self._last = row.t
+        if row.component == "everything":
+            self._off.clear()
+        elif row.state in WELL:
+            self._off.discard(row.component)
+        elif is_failure(row.state):
+            self._off.add(row.component)
+        if row.state == "crashed":
+            self._lived.pop(row.component, None)
+        if row.state in FORGETTING or (row.state == "crashed" and row.component in self._forgetful):
+            self._forget(row.component)
+
+    def _forget(self, node: str) -> None:
+        """A broker has lost its map. What nobody else had by then never was."""
+        self._has.pop(node, None)
+        known = max(self._has.values(), default=0)
+        for number in [number for number in self._maps if number > known]:
+            del self._maps[number]
+            self._followed.pop(number, None)
+
+    # ------------------------------------------------------------------------------------------------------- members
+    def _is_member(self, node: str) -> bool:
+        network = self._maps.get(self._has.get(node, 0))
+        return network is None or network.find(node) is not None
+
+    def _on_accepted(self, row: Accepted) -> None:
+        if not self._is_member(row.node):
+            self.violate(row.t, f"{row.node} takes in what is published there, and is no member", tuple(row.events))
+
+    def _on_hop(self, row: Hop) -> None:
+        if row.what == FORWARD and not self._is_member(row.source):
+            self.violate(row.t, f"{row.source} forwards to {row.target}, and is no member", tuple(row.events))
+
+    # ----------------------------------------------------------------------------------------------------------- end
+    def finish(self) -> None:
+        if not self._maps:
+            return
+        # What only its maker has, which is not there, nobody can know.
+        here = [self._has.get(name, 0) for name in (*self._maps[0].names, *self._has) if name not in self._off]
+        latest = self._maps[max(here, default=0)]
+        for name in latest.names:
+            has = self._has.get(name, 0)
+            if name not in self._off and has != latest.number:
+                self.violate(self._last, f"{name} has map {has} at the end, and there is {latest.number}")
+        if latest.steps and not self._needed(latest) & self._off:
+            self.violate(self._last, f"a change is never done: {latest.under_way}")
+        followed = {operator for asked in self._followed.values() for operator in asked}
+        for operator, t in self._begun.items():
+            if operator not in followed:
+                self.violate(t, f"{operator} was told that {self._asked[operator]} has begun, and no map comes of it")
+
+    @staticmethod
+    def _needed(latest: NetworkMap) -> set[str]:
+        """Who has to take part in what is under way."""
+        step = latest.step
+        if isinstance(step, Move):
+            return {step.broker, step.old, step.new}
+        return set() if step is None else {step.broker, *latest.spanning_tree.neighbours(step.broker)}
