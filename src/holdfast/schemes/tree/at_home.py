@@ -23,7 +23,7 @@ class AtHome(Checker):
     def __init__(self, checker: Checker) -> None:
         super().__init__(checker.name, {**checker.handlers, Delivered: self._on_delivered})
         self._checker = checker
-        checker.violations = self.violations
+        self.violations = checker.violations
 
     def _on_delivered(self, row: Row) -> None:
         if isinstance(row, Delivered):
