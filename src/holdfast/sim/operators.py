@@ -19,7 +19,7 @@ from holdfast.broker.client_assembly import make_operator
 from holdfast.kernel.links import Role
 from holdfast.kernel.time import MILLISECOND
 from holdfast.protocols.operating.messages import ChangeBegun, Inspected
-from holdfast.protocols.operating.operator import AskBroker, AskToChange, Unreachable
+from holdfast.protocols.operating.operator import AskBroker, AskToChange
 from holdfast.sim.machine import Machine, Program
 from holdfast.sim.scenario import Operate
 from holdfast.trace import schema
@@ -57,7 +57,8 @@ class ScenarioOperator(Program):
         self._facts: Mapping[str, str] = {}  # of the broker that it talks to, before it asked
         self._problem = "nobody answered"
         self._refusals = 0
-        self._uncertain = False  # it asked, and heard nothing
+        self._is_asking = False
+        self._uncertain = False  # it asked once, and heard nothing
         self._watching = False  # for a broker to be let go
         self._machine = simulation.add_machine(
             name, Role.OPERATOR, lambda rng, streams: make_operator(self._address), program=self
@@ -89,11 +90,11 @@ class ScenarioOperator(Program):
     def _try_again(self, address: str = "", pause: int = PAUSE) -> None:
         """Not within a turn of the node, which ends with this."""
         self._machine.stop(power_cut=False)
+        self._uncertain = self._uncertain or self._is_asking
+        self._is_asking = False
         self._simulation.after(pause, self._try, address)
 
     def on_complete(self, machine: Machine, request: int, result: Any) -> None:
-        if request == _ASK and isinstance(result, Unreachable):
-            self._uncertain = True
         self._simulation.after(0, self._go_on, (machine.life, request, result))
 
     def _go_on(self, arguments: tuple[int, int, Any]) -> None:
@@ -119,7 +120,7 @@ class ScenarioOperator(Program):
             self._try_again(address if self._followed <= FOLLOWED_MAX else "", 0)
             return
         self._facts = found.facts
-        self._uncertain = True  # until it is answered
+        self._is_asking = True
         self._machine.request(_ASK, AskToChange(self._operation.action, self._operation.told))
 
     def _keeper(self, facts: Mapping[str, str]) -> tuple[str, str]:
@@ -130,6 +131,7 @@ class ScenarioOperator(Program):
         return keeper, facts.get("keeper_address", keeper)
 
     def _answered(self, answer: ChangeBegun) -> None:
+        self._is_asking = False
         if not answer.problem:
             self._uncertain = False
             self._finish("change-begun", at=self._address)

@@ -80,6 +80,6 @@ def settings_of(scenario: Scenario) -> msgspec.Struct:
 
 def told_by(scenario: Scenario, settings: Any) -> Told:
     """What a broker of the scenario is told; `settings` are its own."""
-    places = tuple(Place(broker.id, broker.id, broker.id) for broker in scenario.brokers)
+    places = tuple(Place(broker.id, broker.id, broker.id, broker.spare) for broker in scenario.brokers)
     links = tuple((one, other) for one, other in scenario.links)
     return Told(settings, settings_of(scenario), places, links)

@@ -14,9 +14,11 @@ nothing from the others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from holdfast.protocols.routing.network_map import (
+    LOST_ABOVE,
     Change,
     Link,
     Move,
@@ -122,25 +124,30 @@ class MapHistory(Checker):
                 whose = ", ".join(others) or "the site"
                 self.violate(row.t, f"{node} adopts another map {seen.number} than {whose}")
             return
-        before = self._maps.get(seen.number - 1)
-        if before is None:
+        above = {seen.number - 1, seen.number - 1 - LOST_ABOVE}
+        if earlier := [self._maps[number] for number in sorted(above) if number in self._maps]:
+            self._follow(row, seen, earlier)
+        else:
             self.violate(row.t, f"{node} adopts map {seen.number}, and nobody had the one before it")
             self._maps[seen.number] = self._as_said(row, seen, ())
-            return
-        self._follow(row, seen, before)
 
-    def _follow(self, row: Control, seen: _Seen, before: NetworkMap) -> None:
-        """A new map, of which there has to be an explanation."""
-        found = done(before) if before.steps and _seen(done(before)) == seen else None
+    def _follow(self, row: Control, seen: _Seen, earlier: Sequence[NetworkMap]) -> None:
+        """A new map, of which there has to be an explanation: by the one before it, or, if it is one without a lost
+        member, by one that the broker had which made it."""
+        explained = [map for before in earlier if before.steps and _seen(map := done(before)) == seen]
         served = {operator for asked in self._followed.values() if len(asked) == 1 for operator in asked}
         for operator, change in self._asked.items():
-            if operator in served or change is None or objection(before, change, self._detours):
-                continue
-            wanted = planned(before, change)
-            if _seen(wanted) == seen:
-                found = wanted
-                self._followed.setdefault(seen.number, set()).add(operator)
-        if found is None:
+            for before in earlier:
+                if operator in served or change is None or objection(before, change, self._detours):
+                    continue
+                wanted = planned(before, change)
+                if _seen(wanted) == seen:
+                    explained.append(wanted)
+                    self._followed.setdefault(seen.number, set()).add(operator)
+        if explained:
+            found = explained[0]
+        else:
+            before = earlier[-1]
             problem = f"{row.node} adopts map {seen.number}, which does not follow from {before.number}: {row.detail}"
             self.violate(row.t, problem)
             found = self._as_said(row, seen, before.former)
@@ -166,15 +173,18 @@ class MapHistory(Checker):
         if row.state == "crashed":
             self._lived.pop(row.component, None)
         if row.state in FORGETTING or (row.state == "crashed" and row.component in self._forgetful):
-            self._forget(row.component)
+            self._forget(row.component, row.state != "wiped")
 
-    def _forget(self, node: str) -> None:
-        """A broker has lost its map. What nobody else had by then never was."""
+    def _forget(self, node: str, with_begun: bool = False) -> None:
+        """A broker has lost its map. What nobody else had by then never was; what had begun is lost with a broker that
+        is, or that has no disk."""
         self._has.pop(node, None)
         known = max(self._has.values(), default=0)
         for number in [number for number in self._maps if number > known]:
             del self._maps[number]
-            self._followed.pop(number, None)
+            begun = self._followed.pop(number, set())
+            for operator in begun if with_begun else ():
+                self._begun.pop(operator, None)
 
     # ------------------------------------------------------------------------------------------------------- members
     def _is_member(self, node: str) -> bool:
