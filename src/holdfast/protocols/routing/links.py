@@ -152,6 +152,8 @@ class Links(Part):
         self._check_known(peer)
         self._known[peer] = _Known(self._known[peer].introduction, told.map.number, told.map.digest)
         out.tell(MapHeard(peer, told.map))  # and, if it is newer than ours, that the map has changed
+        if told.map.number <= self._roster.map.number:
+            self._say_map(peer, out)  # it did not know how far we are
         self._look_at(peer, out)
 
     def on_network_map_known(self, peer: str, known: NetworkMapKnown, out: Outbox) -> None:
