@@ -85,6 +85,7 @@ def check_operations(scenario: Scenario, refuse: Refuse) -> None:
 def header_of_changes(scenario: Scenario) -> dict[str, Any]:
     """What checkers have to know of a run in which the network changes."""
     said: dict[str, Any] = {"changes": True}
+    said["spares"] = [broker.id for broker in scenario.brokers if broker.spare]
     said["forgetful"] = [broker.id for broker in scenario.brokers if not broker.durable]
     if not scenario.network.bytes_per_second:
         said["prompt_ms"] = PROMPT_MS

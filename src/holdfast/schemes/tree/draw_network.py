@@ -45,7 +45,7 @@ from holdfast.topology.generators import Kind, links_of
 
 ALWAYS: Final = ("only-matching", "at-most-once", "endings", "bounded-queues", "liveness", "network")
 ORDER: Final = "publisher-order"
-HISTORY: Final = "map-history"
+IF_CHANGING: Final = ("map-history", "understood")
 AT_HOME: Final = {"at-most-once": ONCE_AT_HOME, ORDER: ORDER_AT_HOME}
 
 MEETINGS: Final = Meetings(narrow=True, wipe=True, move=True)
@@ -137,7 +137,7 @@ def network_promises(scenario: Scenario) -> tuple[str, ...]:
         return promised
     if wanderers(scenario):
         promised = tuple(AT_HOME.get(name, name) for name in promised)
-    return (*promised, HISTORY)
+    return (*promised, *IF_CHANGING)
 
 
 def _draw_down(seed: int, shape: NetworkShape, routing: _Routing, names: list[str]) -> list[str]:

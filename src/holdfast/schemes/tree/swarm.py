@@ -11,11 +11,13 @@ from holdfast.kernel.settings import written
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.schemes.tree.asked_changes import check_operations, header_of_changes
 from holdfast.schemes.tree.at_home import ONCE_AT_HOME, ORDER_AT_HOME, AtHome
+from holdfast.schemes.tree.draw_changes import ChangingShape
 from holdfast.schemes.tree.draw_network import NetworkShape, network_promises
 from holdfast.schemes.tree.map_history import MapHistory
 from holdfast.schemes.tree.network_checker import Network
 from holdfast.schemes.tree.one_broker import OneBrokerShape, one_broker_promises
 from holdfast.schemes.tree.settings import SIMULATED, routing_settings
+from holdfast.schemes.tree.understood import Understood
 from holdfast.sim.scenario import Broker, Scenario
 from holdfast.sim.swarm import Refuse, Shape, settings_of
 from holdfast.topology.graph import BrokerGraph
@@ -29,10 +31,15 @@ _KEPT: Final = ("reliability", "advertisements", "covering", "ask_neighbours")
 
 class TreeSwarm:
     settings: RoutingSettings = SIMULATED
-    shapes: Mapping[str, Shape] = {"tree": OneBrokerShape(), "network": NetworkShape()}
+    shapes: Mapping[str, Shape] = {
+        "tree": OneBrokerShape(),
+        "network": NetworkShape(),
+        "changing": ChangingShape(),
+    }
     checkers: Mapping[str, Known] = {
         "network": Known(lambda _: Network(), "events reach whom the network's level of reliability promises them to"),
         "map-history": Known(lambda _: MapHistory(), "maps of a network have one history, and changes are done"),
+        "understood": Known(lambda _: Understood(), "no broker takes what another one says for a mistake"),
         ONCE_AT_HOME: Known(lambda _: AtHome(AtMostOnce(ONCE_AT_HOME)), "at-most-once, at each broker of a subscriber"),
         ORDER_AT_HOME: Known(
             lambda _: AtHome(PublisherOrder(ORDER_AT_HOME)), "publisher-order, at each broker of a subscriber"
