@@ -14,7 +14,7 @@ again, also after a crash (D1-B4). At the others it is lost with its link.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, Final, Protocol
 
 from holdfast.errors import EventError, ProtocolError
@@ -30,6 +30,7 @@ from holdfast.model.batch import EventBatch
 from holdfast.model.event import EventBytes, encode_batch
 from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.desks.home import Home
+from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.batches import Batch, in_batches, joined, runs
 from holdfast.protocols.routing.feed import Feed
 from holdfast.protocols.routing.feed_changes import FeedChanges
@@ -86,7 +87,7 @@ class Forwarding(Part):
         home: Home,
         router: Router,
         feeds: Feeds,
-        acquaintances: Container[str],
+        acquaintances: Acquaintances,
         hearing: Hearing,
         ways: Ways,
         store: EventStore | None = None,
@@ -220,8 +221,11 @@ class Forwarding(Part):
             self._store.entered(entered.number)
 
     def on_forward(self, peer: str, message: Forward, out: Outbox) -> None:
-        if not self._knows(peer) or peer not in self._acquaintances:
-            raise ProtocolError("events are forwarded by neighbours in the tree, behind an introduction")
+        problem = "events are forwarded by neighbours in the tree, behind an introduction"
+        if not self._acquaintances.hears(peer, problem):
+            return  # what it stores for us goes to whoever takes our place
+        if not self._knows(peer):
+            raise ProtocolError(problem)
         try:
             batch = self._home.decode(message.events)
         except EventError as error:

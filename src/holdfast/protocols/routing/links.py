@@ -1,7 +1,7 @@
 """Links to the neighbours in the graph: dialled again and again, and good for nothing before an introduction.
 
 Of two neighbours the one that comes first among the members dials. Neighbours come and go with the map of the network.
-Brokers of other networks are refused. Two brokers are acquainted when both have the same map: whoever has an older one
+Brokers of other networks are refused. Two brokers are acquainted when both have a map in which they are: whoever has an older one
 is told first, also a stranger, which may be a neighbour by then, or learn that it is a member no more. What is said on
 a link behind that is not this part's affair: it tells others that there is one, and that it is gone.
 """
@@ -21,6 +21,7 @@ from holdfast.kernel.parts import Part
 from holdfast.kernel.time import SECOND
 from holdfast.protocols.links.link_set import DIAL, Came, LinkSet
 from holdfast.protocols.links.pauses import SteadyPauses
+from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.messages import Introduction, NetworkMapKnown, NetworkMapTold
 from holdfast.protocols.routing.notices import (
     MapChanged,
@@ -62,8 +63,9 @@ class Links(Part):
         self._settings = settings
         self._roster = roster
         self._network = settings.network_id
-        self.acquaintances: dict[str, None] = {}  # neighbours that are known to be of this network, over their links
+        self.acquaintances = Acquaintances()
         self._known: dict[str, _Known] = {}  # all that have introduced themselves on their links
+        self._since: dict[str, int] = {}  # neighbours → the map in which they came to be
         self._said: dict[str, int] = {}  # which map we said that we have, on the links that there are
         self._pauses = SteadyPauses(settings.dial_every)
         self._links = LinkSet(self.name, strangers_max=STRANGERS_MAX)
@@ -80,14 +82,17 @@ class Links(Part):
         roster = self._roster
         wanted = roster.linked
         for peer in wanted:
+            self._since.setdefault(peer, roster.map.number)
             pauses = self._pauses if roster.dials(peer) else None
             self._links.want(peer, roster.peer_address(peer), pauses, out)
         for peer in self._links.wanted:
             if peer not in wanted:
                 # Its link stays for a while: the other side may have to hear of it first.
+                del self._since[peer]
                 self._links.unwant(peer, out)
                 if peer in self.acquaintances:
-                    self._unlinked(peer, out)
+                    self.acquaintances.part(peer)
+                    out.tell(NeighbourUnlinked(peer))
                 if self._links.link_of(peer):
                     out.set_timer((self.name, "stranger", peer), STRANGER_FOR)
 
@@ -98,7 +103,7 @@ class Links(Part):
             self._look_at(peer, out)
 
     def _unlinked(self, peer: str, out: Outbox) -> None:
-        self.acquaintances.pop(peer, None)
+        self.acquaintances.lose(peer)
         out.tell(NeighbourUnlinked(peer))
 
     # -------------------------------------------------------------------------------------------------------- links
@@ -175,25 +180,26 @@ class Links(Part):
             out.send(peer, NetworkMapTold(own), after=LATEST if self._roster.made == own.number else after)
             self._said[peer] = own.number
         elif self._said[peer] < own.number:
-            out.send(peer, NetworkMapKnown(own.number, own.digest), after=after)
+            out.send(peer, NetworkMapKnown(own.number, own.digest), after=NOW)  # before what waits for nothing
             self._said[peer] = own.number
 
     def _look_at(self, peer: str, out: Outbox) -> None:
-        """Whether the other side of a link is a neighbour now, by a map that both have."""
+        """Whether the other side of a link is a neighbour now, and knows that it is."""
         known, own = self._known.get(peer), self._roster.map
-        if known is None or known.number != own.number:
+        if known is None or known.number > own.number:
             return
-        link = self._links.link_of(peer)
-        if known.digest != own.digest:
+        link, is_same = self._links.link_of(peer), known.number == own.number
+        if is_same and known.digest != own.digest:
             out.report("other-map", Level.WARNING, peer=peer, number=own.number)
             out.disconnect(link, f"{peer} has another map of the network, or another site file")
         elif peer in self.acquaintances:
             return
         elif not self._links.wants(peer):
-            out.disconnect(link, f"{peer} is no neighbour of {self._settings.name}")
-        else:
+            if is_same:
+                out.disconnect(link, f"{peer} is no neighbour of {self._settings.name}")
+        elif known.number >= self._since[peer]:
             out.cancel_timer((self.name, "stranger", peer))
-            self.acquaintances[peer] = None
+            self.acquaintances.make(peer)
             out.tell(NeighbourLinked(peer, known.introduction))
             out.tell(NeighbourAccepted(peer, self._links.incarnation_of(peer)))
 

@@ -186,11 +186,11 @@ class MoveStage(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class NeighboursChanged(Record, frozen=True):
-    """From now on these are the neighbours in the tree. What `moved` ones told counts as told by those that are named;
-    what others told, that are neighbours no more, is gone. `stage`: of the move that this is a part of."""
+    """From now on these are the neighbours in the tree. What `moved` ones told counts as told by those that are named
+    beside them; what others told, that are neighbours no more, is gone. `stage`: of the move that this is a part of."""
 
     near: list[str]
-    moved: dict[str, list[str]]
+    moved: dict[str, str]
     stage: MoveStage | None = None
     format: int = RECORD_FORMAT
 

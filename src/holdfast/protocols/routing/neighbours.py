@@ -28,6 +28,7 @@ from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
 from holdfast.model import Filter
 from holdfast.protocols.failure.notices import NeighbourSuspected
+from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.awaited import Awaited
 from holdfast.protocols.routing.links import BROKERS
@@ -103,7 +104,7 @@ class Neighbours(Part):
         ids: EntryIds,
         local: LocalInterests,
         store: TableStore,
-        acquaintances: Container[str],
+        acquaintances: Acquaintances,
         awaited: Awaited,
         teller: Teller,
         answers: Answers | None,
@@ -197,8 +198,11 @@ class Neighbours(Part):
     # -------------------------------------------------------------------------------------------------- being told
     def on_routes(self, peer: str, routes: Routes, out: Outbox) -> None:
         prospect = self.prospects.get(peer)
-        if peer not in self._acquaintances or (prospect is None and not self._counts(peer)):
-            raise ProtocolError("routes are told by neighbours in the tree, behind an introduction")
+        problem = "routes are told by neighbours in the tree, behind an introduction"
+        if not self._acquaintances.hears(peer, problem):
+            return
+        if prospect is None and not self._counts(peer):
+            raise ProtocolError(problem)
         if prospect is None and peer not in self.router.neighbours:
             return  # its word does not count any more: whoever has taken its place tells the same
         telling, parts = self._read(peer, routes), self._parts.get(peer, Telling({}, {}))
@@ -302,7 +306,7 @@ class Neighbours(Part):
     def keep_stage(self, stage: MoveStage | None, out: Outbox) -> None:
         self._keep({}, stage, out)
 
-    def _keep(self, moved: dict[str, list[str]], stage: MoveStage | None, out: Outbox) -> None:
+    def _keep(self, moved: dict[str, str], stage: MoveStage | None, out: Outbox) -> None:
         if self._level.buffers:
             self._store.change(NeighboursChanged(list(self.router.neighbours), moved, stage), out)
 
@@ -365,15 +369,31 @@ class Neighbours(Part):
                 self._store.keep_answers(self._answers.take_changed(), out)
             else:
                 self._answers.rename(old, new)
-        self._keep({old: [new]}, stage, out)
+        self._keep({old: new}, stage, out)
         self._awaited.move(old, new)
         self._refreshed_at[new] = out.now
         self._parted[old] = None
         self._teller.take_place(old, new, out)
 
-    def copy(self, old: str, new: str) -> None:
-        """What one neighbour told, another one counts as having told, too: what is beyond the first may be there."""
-        self.router.copy(old, new)
+    def split(self, old: str, new: str, out: Outbox) -> None:
+        """A part of what was beyond one neighbour is beyond a new one: what the first told of that, the new one has
+        told. There may be more, and until it has answered, it counts as wanting everything."""
+        roster, router = self._roster, self.router
+        tables = (router.advertisements.by_source[old], router.subscriptions.by_source[old])
+        telling = Telling(
+            *({entry: of[entry] for entry in of if roster.side_of(broker_of(entry)) == new} for of in tables)
+        )
+        router.add_neighbour(new)
+        router.merge(new, *telling)
+        if self._answers is not None:
+            self._answers.add(router, new, lambda entry, filter: False, is_complete=False)
+            self._store.told(new, Routes(full=True, complete=False), telling, out)
+        self._keep({}, None, out)
+        if self._level.refreshes:
+            self._awaited.await_too(new)
+        self._refreshed_at[new] = out.now
+        self._teller.add(new)
+        self._teller.tell_anew(new, out)
 
     def keep_quiet(self, peer: str) -> None:
         """It is told nothing, until `speak_up`."""

@@ -295,10 +295,6 @@ class Router:
                 self.subscription_outlets[new].add(entry, filter)
         self._drop_neighbour(old)
 
-    def copy(self, old: str, new: str) -> None:
-        """What one neighbour advertised and wanted, another one does too: it may be beyond either."""
-        self.merge(new, self.advertisements.by_source[old], self.subscriptions.by_source[old])
-
     # ------------------------------------------------------------------------------------------------- neighbours
     def replace(self, source: str, advertisements: Mapping[str, Filter], subscriptions: Mapping[str, Filter]) -> None:
         """The source has told everything: what it did not name it does not advertise or want any more."""

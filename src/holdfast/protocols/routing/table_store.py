@@ -85,17 +85,15 @@ class _Tables:
         """Who takes the place of a neighbour takes over what it told and answered; who had a place already keeps what
         it told and answered itself, and has the other's entries, too."""
         before = self.near or ()
-        for old, takers in changed.moved.items():
+        for old, taker in changed.moved.items():
             tables, answered = self.told.pop(old, Telling({}, {})), self.answered.pop(old, {})
             was_complete = self.complete.pop(old, old) is None
-            for taker in takers:
-                mine = self.of(taker)
-                for table, more in zip(mine, tables, strict=True):
-                    for entry, filter in more.items():
-                        table.setdefault(entry, filter)
-                if taker not in before and len(takers) == 1:
-                    self.answered[taker] = answered
-                    self.complete |= {taker: None} if was_complete else {}
+            for table, more in zip(self.of(taker), tables, strict=True):
+                for entry, filter in more.items():
+                    table.setdefault(entry, filter)
+            if taker not in before:
+                self.answered[taker] = answered
+                self.complete |= {taker: None} if was_complete else {}
         self.near, self.stage = changed.near, changed.stage
         for gone in [source for source in (*self.told, *self.answered, *self.complete) if source not in changed.near]:
             self.told.pop(gone, None)

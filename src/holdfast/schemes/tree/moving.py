@@ -213,9 +213,9 @@ class Moving(Part):
             self._forwarding.drop(gone, out)
             return
         for taker in takers:
-            self._join(taker, out)
-            if is_near:
-                self._neighbours.copy(gone, taker)
+            if taker not in self._router.neighbours:
+                self._forwarding.keep(taker, out)
+                self._neighbours.split(gone, taker, out)
             self._forwarding.copy_all(gone, taker)
         if is_near:
             self._neighbours.leave(gone, out)
@@ -229,8 +229,8 @@ class Moving(Part):
     # --------------------------------------------------------------------------------------------------------- words
     def on_move_said(self, peer: str, said: MoveSaid, out: Outbox) -> None:
         move, network = self._roster.map.step, self._roster.map
-        if peer not in self._links.acquaintances:
-            raise ProtocolError("of a move is spoken behind an introduction")
+        if not self._links.acquaintances.hears(peer, "of a move is spoken behind an introduction"):
+            return
         if not 0 <= said.through <= NUMBER_MAX or len(said.unanswered) > UNANSWERED_MAX:
             raise ProtocolError(f"in MoveSaid, {said.through} events or {len(said.unanswered)} filters can't be meant")
         if said.number != network.number or not isinstance(move, Move):

@@ -6,7 +6,7 @@ neighbour is told everything when its link comes up, and after that what is new,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
 from holdfast.errors import ProtocolError
@@ -127,11 +127,11 @@ class Database:
                 self._owed[source].pop(state.origin, None)  # it knows what we know
         return self.changes != before
 
-    def take_owed(self) -> list[tuple[str, tuple[LinkState, ...]]]:
-        """What each neighbour is to be told now; it counts as told."""
+    def take_owed(self, known: Container[str]) -> list[tuple[str, tuple[LinkState, ...]]]:
+        """What each neighbour is to be told now that is known to be one; it counts as told."""
         told = []
         for neighbour, owed in self._owed.items():
-            if owed:
+            if owed and neighbour in known:
                 told.append((neighbour, tuple(self._states[origin] for origin in owed)))
                 self._owed[neighbour] = {}
         return told

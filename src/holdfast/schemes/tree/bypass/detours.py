@@ -9,7 +9,7 @@ Nothing is acknowledged or kept here. A detour that finds no way is dropped and 
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from holdfast.codec import Registry
@@ -20,6 +20,7 @@ from holdfast.kernel.node import broken
 from holdfast.kernel.outbox import LATEST, NOW, After, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.queues import Lane
+from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.notices import Detoured
 from holdfast.schemes.tree.bypass.database import SHOWN, Database
 from holdfast.schemes.tree.bypass.link_state import Detector
@@ -44,7 +45,7 @@ class Detours(Part):
         view: View,
         carried: Registry[Message],
         detector: Detector,
-        acquaintances: Container[str],
+        acquaintances: Acquaintances,
         after: After = LATEST,
         passed_bytes_max: int = PASSED_BYTES_MAX,
     ) -> None:
@@ -102,8 +103,9 @@ class Detours(Part):
 
     # --------------------------------------------------------------------------------------------------- receiving
     def on_detour(self, peer: str, detour: Detour, out: Outbox) -> None:
-        if peer not in self._acquaintances:
-            raise ProtocolError("a detour comes behind an introduction")
+        if not self._acquaintances.hears(peer, "a detour comes behind an introduction"):
+            self._dropped += 1
+            return
         message = self._checked(detour)
         brokers = self._database.graph.brokers
         if detour.sender not in brokers or detour.target not in brokers:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, Final, Protocol
 
-from holdfast.errors import ProtocolError
 from holdfast.kernel.inputs import LinkDown, LinkUp, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
@@ -13,6 +12,7 @@ from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.protocols.failure.notices import NeighbourSuspected, NeighbourTrusted
+from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.notices import BecameReady, MapChanged, NeighbourAccepted, ViewChanged
 from holdfast.protocols.routing.roster import Roster
 from holdfast.schemes.tree.bypass.database import Database
@@ -44,7 +44,7 @@ class LinkStateNews(Part):
     )
 
     def __init__(
-        self, roster: Roster, database: Database, view: View, detector: Detector, acquaintances: Container[str]
+        self, roster: Roster, database: Database, view: View, detector: Detector, acquaintances: Acquaintances
     ) -> None:
         self.database = database
         self._roster = roster
@@ -107,15 +107,15 @@ class LinkStateNews(Part):
             self.database.link_down(down.peer)
 
     def on_link_states(self, peer: str, message: LinkStates, out: Outbox) -> None:
-        if peer not in self._acquaintances:
-            raise ProtocolError("news of links come behind an introduction")
+        if not self._acquaintances.hears(peer, "news of links come behind an introduction"):
+            return
         news = self.database.merge(peer, message.states)
         self._heard += 1
         if news:
             out.tell(ViewChanged())
 
     def finish(self, out: Outbox) -> None:
-        for neighbour, states in self.database.take_owed():
+        for neighbour, states in self.database.take_owed(self._acquaintances):
             out.send(neighbour, LinkStates(states), after=NOW)
             self._told += 1
 
