@@ -6,31 +6,37 @@ from holdfast.errors import ProtocolError
 
 
 class Acquaintances(dict[str, None]):
-    """In the order in which they were made. Who was one on the link that it still has, and is no neighbour any more,
-    may not know that yet: what it says does not count, and is no mistake."""
+    """In the order in which they were made. Who was invited on the link that it still has, and is no neighbour any
+    more, may not know that yet: what it says does not count, and is no mistake."""
 
     def __init__(self, peers: tuple[str, ...] = ()) -> None:
         super().__init__(dict.fromkeys(peers))
-        self._parted: dict[str, None] = {}
+        self.greeted = dict.fromkeys(peers)  # those that have our map: they know of whom we speak
+        self._invited: dict[str, None] = {}  # those that were told that they are neighbours
+
+    def invite(self, peer: str) -> None:
+        self._invited[peer] = None
 
     def make(self, peer: str) -> None:
         self[peer] = None
-        self._parted.pop(peer, None)
+
+    def greet(self, peer: str) -> None:
+        self.greeted[peer] = None
 
     def part(self, peer: str) -> None:
         """It is no neighbour any more, and has its link for a while."""
-        if self.pop(peer, peer) is None:
-            self._parted[peer] = None
+        self.pop(peer, None)
+        self.greeted.pop(peer, None)
 
     def lose(self, peer: str) -> None:
         """Its link is gone."""
-        self.pop(peer, None)
-        self._parted.pop(peer, None)
+        self.part(peer)
+        self._invited.pop(peer, None)
 
     def hears(self, peer: str, problem: str) -> bool:
         """Whether what a peer says counts; ProtocolError if it may not say it at all."""
         if peer in self:
             return True
-        if peer in self._parted:
+        if peer in self._invited:
             return False
         raise ProtocolError(problem)

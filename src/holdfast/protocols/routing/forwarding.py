@@ -139,7 +139,8 @@ class Forwarding(Part):
         (D1-A11), and an introduction does not wait for the disk."""
         stored = self._durable.get(connected.peer, ("", 0))
         known = self._roster.map
-        introduction = Introduction(self._settings.network_id, self._feed_id, *stored, known.number, known.digest)
+        near = connected.peer in self._roster.linked
+        introduction = Introduction(self._settings.network_id, self._feed_id, *stored, known.number, known.digest, near)
         out.send(connected.peer, introduction, after=NOW)
 
     def on_durable(self, durable: Durable, out: Outbox) -> None:

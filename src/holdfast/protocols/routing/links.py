@@ -1,9 +1,10 @@
 """Links to the neighbours in the graph: dialled again and again, and good for nothing before an introduction.
 
 Of two neighbours the one that comes first among the members dials. Neighbours come and go with the map of the network.
-Brokers of other networks are refused. Two brokers are acquainted when both have a map in which they are: whoever has an older one
-is told first, also a stranger, which may be a neighbour by then, or learn that it is a member no more. What is said on
-a link behind that is not this part's affair: it tells others that there is one, and that it is gone.
+Brokers of other networks are refused. Two brokers are acquainted when each knows that the other has a map in which
+they are neighbours: whoever has an older one is told first, also a stranger, which may be a neighbour by then, or learn
+that it is a member no more. What is said on a link behind that is not this part's affair: it tells others that there
+is one, and that it is gone.
 """
 
 from __future__ import annotations
@@ -40,11 +41,12 @@ STRANGER_FOR: Final = 10 * SECOND  # so long such a link is kept
 
 
 class _Known(NamedTuple):
-    """What a broker has said of itself on its link, and which map it has."""
+    """What a broker has said of itself on its link, which map it has, and whether we are its neighbour by that."""
 
     introduction: Introduction
     number: int
     digest: str
+    neighbour: bool
 
 
 class Links(Part):
@@ -65,8 +67,7 @@ class Links(Part):
         self._network = settings.network_id
         self.acquaintances = Acquaintances()
         self._known: dict[str, _Known] = {}  # all that have introduced themselves on their links
-        self._since: dict[str, int] = {}  # neighbours → the map in which they came to be
-        self._said: dict[str, int] = {}  # which map we said that we have, on the links that there are
+        self._said: dict[str, tuple[int, bool]] = {}  # the same as we said it, on the links that there are
         self._pauses = SteadyPauses(settings.dial_every)
         self._links = LinkSet(self.name, strangers_max=STRANGERS_MAX)
 
@@ -82,13 +83,11 @@ class Links(Part):
         roster = self._roster
         wanted = roster.linked
         for peer in wanted:
-            self._since.setdefault(peer, roster.map.number)
             pauses = self._pauses if roster.dials(peer) else None
             self._links.want(peer, roster.peer_address(peer), pauses, out)
         for peer in self._links.wanted:
             if peer not in wanted:
                 # Its link stays for a while: the other side may have to hear of it first.
-                del self._since[peer]
                 self._links.unwant(peer, out)
                 if peer in self.acquaintances:
                     self.acquaintances.part(peer)
@@ -131,7 +130,7 @@ class Links(Part):
         if came is Came.STRANGER:
             out.set_timer((self.name, "stranger", up.peer), STRANGER_FOR)
         self._known.pop(up.peer, None)
-        self._said[up.peer] = self._roster.map.number
+        self._say(up.peer)
         out.tell(NeighbourConnected(up.peer))
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
@@ -149,58 +148,62 @@ class Links(Part):
             out.report("other-network", Level.WARNING, peer=peer)
             out.disconnect(link, f"{peer} belongs to another network, or to one of another level")
             return
-        self._known[peer] = _Known(introduction, introduction.map_number, introduction.map_digest)
+        number, digest = introduction.map_number, introduction.map_digest
+        self._known[peer] = _Known(introduction, number, digest, introduction.neighbour)
         self._say_map(peer, out)
         self._look_at(peer, out)
 
     def on_network_map_told(self, peer: str, told: NetworkMapTold, out: Outbox) -> None:
         self._check_known(peer)
-        self._known[peer] = _Known(self._known[peer].introduction, told.map.number, told.map.digest)
         out.tell(MapHeard(peer, told.map))  # and, if it is newer than ours, that the map has changed
-        if told.map.number <= self._roster.map.number:
-            self._say_map(peer, out)  # it did not know how far we are
-        self._look_at(peer, out)
 
     def on_network_map_known(self, peer: str, known: NetworkMapKnown, out: Outbox) -> None:
         self._check_known(peer)
-        self._known[peer] = _Known(self._known[peer].introduction, known.number, known.digest)
+        self._known[peer] = _Known(self._known[peer].introduction, known.number, known.digest, known.neighbour)
         self._look_at(peer, out)
 
     def _check_known(self, peer: str) -> None:
         if peer not in self._known:
             raise ProtocolError("maps of the network are told behind an introduction")
 
+    def _say(self, peer: str) -> bool:
+        """What we say of our map; whether that is another word than before."""
+        near = self._links.wants(peer)
+        if near:
+            self.acquaintances.invite(peer)
+        before, self._said[peer] = self._said.get(peer), (self._roster.map.number, near)
+        return before != self._said[peer]
+
     def _say_map(self, peer: str, out: Outbox) -> None:
-        """Tells it our map, if it has an older one; or that we have it now, if we said something else before."""
-        number, own = self._known[peer].number, self._roster.map
-        # Who made a map has it on the disk before others hear of it, or it might make another one with its number. Who
-        # only passes it on says so before what follows from it, which waits for the disk only where the level buffers.
-        after = LATEST if self._settings.reliability.buffers else NOW
-        if number < own.number:
-            out.send(peer, NetworkMapTold(own), after=LATEST if self._roster.made == own.number else after)
-            self._said[peer] = own.number
-        elif self._said[peer] < own.number:
-            out.send(peer, NetworkMapKnown(own.number, own.digest), after=NOW)  # before what waits for nothing
-            self._said[peer] = own.number
+        """That we have another map than we said before; and which, to whom has an older one."""
+        own = self._roster.map
+        if self._say(peer):
+            # Before everything that follows from it, also what waits for nothing.
+            out.send(peer, NetworkMapKnown(own.number, own.digest, self._said[peer][1]), after=NOW)
+        if self._known[peer].number < own.number:
+            # Who made a map has it on the disk before others hear of it, or it might make another one with its number.
+            waits = self._settings.reliability.buffers or self._roster.made == own.number
+            out.send(peer, NetworkMapTold(own), after=LATEST if waits else NOW)
 
     def _look_at(self, peer: str, out: Outbox) -> None:
-        """Whether the other side of a link is a neighbour now, and knows that it is."""
+        """Whether the other side of a link is a neighbour now, and we are its."""
         known, own = self._known.get(peer), self._roster.map
-        if known is None or known.number > own.number:
+        if known is None:
             return
-        link, is_same = self._links.link_of(peer), known.number == own.number
-        if is_same and known.digest != own.digest:
+        link, is_wanted = self._links.link_of(peer), self._links.wants(peer)
+        if known.number == own.number and known.digest != own.digest:
             out.report("other-map", Level.WARNING, peer=peer, number=own.number)
             out.disconnect(link, f"{peer} has another map of the network, or another site file")
-        elif peer in self.acquaintances:
             return
-        elif not self._links.wants(peer):
-            if is_same:
-                out.disconnect(link, f"{peer} is no neighbour of {self._settings.name}")
-        elif known.number >= self._since[peer]:
+        if known.number == own.number and not is_wanted:
+            out.disconnect(link, f"{peer} is no neighbour of {self._settings.name}")
+            return
+        if is_wanted and known.neighbour and peer not in self.acquaintances:
             out.cancel_timer((self.name, "stranger", peer))
             self.acquaintances.make(peer)
             out.tell(NeighbourLinked(peer, known.introduction))
+        if peer in self.acquaintances and peer not in self.acquaintances.greeted and known.number >= own.number:
+            self.acquaintances.greet(peer)
             out.tell(NeighbourAccepted(peer, self._links.incarnation_of(peer)))
 
     def measure(self) -> dict[str, int]:

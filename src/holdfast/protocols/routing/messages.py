@@ -31,7 +31,8 @@ class Introduction(Message, frozen=True):
 
     `network` tells networks apart: brokers of different sites, or with different levels, do not work together. `feed`
     names the sender's log of events, if it has one; `stored` is how far the sender has stored the receiver's, whose
-    name it knows as `stored_feed`. `map_number` and `map_digest` are of the map that the sender has.
+    name it knows as `stored_feed`. `map_number` and `map_digest` are of the map that the sender has; by it, the
+    receiver is a `neighbour`, or is not.
     """
 
     network: str
@@ -40,6 +41,7 @@ class Introduction(Message, frozen=True):
     stored: int = 0
     map_number: int = 0
     map_digest: str = ""
+    neighbour: bool = True
 
 
 class NetworkMapTold(Message, frozen=True):
@@ -53,10 +55,11 @@ class NetworkMapTold(Message, frozen=True):
 
 
 class NetworkMapKnown(Message, frozen=True):
-    """The sender has this map now."""
+    """The sender has this map now; by it, the receiver is a `neighbour`, or is not."""
 
     number: int
     digest: str
+    neighbour: bool
 
 
 class MoveWord(enum.Enum):

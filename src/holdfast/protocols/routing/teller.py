@@ -6,9 +6,10 @@ What went around a link is told over it again when it is good: until then the ne
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container
+from collections.abc import Collection
 
 from holdfast.kernel.outbox import LATEST, NOW, Outbox
+from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.awaited import Awaited
 from holdfast.protocols.routing.covered import Changes
@@ -57,7 +58,7 @@ class Teller:
         router: Router,
         settling: Settling,
         store: TableStore,
-        acquaintances: Container[str],
+        acquaintances: Acquaintances,
         ways: Ways,
         awaited: Awaited,
         answers: Answers | None,
@@ -125,7 +126,7 @@ class Teller:
     def tell_anew(self, peer: str, out: Outbox) -> None:
         """Tells a neighbour everything, whatever it was told before; when its link is new, if there is none now."""
         self._hearers[peer].pause(False)
-        if peer in self._acquaintances:
+        if peer in self._acquaintances.greeted:
             self._tell_all(peer, self._hearers[peer], out)
 
     def take_place(self, old: str, new: str, out: Outbox) -> None:
@@ -135,7 +136,7 @@ class Teller:
             self.add(new)
         self._hearers[new].pause(False)
         ticket = 0
-        if new in self._acquaintances:
+        if new in self._acquaintances.greeted:
             ticket = self._tell_all(new, self._hearers[new], out, always=True)
         self._settling.move(old, new, ticket)
 
@@ -164,7 +165,7 @@ class Teller:
     def tell_again(self, peer: str, out: Outbox) -> None:
         if self._detoured.get(peer):
             self._tell_everything_around(peer, out)
-        elif peer in self._acquaintances and not self._hearers[peer].is_paused:
+        elif peer in self._acquaintances.greeted and not self._hearers[peer].is_paused:
             self._tell_all(peer, self._hearers[peer], out)
 
     def _everything(

@@ -115,7 +115,8 @@ class LinkStateNews(Part):
             out.tell(ViewChanged())
 
     def finish(self, out: Outbox) -> None:
-        for neighbour, states in self.database.take_owed(self._acquaintances):
+        # Behind the map, which may wait for the disk: who has an older one may not know yet that we are neighbours.
+        for neighbour, states in self.database.take_owed(self._acquaintances.greeted):
             out.send(neighbour, LinkStates(states), after=NOW)
             self._told += 1
 
