@@ -37,6 +37,7 @@ from holdfast.protocols.routing.settings import RoutingSettings
 
 BROKERS: Final = frozenset({Role.BROKER})
 STRANGERS_MAX: Final = 16  # links to brokers that are no neighbours, or not yet
+PATIENT: Final = 5  # times as long a broker waits that is to be dialled by the other
 STRANGER_FOR: Final = 10 * SECOND  # so long such a link is kept
 
 
@@ -69,6 +70,7 @@ class Links(Part):
         self._known: dict[str, _Known] = {}  # all that have introduced themselves on their links
         self._said: dict[str, tuple[int, bool]] = {}  # the same as we said it, on the links that there are
         self._pauses = SteadyPauses(settings.dial_every)
+        self._long_pauses = SteadyPauses(PATIENT * settings.dial_every)
         self._links = LinkSet(self.name, strangers_max=STRANGERS_MAX)
 
     def has_map(self, peer: str, number: int) -> bool:
@@ -83,8 +85,10 @@ class Links(Part):
         roster = self._roster
         wanted = roster.linked
         for peer in wanted:
-            pauses = self._pauses if roster.dials(peer) else None
-            self._links.want(peer, roster.peer_address(peer), pauses, out)
+            dials = roster.dials(peer)
+            # Who is to dial may not know yet that we are its neighbour, if the network has changed.
+            pauses = self._pauses if dials else self._long_pauses if roster.map.number else None
+            self._links.want(peer, roster.peer_address(peer), pauses, out, at_once=dials)
         for peer in self._links.wanted:
             if peer not in wanted:
                 # Its link stays for a while: the other side may have to hear of it first.
@@ -97,6 +101,9 @@ class Links(Part):
 
     def on_map_changed(self, changed: MapChanged, out: Outbox) -> None:
         self._want_neighbours(out)
+        for peer, known in self._known.items():
+            if known.number < self._roster.map.number:
+                self.acquaintances.greeted.pop(peer, None)  # until it has the map, too
         for peer in list(self._known):
             self._say_map(peer, out)
             self._look_at(peer, out)

@@ -63,7 +63,8 @@ class NetworkMapKnown(Message, frozen=True):
 
 
 class MoveWord(enum.Enum):
-    """What the three brokers of a move say, in this order: `broker` to `old`, `old` to `new`, and so on."""
+    """What the three brokers of a move say, in this order: `broker` to `old`, `old` to `new`, and so on. Who leaves says
+    one word."""
 
     ENDED = "ended"  # broker to old: nothing comes behind this number of my feed to you
     PASSED = "passed"  # old to new: all that I have of the broker's is in my feed to you, up to this number
@@ -71,6 +72,7 @@ class MoveWord(enum.Enum):
     REWRITTEN = "rewritten"  # old to new: for me the broker is on your side now
     CLOSED = "closed"  # old to broker: nothing comes behind this number of my feed to you
     READY = "ready"  # new to broker: I have told you everything
+    EMPTY = "empty"  # who leaves to its neighbour: nothing comes behind this number of my feed to you
 
 
 class MoveSaid(Message, frozen=True):

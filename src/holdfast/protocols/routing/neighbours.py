@@ -350,14 +350,13 @@ class Neighbours(Part):
 
     def join(self, peer: str, out: Outbox) -> None:
         """A new broker is a neighbour: it has no clients that anyone knew of, so that it wants nothing before it says
-        so."""
+        so. It is to be told with `speak_up`."""
         self.router.add_neighbour(peer)
         if self._answers is not None:
             self._answers.add(self.router, peer, lambda entry, filter: True)
         self._keep({}, None, out)
         self._refreshed_at[peer] = out.now
-        self._teller.add(peer)
-        self._teller.tell_anew(peer, out)
+        self._teller.add(peer, is_paused=True)
 
     def take_place(self, old: str, new: str, stage: MoveStage | None, out: Outbox) -> None:
         """All that is beyond one neighbour is beyond another from now on, which may be one already."""
@@ -377,7 +376,8 @@ class Neighbours(Part):
 
     def split(self, old: str, new: str, out: Outbox) -> None:
         """A part of what was beyond one neighbour is beyond a new one: what the first told of that, the new one has
-        told. There may be more, and until it has answered, it counts as wanting everything."""
+        told. There may be more, and until it has answered, it counts as wanting everything. It is to be told with
+        `speak_up`, when the first is gone."""
         roster, router = self._roster, self.router
         tables = (router.advertisements.by_source[old], router.subscriptions.by_source[old])
         telling = Telling(
@@ -392,8 +392,7 @@ class Neighbours(Part):
         if self._level.refreshes:
             self._awaited.await_too(new)
         self._refreshed_at[new] = out.now
-        self._teller.add(new)
-        self._teller.tell_anew(new, out)
+        self._teller.add(new, is_paused=True)
 
     def keep_quiet(self, peer: str) -> None:
         """It is told nothing, until `speak_up`."""

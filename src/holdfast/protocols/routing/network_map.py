@@ -2,8 +2,8 @@
 
 A network begins with the map of its site file, number 0. Each change makes a map with the next number, and a higher
 number wins wherever two meet, also over the site file. One broker at a time may make the next one: of a map on which
-nothing is under way the *keeper*, its first member; else the broker that carries out the first of the `steps`, when it
-is done. So there is one history of maps, without a vote.
+nothing is under way the *keeper*, its first member; else the broker whose link moves by the first of the `steps`, or
+the neighbour of the one that leaves, when that is done. So there is one history of maps, without a vote.
 
 Everything is made of moves: a link of the tree that joins a broker with `old` comes to join it with `new`, a neighbour
 of `old`. An inner broker is taken out by moving its neighbours to one of them, until it is a leaf; a link is replaced
@@ -86,8 +86,14 @@ class NetworkMap(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def maker(self) -> str:
-        """Who makes the next map now."""
-        return self.steps[0].broker if self.steps else self.keeper
+        """Who makes the next map now. It belongs to the network then, too."""
+        match self.step:
+            case Move(broker, _, _):
+                return broker
+            case Leave(broker):
+                return self.spanning_tree.neighbours(broker)[0]
+            case _:
+                return self.keeper
 
     @property
     def step(self) -> Step | None:

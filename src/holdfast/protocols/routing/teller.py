@@ -84,8 +84,8 @@ class Teller:
         """Tells a neighbour whose link is new what is on this side, if its level and its past say so."""
         self.look_around()
         hearer = self._hearers.get(peer)
-        if hearer is None or hearer.is_paused:
-            return  # it is beside the tree, or about to change its place in it
+        if hearer is None or hearer.is_paused or hearer.is_synced:
+            return  # it is beside the tree, or about to change its place in it; or has only got another map
         restarted = hearer.meet(life)
         if restarted and not self._level.refreshes:
             hearer.sync()  # it hears of what changes, and of nothing else

@@ -17,6 +17,9 @@ each time behind the events that it speaks of (`MoveWord`):
 So of the events of one publisher none overtakes another on the new way, and none comes by both ways. A word is said
 again on each new link until it is answered. Where the level buffers, the stage is on the disk when a word leaves; a
 broker that has forgotten begins again with what the others say. While one of the three is down, the move waits.
+
+A broker that leaves, a leaf, sends its clients elsewhere, and says to its neighbour when nothing waits there (EMPTY);
+that one makes the map without it, so that the map is with someone who stays.
 """
 
 from __future__ import annotations
@@ -153,7 +156,7 @@ class Moving(Part):
                 if self._name == new and broker not in self._router.neighbours:
                     self._neighbours.expect_word(broker)
             case Leave(broker):
-                self.due = self._name == broker
+                self.due = self._name in (broker, self._roster.map.maker)
             case _:
                 self.due = False
 
@@ -233,9 +236,9 @@ class Moving(Part):
             return
         if not 0 <= said.through <= NUMBER_MAX or len(said.unanswered) > UNANSWERED_MAX:
             raise ProtocolError(f"in MoveSaid, {said.through} events or {len(said.unanswered)} filters can't be meant")
-        if said.number != network.number or not isinstance(move, Move):
+        if said.number != network.number or move is None:
             return  # of one that is over; or of one that is not known here yet, and is said again
-        if (peer, self._name) != _WAYS[said.word](move):
+        if (peer, self._name) != _way(said.word, network):
             raise ProtocolError(f"{said.word.value} is not for {peer} to say to {self._name}")
         self._heard[said.word] = said
         if said.word is MoveWord.PASSED:
@@ -244,6 +247,8 @@ class Moving(Part):
     def on_neighbour_accepted(self, accepted: NeighbourAccepted, out: Outbox) -> None:
         """There is a new link: what was said on the one before may not have come."""
         move, stage, peer = self._roster.map.step, self._stage, accepted.peer
+        if stage is not None and stage.word is MoveWord.EMPTY:
+            self._stage = None  # it is said again, if it is still so
         if stage is None or not isinstance(move, Move):
             return
         match stage.word:
@@ -281,9 +286,11 @@ class Moving(Part):
             case Move() as move if self._name == move.new:
                 self._go_on_as_new(move, out)
             case Leave(broker) if self._name == broker:
-                self._leave(out)
+                self._leave()
+            case Leave(broker) if self._name == self._roster.map.maker and self._has_come(MoveWord.EMPTY, broker):
+                self._mapping.make(done(self._roster.map), out)
             case _:
-                self.due = False
+                pass
 
     def _keep(self, word: MoveWord, through: int = 0) -> MoveStage:
         self._stage = MoveStage(self._roster.map.number, word, through)
@@ -355,22 +362,31 @@ class Moving(Part):
         self._neighbours.greet_prospect(move.broker, self._tickets, out)
         self._say(move.broker, MoveWord.READY)
 
-    def _leave(self, out: Outbox) -> None:
-        """Goes when nothing waits here that was published here, or came by here."""
-        near, network = self._router.neighbours, self._roster.map
-        if all(self._links.has_map(peer, network.number) and self._forwarding.feeds[peer].is_idle for peer in near):
-            self._mapping.make(done(network), out)
+    def _leave(self) -> None:
+        """Says that it may go, when nothing waits here that was published here, or came by here."""
+        number, peer = self._roster.map.number, self._roster.map.maker
+        if self._stage is None and self._links.has_map(peer, number) and self._forwarding.feeds[peer].is_idle:
+            self._keep(MoveWord.EMPTY)
+            self._say(peer, MoveWord.EMPTY, self._forwarding.put_through(peer))
 
     def measure(self) -> dict[str, int]:
         return {"map_number": self._roster.map.number, "links_moved_total": self._moved_total}
 
 
-# Who says which word to whom.
-_WAYS: Final = {
-    MoveWord.ENDED: lambda move: (move.broker, move.old),
-    MoveWord.PASSED: lambda move: (move.old, move.new),
-    MoveWord.TAKEN: lambda move: (move.new, move.old),
-    MoveWord.REWRITTEN: lambda move: (move.old, move.new),
-    MoveWord.CLOSED: lambda move: (move.old, move.broker),
-    MoveWord.READY: lambda move: (move.new, move.broker),
-}
+def _way(word: MoveWord, network: NetworkMap) -> tuple[str, str] | None:
+    """Who says it to whom; None if nobody does now."""
+    match network.step, word:
+        case Move(broker, old, _), MoveWord.ENDED:
+            return broker, old
+        case Move(_, old, new), MoveWord.PASSED | MoveWord.REWRITTEN:
+            return old, new
+        case Move(_, old, new), MoveWord.TAKEN:
+            return new, old
+        case Move(broker, old, _), MoveWord.CLOSED:
+            return old, broker
+        case Move(broker, _, new), MoveWord.READY:
+            return new, broker
+        case Leave(broker), MoveWord.EMPTY:
+            return broker, network.maker
+        case _:
+            return None
