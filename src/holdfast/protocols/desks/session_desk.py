@@ -230,8 +230,9 @@ class SessionDesk(Part):
                 self._take_up(peer, attachment.opening, out)
 
     def on_clients_sent_elsewhere(self, sent: ClientsSentElsewhere, out: Outbox) -> None:
-        """Whoever comes back is told where to go."""
-        for attachment in self._clients.links.values():
+        """Whoever comes back is told where to go. What they said and was not taken in yet, they say there."""
+        for peer, attachment in list(self._clients.links.items()):
+            self._detach(peer, out)
             out.disconnect(attachment.link, "clients of this broker are to go to another one")
 
     def _send_away(self, out: Outbox) -> None:

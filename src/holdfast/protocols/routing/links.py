@@ -101,9 +101,6 @@ class Links(Part):
 
     def on_map_changed(self, changed: MapChanged, out: Outbox) -> None:
         self._want_neighbours(out)
-        for peer, known in self._known.items():
-            if known.number < self._roster.map.number:
-                self.acquaintances.greeted.pop(peer, None)  # until it has the map, too
         for peer in list(self._known):
             self._say_map(peer, out)
             self._look_at(peer, out)

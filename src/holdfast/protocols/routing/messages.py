@@ -63,8 +63,8 @@ class NetworkMapKnown(Message, frozen=True):
 
 
 class MoveWord(enum.Enum):
-    """What the three brokers of a move say, in this order: `broker` to `old`, `old` to `new`, and so on. Who leaves says
-    one word."""
+    """What the three brokers of a move say, in this order: `broker` to `old`, `old` to `new`, and so on. Who leaves
+    says one word."""
 
     ENDED = "ended"  # broker to old: nothing comes behind this number of my feed to you
     PASSED = "passed"  # old to new: all that I have of the broker's is in my feed to you, up to this number

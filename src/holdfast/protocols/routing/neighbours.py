@@ -342,8 +342,14 @@ class Neighbours(Part):
         self._refreshed_at[peer] = out.now
         self._teller.add(peer, is_paused=True)
 
-    def greet_prospect(self, peer: str, tickets: Iterable[int], out: Outbox) -> None:
-        """Tells one that was welcomed everything, and answers in time what it asked."""
+    def greet_prospect(self, peer: str, via: str, tickets: Iterable[int], out: Outbox) -> None:
+        """Tells one that was welcomed everything, and answers in time what it asked. What the neighbour `via` told of
+        its side counts no more: that one may not have told everything anew."""
+        router, beyond = self.router, self._roster.will_be_beyond
+        advertised = [entry for entry in router.advertisements.by_source[via] if beyond(broker_of(entry), peer)]
+        wanted = [entry for entry in router.subscriptions.by_source[via] if beyond(broker_of(entry), peer)]
+        if advertised or wanted:
+            self._apply(via, Routes(unadvertised=advertised, unsubscribed=wanted), Telling({}, {}), out)
         self._teller.tell_anew(peer, out)
         for ticket in tickets:
             self.settling.ask(peer, ticket)

@@ -71,6 +71,10 @@ class Roster:
             return False
         return any(self._leads(tree, broker) == neighbour for tree in self._trees)
 
+    def will_be_beyond(self, broker: str, neighbour: str) -> bool:
+        """Whether a broker is on the side of a neighbour when the link that moves has moved."""
+        return broker != self.name and self.knows(broker) and self._leads(self._trees[-1], broker) == neighbour
+
     def side_of(self, broker: str) -> str:
         """The neighbour in the tree on the way to another member; empty if there is none."""
         return self._leads(self.tree, broker) if broker != self.name and self.is_member else ""

@@ -151,6 +151,8 @@ class Router:
         """Not before what was published under it is stored at the neighbours that it goes to (D1-B4): those who want it
         take their subscriptions back when the advertisement goes, and an event that comes behind would find nobody."""
         waits = {} if self._under_way is None else self._under_way.under_way_beside(source)
+        if self._has_beside(source, entry, self.advertisements):
+            waits = {}  # it stays, from another side
         if entry in self.advertisements.by_source[source] and waits:
             self.postponed.setdefault((source, entry), waits)
         else:

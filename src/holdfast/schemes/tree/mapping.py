@@ -19,6 +19,7 @@ from holdfast.kernel.parts import Part
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.desks.overlay import ClientsSentElsewhere
 from holdfast.protocols.failure.detector import FailureDetector
+from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.messages import RECORD_FORMAT, MapAdopted
 from holdfast.protocols.routing.network_map import Leave, NetworkMap, RemoveBroker, flaw, objection, planned
 from holdfast.protocols.routing.notices import MapChanged, MapHeard
@@ -55,10 +56,17 @@ class Mapping(Part):
     due = False
 
     def __init__(
-        self, settings: RoutingSettings, roster: Roster, detector: FailureDetector, near: KeepsNear, durable: bool
+        self,
+        settings: RoutingSettings,
+        roster: Roster,
+        acquaintances: Acquaintances,
+        detector: FailureDetector,
+        near: KeepsNear,
+        durable: bool,
     ) -> None:
         self._settings = settings
         self._roster = roster
+        self._acquaintances = acquaintances
         self._detector = detector
         self._near = near
         self._durable = durable
@@ -85,6 +93,7 @@ class Mapping(Part):
         was_member = self._roster.is_member
         watched = self._roster.linked
         adopt(network)
+        self._acquaintances.greeted.clear()  # until they have the map, too
         for peer in self._roster.linked:
             self._detector.add(peer, out)
         for peer in watched:

@@ -359,7 +359,7 @@ class Moving(Part):
         self._forwarding.go_on(move.old, out)
         self._neighbours.keep_stage(self._keep(MoveWord.READY), out)
         self._neighbours.speak_up(move.old, out)
-        self._neighbours.greet_prospect(move.broker, self._tickets, out)
+        self._neighbours.greet_prospect(move.broker, move.old, self._tickets, out)
         self._say(move.broker, MoveWord.READY)
 
     def _leave(self) -> None:

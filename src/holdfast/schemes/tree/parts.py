@@ -104,6 +104,8 @@ class NetworkParts:
         self._forwarding = forwarding
 
     def admits(self, session: Session, message: Publish, out: Outbox) -> bool:
+        if self._mapping.elsewhere:
+            return False  # it is said again to another broker
         return self._gate.admits(session, message, out)
 
     def entered(self, entered: Entered, out: Outbox) -> None:
@@ -212,7 +214,7 @@ def make_network(
     store = kit.store(near, streams, recovered) if level.buffers else None
     forwarding = kit.forwarding(settings, roster, home, router, feeds, acquaintances, teller, ways, store)
     gate = kit.gate(settings, home, local, table, awaited, forwarding)
-    mapping = kit.mapping(settings, roster, detector, neighbours, durable)
+    mapping = kit.mapping(settings, roster, acquaintances, detector, neighbours, durable)
     words = kit.words(after)
     moving = kit.moving(roster, mapping, links, neighbours, forwarding, answers, words, table.stage)
     return NetworkParts(settings, roster, bypass, detector, mapping, gate, moving, neighbours, links, forwarding, words)
