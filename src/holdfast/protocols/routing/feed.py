@@ -134,8 +134,9 @@ class Feed:
             self.bytes += sum(map(len, events))
             return
         for batch in numbered(self.following, events, deadlines):
-            self._append(batch)
-            self.following = batch.last + 1
+            self._batches.append(batch)
+            self.bytes += batch.bytes
+        self.following += len(events)
 
     def _append(self, batch: Batch) -> None:
         self._batches.append(batch)
