@@ -19,6 +19,8 @@ from holdfast.kernel.time import MILLISECOND
 from holdfast.protocols.core.commands import Applied, Command, CoreState, EventBatch
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.desks.session_desk import SessionDesk
+from holdfast.protocols.routing.feed import Feed
+from holdfast.protocols.routing.feeds import Feeds
 from holdfast.protocols.sessions.messages import Publish, Redirect
 
 NOTHING = msgspec.Raw(msgspec.msgpack.encode([]))
@@ -46,14 +48,15 @@ class Recorder:
 
 
 class Mover:
-    """Sends numbers to one peer, suspends its queue half way, moves it to another peer, and goes on there."""
+    """Sends numbers to one peer, suspends its feed half way, moves it to another peer, and goes on there."""
 
     def __init__(self, first: str, second: str, count: int, address: Callable[[str], str]) -> None:
         self._first, self._second, self._count = first, second, count
         self._address = address
+        self._feeds = Feeds({first: Feed(), second: Feed()})
         self._up: set[str] = set()
-        self._sent = 0
-        self.moved_at = 0
+        self._put = 0
+        self.moved = 0
 
     def handle(self, inputs: list[Input], out: Outbox) -> None:
         for event in inputs:
@@ -70,21 +73,22 @@ class Mover:
 
     def _tick(self, out: Outbox) -> None:
         half, last = self._count // 2, self._count * 3 // 4
-        queue = out.queue(self._first)
-        if self._sent == half:
-            queue.suspend()
-        self._sent += 1
-        if self._sent <= last:
-            out.send(self._first, numbered(self._sent), Lane.USER)
-        else:
-            if not self.moved_at:
-                self.moved_at = len(queue)
-                out.queue(self._second).suspend()
-                queue.move_to(out.queue(self._second))
-                queue.resume()
-                out.queue(self._second).resume()
-            out.send(self._second, numbered(self._sent), Lane.USER)
-        if self._sent < self._count:
+        first, second = self._feeds[self._first], self._feeds[self._second]
+        if self._put == half:
+            first.suspend()
+        if self._put == last:
+            second.suspend()
+        if self._put == last + 1:
+            self.moved = self._feeds.move(self._first, self._second).count
+            first.go_on()
+            second.go_on()
+        self._put += 1
+        (first if self._put <= last else second).put([msgspec.Raw(msgspec.msgpack.encode(self._put))])
+        for peer, feed in self._feeds.items():
+            for batch in feed.take(out.wall, out.now):
+                for event in batch.events:
+                    out.send(peer, numbered(msgspec.msgpack.decode(event)), Lane.USER)
+        if self._put < self._count:
             out.set_timer(("mover", "tick"), MILLISECOND)
 
     def check_invariants(self) -> None:

@@ -82,7 +82,7 @@ def test_journal_and_log_are_written_in_this_order_and_events_wait_for_both() ->
     effects = bench.handle(bench.received("p", Publish(1, batch(1))))
     appended = [effect.stream for effect in effects if isinstance(effect, Append)]
     assert appended == ["state", EVENTS]
-    entries = bench.out.queues[C].discipline.drain()
+    entries = bench.out.queues[C].take(bench.out.token, 1 << 30)[0]
     assert [(type(entry.message), entry.lane, entry.token) for entry in entries] == [
         (CursorEvents, Lane.USER, bench.out.token)
     ]

@@ -1,7 +1,5 @@
 """Output queues: what leaves, when, and in which order."""
 
-from collections import deque
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 from holdfast.kernel.inputs import Drained
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import InvariantBroken
-from holdfast.kernel.queues import Lane, Lanes, OutputQueue, Queued, QueueState
+from holdfast.kernel.queues import Lane, OutputQueue, Queued
 
 ALL = 1_000_000
 
@@ -78,85 +76,12 @@ def test_length_and_bytes_count_what_waits() -> None:
     assert (len(queue), queue.bytes) == (1, 5)
 
 
-def test_a_suspended_queue_takes_in_and_gives_nothing_until_it_is_resumed() -> None:
-    queue = make_queue(entry("1"))
-    queue.suspend()
-    queue.put(entry("2"))
-    assert (take(queue), queue.state, len(queue)) == ([], QueueState.SUSPENDED, 2)
-    queue.resume()
-    assert (queue.state, take(queue)) == (QueueState.OPEN, ["1", "2"])
-
-
-def test_closing_gives_back_what_waits_and_is_for_good() -> None:
+def test_closing_drops_what_waits_and_is_for_good() -> None:
     queue = make_queue(entry("u"), entry("c", Lane.CONTROL))
-    assert queue.close() == [Word("c"), Word("u")]
-    assert (queue.state, len(queue), queue.bytes, take(queue)) == (QueueState.CLOSED, 0, 0, [])
-    for attempt in (queue.suspend, queue.resume, lambda: queue.put(entry("late"))):
-        with pytest.raises(InvariantBroken, match="closed queue"):
-            attempt()
-
-
-def test_clearing_gives_back_what_waits_and_the_queue_goes_on() -> None:
-    queue = make_queue(entry("1", token=3), entry("2"))
-    assert queue.clear() == [Word("2"), Word("1")]
-    assert (len(queue), queue.bytes, queue.state) == (0, 0, QueueState.OPEN)
-    queue.put(entry("3"))
-    assert take(queue) == ["3"]
-
-
-def test_a_moved_queue_stands_behind_what_waits_in_the_other_one() -> None:
-    here, there = make_queue(entry("3"), entry("4"), entry("c2", Lane.CONTROL)), make_queue(entry("1"), entry("2"))
-    there.put(entry("c1", Lane.CONTROL))
-    here.move_to(there)
-    assert (len(here), here.bytes, len(there), there.bytes) == (0, 0, 6, 60)
-    assert take(there) == ["c1", "c2", "1", "2", "3", "4"]
-
-
-def test_what_is_moved_still_waits_for_the_disk() -> None:
-    here, there = make_queue(entry("1", token=7)), make_queue()
-    here.move_to(there)
-    assert take(there, durable=6) == []
-    assert take(there, durable=7) == ["1"]
-
-
-def test_a_queue_is_not_moved_to_itself() -> None:
-    queue = make_queue(entry("1"))
-    with pytest.raises(InvariantBroken, match="itself"):
-        queue.move_to(queue)
-    assert take(queue) == ["1"]
-
-
-class Backwards:
-    """A discipline: last in, first out, one at a time."""
-
-    def __init__(self) -> None:
-        self._entries: deque[Queued] = deque()
-
-    def put(self, entry: Queued) -> None:
-        self._entries.appendleft(entry)
-
-    def take(self, durable: int, bytes_max: int) -> list[Queued]:
-        return [self._entries.popleft()] if self._entries else []
-
-    def drain(self) -> list[Queued]:
-        entries, self._entries = list(self._entries), deque()
-        return entries
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-
-def test_a_discipline_that_replaces_another_takes_over_what_waits_in_order() -> None:
-    queue = make_queue(entry("u"), entry("c", Lane.CONTROL))
-    backwards = Backwards()
-    queue.use(backwards)
-    assert (queue.discipline, len(queue), queue.bytes) == (backwards, 2, 20)
-    queue.put(entry("new"))
-    assert [take(queue), take(queue)] == [["new"], ["u"]]
-    queue.put(entry("last"))
-    queue.use(Lanes())
-    assert take(queue) == ["c", "last"]
-    assert queue.bytes == 0
+    queue.close()
+    assert (queue.is_closed, len(queue), queue.bytes, take(queue)) == (True, 0, 0, [])
+    with pytest.raises(InvariantBroken, match="closed queue"):
+        queue.put(entry("late"))
 
 
 def test_a_queue_asks_to_be_looked_at_once_until_the_driver_has_looked() -> None:
@@ -165,7 +90,6 @@ def test_a_queue_asks_to_be_looked_at_once_until_the_driver_has_looked() -> None
     queue.put(entry("1"))
     queue.put(entry("2"))
     queue.touch()
-    queue.resume()
     queue.notify_below(0)
     assert list(touched) == [queue]
     touched.clear()
@@ -173,16 +97,11 @@ def test_a_queue_asks_to_be_looked_at_once_until_the_driver_has_looked() -> None
     assert list(touched) == [queue]
 
 
-@pytest.mark.parametrize("change", ["resume", "use", "notify_below", "touch"])
-def test_what_may_let_messages_leave_makes_the_driver_look(change: str) -> None:
+@pytest.mark.parametrize("change", ["notify_below", "touch", "close"])
+def test_what_the_driver_has_to_know_of_makes_it_look(change: str) -> None:
     touched: dict[OutputQueue, None] = {}
     queue = OutputQueue("b", touched)
-    {
-        "resume": queue.resume,
-        "use": lambda: queue.use(Lanes()),
-        "notify_below": lambda: queue.notify_below(3),
-        "touch": queue.touch,
-    }[change]()
+    {"notify_below": lambda: queue.notify_below(3), "touch": queue.touch, "close": queue.close}[change]()
     assert list(touched) == [queue]
 
 

@@ -10,7 +10,6 @@ from holdfast.kernel.inputs import Durable, LinkDown, LinkUp, Requested, Started
 from holdfast.kernel.node import InvariantBroken
 from holdfast.kernel.outbox import Outbox, RecordingOutbox, Stop
 from holdfast.kernel.parts import Assembly, Part
-from holdfast.kernel.queues import Queued
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.sim.machine import Machine, Program
 from holdfast.trace import schema
@@ -374,52 +373,6 @@ def test_what_was_meant_for_an_old_link_waits_until_the_node_knows_of_the_new_on
         LinkUp, LinkDown, LinkUp,
     ]  # fmt: skip
     assert b.numbers() == []
-
-
-def test_a_suspended_queue_keeps_what_it_holds_until_it_is_resumed() -> None:
-    world = World()
-    a, b = world.pair()
-    a.do(lambda out: out.queue("b").suspend())
-    a.do(sends("b", 1))
-    world.run_for(SECOND)
-    assert b.numbers() == []
-    a.do(lambda out: out.queue("b").resume())
-    world.run_for(SECOND)
-    assert b.numbers() == [1]
-
-
-def test_a_discipline_that_holds_back_is_asked_again_after_the_next_sync() -> None:
-    world = World()
-    a, b = world.add("a", sync_us=(1_000, 1_000)), world.add("b")
-    world.link(a, "b")
-
-    class Latest:
-        """Lets the last message leave, and that only once it is safe."""
-
-        def __init__(self) -> None:
-            self._entry: Queued | None = None
-
-        def put(self, entry: Queued) -> None:
-            self._entry = entry
-
-        def take(self, durable: int, bytes_max: int) -> list[Queued]:
-            return self.drain() if self._entry is not None and self._entry.token <= durable else []
-
-        def drain(self) -> list[Queued]:
-            entry, self._entry = self._entry, None
-            return [] if entry is None else [entry]
-
-        def __len__(self) -> int:
-            return self._entry is not None
-
-    def do(out: Outbox) -> None:
-        out.queue("b").use(Latest())
-        out.append("log", record(1))
-        sends("b", 1, 2)(out)
-
-    a.do(do)
-    world.run_for(SECOND)
-    assert b.numbers() == [2]
 
 
 # ------------------------------------------------------------------------------------------------------------ stopping

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from holdfast.kernel.inputs import Input, LogRead, LogSent, TimerKey
 from holdfast.kernel.node import Node
 from holdfast.kernel.outbox import Complete, Connect, Deliver, Disconnect, Note, Operation, Outbox, ReadLog, SendLog
-from holdfast.kernel.queues import Lane, OutputQueue, Queued, QueueState
+from holdfast.kernel.queues import Lane, OutputQueue, Queued
 from holdfast.kernel.storage import LogPart, message_of
 
 TAKE_BYTES: Final = 256 * 1024  # from a queue for one write
@@ -171,7 +171,7 @@ class Carrier(Generic[Link]):
             return LogRead(wanted.request, part.records, part.next)
         message, through, count = message_of(wanted.message, wanted.start, part)
         queue = self.out.queues.get(wanted.to)
-        if queue is not None and queue.state is not QueueState.CLOSED:
+        if queue is not None:
             # Behind what was sent before, also if that waits for the disk.
             queue.put(Queued(message, Lane.USER, wanted.token, message.weight()))
             self._transmit(queue)
