@@ -249,7 +249,7 @@ def test_a_broker_that_is_lost_is_declared_so_at_the_keeper_and_the_keeper_at_th
     brokers.running.remove("b3")
     assert network("remove-broker", "--id", "b3", "--lost", "--at", "b4") == (
         0,
-        ["done: members b1, b2, b4; links b1-b2, b4-b2; map 1"],
+        ["done: members b1, b2, b4; links b1-b2, b4-b2; map 1001"],
         [],
     )
     assert brokers.asked == [("b1", "remove-broker", {"id": "b3", "at": "b4", "lost": "yes"})]
@@ -277,6 +277,15 @@ def test_a_keeper_that_forgot_what_it_was_asked_for_is_asked_again(network: Comm
     brokers.forgets = 2
     assert network("remove-broker", "--id", "b4")[0] == 0
     assert brokers.asked == [("b1", "remove-broker", {"id": "b4"})] * 3
+
+
+def test_a_keeper_that_has_an_older_map_than_others_is_waited_for(network: Command, brokers: Brokers) -> None:
+    brokers.map = msgspec.structs.replace(brokers.map, number=4)
+    brokers.more_facts["b1"] = {"map": "3"}
+    problem = "not done after 0.01 s: b1 has not heard of map 4 yet"
+    assert network("remove-broker", "--id", "b4", "--wait", "0.01") == (1, [], [problem])
+    del brokers.more_facts["b1"]
+    assert network("remove-broker", "--id", "b4")[0] == 0
 
 
 def test_a_change_that_another_operator_ended_is_not_said_to_be_done(network: Command, brokers: Brokers) -> None:

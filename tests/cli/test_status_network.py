@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from experiments.broker_network import BrokerNetwork
+from holdfast.broker.status import Tone
 from holdfast.cli.status import section_text
 from holdfast.schemes.tree.measures import MEASURES
+from holdfast.schemes.tree.scheme import SCHEME
 from holdfast.schemes.tree.status import HEADINGS, network_sections
 from tests.cli.test_main import run
 
@@ -72,12 +74,77 @@ def test_a_link_that_is_cut_between_brokers_that_are_up_is_named() -> None:
     assert "the link between b2 and b3 is down, and both are up" in shown
 
 
-def test_brokers_that_are_no_network_have_no_such_part() -> None:
-    alone = {"broker": "b1", "scheme": "tree", "measures": {}}
-    assert network_part([alone, silent("b2")]) == ""
+def mapped(name: str, number: int = 3, /, **facts: str) -> dict[str, Any]:
+    """A broker of the chain, which has a map of that number."""
+    said = {"map": str(number), "members": "b1, b2, b3", "keeper": "b1", "links": "b1-b2, b2-b3"}
+    return row(name) | said | facts
+
+
+def outside(name: str, **facts: Any) -> dict[str, Any]:
+    """A broker that has no neighbours."""
+    nobody = {"broker": name, "neighbours": "", "neighbours_up": ""}
+    return mapped("b1") | nobody | facts
+
+
+def remarks(*rows: dict[str, Any]) -> list[tuple[str, Tone]]:
+    return [(remark.text, remark.tone) for section in network_sections(rows) for remark in section.remarks]
 
 
 WHOLE = "reliability buffered: 3 of 3 brokers answer, 2 of 2 links are up"
+MAP = ("map 3; b1 keeps the order of changes", Tone.PLAIN)
+
+
+def test_a_network_that_was_never_changed_says_nothing_of_its_map() -> None:
+    assert remarks(*(mapped(name, 0) for name in NEAR)) == [(WHOLE, Tone.PLAIN)]
+
+
+def test_a_change_that_is_under_way_is_shown_by_the_newest_map_and_who_has_an_older_one_is_named() -> None:
+    change = {"change": "b3 moves from b2 to b1; 2 more steps", "change_problem": "b2 is down"}
+    assert remarks(mapped("b1", 2, change="old"), mapped("b2", **change), mapped("b3")) == [
+        (WHOLE, Tone.PLAIN),
+        MAP,
+        ("change: b3 moves from b2 to b1; 2 more steps", Tone.PLAIN),
+        ("it waits: b2 is down", Tone.WARNING),
+        ("b1: has not heard of map 3 yet", Tone.WARNING),
+    ]
+
+
+def test_who_answers_and_is_no_member_is_named_and_told_to_stop_if_it_does_not_know() -> None:
+    spare = outside("b8", map="0", problem="b8 is no member of this network")
+    removed = outside("b7", map="2", members="b1, b2, b3, b7")
+    assert remarks(*map(mapped, NEAR), spare, removed) == [
+        (WHOLE, Tone.PLAIN),
+        MAP,
+        ("b7: no member any more, and has not heard of it: stop it", Tone.ALARM),
+        ("b8: b8 is no member of this network", Tone.PLAIN),
+    ]
+
+
+def test_members_that_the_site_file_does_not_list_are_named_and_so_is_how_it_differs() -> None:
+    told = {"members": "b1, b2, b3, b9", "difference": "it does not list b9, a member"}
+    assert remarks(*(mapped(name, **told) for name in NEAR)) == [
+        (WHOLE, Tone.PLAIN),
+        MAP,
+        ("not asked, and a member: b9", Tone.PLAIN),
+        ("b1, b2, b3: it does not list b9, a member", Tone.WARNING),
+    ]
+    assert remarks(mapped("b2", **told, neighbours="", neighbours_up=""))[1:] == [
+        MAP,
+        ("b2: it does not list b9, a member", Tone.WARNING),
+    ]
+
+
+def test_a_broker_that_is_no_member_is_not_missed_and_a_member_is() -> None:
+    rows = [*map(mapped, ("b1", "b2")), silent("b3"), silent("b8")]
+    missed = {name: SCHEME.is_missed(name, rows) for name in ("b1", "b3", "b8", "")}
+    assert missed == {"b1": True, "b3": True, "b8": False, "": True}
+    assert remarks(*rows)[0][0] == "reliability buffered: 2 of 3 brokers answer, 2 of 2 links are up"
+    assert SCHEME.is_missed("b8", [silent("b1"), silent("b8")])
+
+
+def test_brokers_that_are_no_network_have_no_such_part() -> None:
+    alone = {"broker": "b1", "scheme": "tree", "measures": {}}
+    assert network_part([alone, silent("b2")]) == ""
 
 
 @pytest.fixture

@@ -193,6 +193,8 @@ class _Changing:
     def _desk_of(self, view: View, name: str) -> BrokerDesk | str:
         """Where a broker is asked that answers; or why it can't be."""
         if name in view.desks:
+            if int(view.answers[name].facts["map"]) < view.number:
+                return f"{name} has not heard of map {view.number} yet"
             return view.desks[name]
         if self._wanted.lost and name != view.keeper:
             return (

@@ -33,7 +33,7 @@ examples:
   holdfast status --subscriptions 10     with the ten subscriptions that get the least of what arrives on time, and
                                          the ten names that are furthest behind
 
-exit code 1 if a broker does not answer; of a group, if a member does not
+exit code 1 if a broker does not answer; of a group or a network, if a member does not
 """
 RATES_OVER_S = 0.5
 LINKS_SHOWN = 10

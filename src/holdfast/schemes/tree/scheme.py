@@ -30,7 +30,7 @@ from holdfast.schemes.tree.init_text import OPTIONS, site_text
 from holdfast.schemes.tree.measures import MEASURES
 from holdfast.schemes.tree.parts import make_broker
 from holdfast.schemes.tree.settings import DEFAULTS, OF_SCHEME, routing_of, routing_settings
-from holdfast.schemes.tree.status import network_sections
+from holdfast.schemes.tree.status import is_outside, network_sections
 
 if TYPE_CHECKING:
     pass
@@ -107,6 +107,9 @@ class TreeScheme(Scheme):
     # -------------------------------------------------------------------------------------------------------- people
     def status(self, rows: Sequence[Mapping[str, Any]]) -> list[Section]:
         return network_sections(rows)
+
+    def is_missed(self, broker: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+        return not is_outside(broker, rows)
 
 
 def _check_spares(text: SiteText, document: Mapping[str, Any], site: Site) -> None:

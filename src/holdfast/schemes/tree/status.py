@@ -1,4 +1,5 @@
-"""What `holdfast status` shows of a network: each broker's links and tables, and who is missing, as others see it."""
+"""What `holdfast status` shows of a network: each broker's links and tables, and who is missing, as others see it; who
+belongs to it, by the newest map that one of them has, and where that differs from what they were told."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ HEADINGS = ["broker", "neighbours", "routes", "advertised", "told", "hidden", "i
 HEADINGS += ["waiting", "detours", "lost", "expired"]
 _TABLES = ("routes", "routes_advertised", "routes_told", "routes_hidden")
 _RATES = ("events_arrived", "events_forwarded")
+_SHOWN_MAX = 20
 _EVENTS = ("feeds_events", "detours_sent_total", "events_lost_total", "events_expired_under_way_total")
 
 Row = Mapping[str, Any]
@@ -18,16 +20,28 @@ Row = Mapping[str, Any]
 
 def network_sections(rows: Sequence[Row]) -> list[Section]:
     """Of all brokers that were asked, also those that did not answer; none if no network is among those who did."""
-    members = {row["broker"]: row for row in rows if "reliability" in row}
-    if not members:
+    there = {row["broker"]: row for row in rows if "reliability" in row}
+    if not there:
         return []
     lines = [HEADINGS]
     for row in rows:
-        if row["broker"] in members:
+        if row["broker"] in there:
             lines.append(_cells(row))
         elif row["broker"]:
             lines.append([row["broker"], "?", *["-"] * (len(HEADINGS) - 2)])
-    return [Section(lines, _verdict(rows, members))]
+    return [Section(lines, [*_verdict(rows, there), *_of_map(rows, there)])]
+
+
+def is_outside(broker: str, rows: Sequence[Row]) -> bool:
+    """Whether the network goes on without it: a spare, or one that was taken out, need not run."""
+    newest = _newest(rows)
+    return newest is not None and broker != "" and broker not in _names(newest["members"])
+
+
+def _newest(rows: Sequence[Row]) -> Row | None:
+    """A row with the map that counts. Of those who have the same, a member knows what is wrong with it."""
+    mapped = [row for row in rows if "map" in row]
+    return max(mapped, key=lambda row: (int(row["map"]), row["broker"] == row["keeper"]), default=None)
 
 
 def _cells(row: Row) -> list[str]:
@@ -44,13 +58,15 @@ def _shown(row: Row, peer: str) -> str:
     return f"{peer} (suspected)" if peer in _names(row["neighbours_suspected"]) else peer
 
 
-def _verdict(rows: Sequence[Row], members: Mapping[str, Row]) -> list[Remark]:
-    levels = list(dict.fromkeys(row["reliability"] for row in members.values()))
+def _verdict(rows: Sequence[Row], there: Mapping[str, Row]) -> list[Remark]:
+    members = {name: row for name, row in there.items() if not is_outside(name, rows)}
+    wanted = [row for row in rows if not is_outside(row["broker"], rows)]
+    levels = list(dict.fromkeys(row["reliability"] for row in there.values()))
     links = _links(members)
     up = [ends for ends, is_up in links.items() if is_up]
-    answer = f"{len(members)} of {len(rows)} brokers answer"
+    answer = f"{len(members)} of {len(wanted)} brokers answer"
     text = f"reliability {', '.join(levels)}: {answer}, {len(up)} of {len(links)} links are up"
-    is_whole = len(members) == len(rows) and len(up) == len(links)
+    is_whole = len(members) == len(wanted) and len(up) == len(links)
     remarks = [Remark(text, Tone.PLAIN if is_whole else Tone.WARNING)]
     for row in rows:
         name = row["broker"]
@@ -60,6 +76,39 @@ def _verdict(rows: Sequence[Row], members: Mapping[str, Row]) -> list[Remark]:
     for one, other in [ends for ends, is_up in links.items() if not is_up]:
         if one in members and other in members:
             remarks.append(Remark(f"the link between {one} and {other} is down, and both are up", Tone.ALARM))
+    return remarks
+
+
+def _of_map(rows: Sequence[Row], there: Mapping[str, Row]) -> list[Remark]:
+    """What there is to say of the map, where it is not just what all begin with."""
+    newest = _newest(rows)
+    if newest is None:
+        return []
+    number, members = int(newest["map"]), _names(newest["members"])
+    remarks = [Remark(f"map {number}; {newest['keeper']} keeps the order of changes")] if number else []
+    if "change" in newest:
+        remarks.append(Remark(f"change: {newest['change']}"))
+        if "change_problem" in newest:
+            remarks.append(Remark(f"it waits: {newest['change_problem']}", Tone.WARNING))
+    outside = [name for name in there if name not in members]
+    unaware = [name for name in outside if "problem" not in there[name]]
+    if unaware:
+        problem = f"{', '.join(unaware)}: no member any more, and has not heard of it: stop it"
+        remarks.append(Remark(problem, Tone.ALARM))
+    older = [name for name, row in there.items() if name in members and int(row.get("map", number)) < number]
+    if older:
+        who = f"{', '.join(older)}: {'has' if len(older) == 1 else 'have'}"
+        remarks.append(Remark(f"{who} not heard of map {number} yet", Tone.WARNING))
+    asked = [row["broker"] for row in rows]
+    if unasked := [name for name in members if name not in asked and len(rows) > 1]:
+        shown = ", ".join(unasked[:_SHOWN_MAX]) + (", …" if len(unasked) > _SHOWN_MAX else "")
+        remarks.append(Remark(f"not asked, and {'a member' if len(unasked) == 1 else 'members'}: {shown}"))
+    for name, tone in (("problem", Tone.PLAIN), ("difference", Tone.WARNING)):
+        said: dict[str, list[str]] = {}
+        for broker, row in there.items():
+            if name in row:
+                said.setdefault(row[name], []).append(broker)
+        remarks += [Remark(f"{', '.join(brokers)}: {text}", tone) for text, brokers in said.items()]
     return remarks
 
 
