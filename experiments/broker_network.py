@@ -22,10 +22,13 @@ class BrokerNetwork(SiteProcesses):
         reliability: str,
         routing: str = "",
         log_level: str = "warning",
+        spares: Sequence[str] = (),
     ) -> None:
-        """`routing` has lines of the site file's `[routing]`."""
+        """`routing` has lines of the site file's `[routing]`; `spares` are described, and no members yet."""
         names = list(dict.fromkeys(name for link in links for name in link))
-        super().__init__(folder, names, "network.toml", log_level)
+        super().__init__(folder, [*names, *spares], "network.toml", log_level)
+        self.names = names
+        self.spares = tuple(spares)
         self.links = tuple(links)
         self.reliability = reliability
         self._routing = routing
@@ -37,6 +40,10 @@ class BrokerNetwork(SiteProcesses):
         lines += [self.broker_text(name, addresses, peers) for name in self.addresses]
         lines += [f'[[link]]\nbetween = ["{one}", "{other}"]\n' for one, other in self.links]
         return "".join([*lines, "[routing]\n", self._routing])
+
+    def broker_text(self, name: str, addresses: Mapping[str, str], peers: Mapping[str, str]) -> str:
+        spare = "spare = true\n" if name in self.spares else ""
+        return super().broker_text(name, addresses, peers) + spare
 
     def url(self, name: str) -> str:
         """Where clients of one broker connect."""
