@@ -40,7 +40,7 @@ bytes_hard = {_RETENTION.bytes_hard}             # also for what named subscript
 
 # [security]
 # plaintext = "{PLAINTEXT_ACCEPTED}"            # serve addresses other than loopback, without TLS
-# remote_operators = "{PLAINTEXT_ACCEPTED}"     # serve `holdfast status` and `group` of other machines too
+# remote_operators = "{PLAINTEXT_ACCEPTED}"     # serve `holdfast status`, `group` and `network` of other machines too
 """
 
 ZAPVIEWERS_TEXT = f"""
