@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from signal import SIGCONT, SIGSTOP
 
 import pytest
 
@@ -154,10 +155,13 @@ async def _ten_changes(network: BrokerNetwork) -> None:
 
 
 async def _kill_in_the_middle(network: BrokerNetwork) -> None:
-    """b6 is taken out: b7, which moves, and has clients, is killed meanwhile."""
+    """b6 is taken out: b7, which moves, and has clients, is killed meanwhile. That takes milliseconds, so b6 stands still
+    until then."""
+    network.send("b6", SIGSTOP)
     command = await Command(network, "remove-broker", "--id", "b6").begin()
     assert (await command.line()).startswith("b7 moves from b6 to b3")
     network.stop("b7")
+    network.send("b6", SIGCONT)
     await asyncio.sleep(0.3)
     await network.start_beside("b7")
     await command.end()
