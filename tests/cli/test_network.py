@@ -85,7 +85,9 @@ def test_nobody_who_answers_is_said_with_the_reasons(network: Command, brokers: 
     brokers.running.clear()
     lines = ["no broker of a network answers"]
     lines += [f"  {address_of(name)}: connection refused" for name in ("b1", "b2", "b3", "b4", SPARE)]
-    assert network("show") == (1, [], lines)
+    assert network("show", "--wait", "0") == (1, [], lines)
+    waiting = "no broker answers yet: waiting for up to 0.01 s"
+    assert network("show", "--wait", "0.01") == (1, [], [waiting, *lines])
     assert network("remove-broker", "--id", "b2", "--wait", "0.01") == (1, [], lines)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import sys
 from collections.abc import Sequence
 
 from holdfast.cli import network_changes
@@ -24,8 +26,9 @@ examples:
   holdfast network remove-link site.toml --between b1 b5    a link that is not needed to join all
 
 A change that has begun goes on when this command is interrupted, or when its time is up.
-exit code 1 if no broker of the network answers, or if what was asked for does not come about
+exit code 1 if no broker of the network answers after a while (`--wait`), or if what was asked for does not come about
 """
+ANSWER_WITHIN_S = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     show = verbs.add_parser("show", help="print who belongs to the network, its links, and what is under way")
+    show.add_argument(
+        "--wait", type=float, default=ANSWER_WITHIN_S, metavar="SECONDS",
+        help=f"for a broker that answers, if none does yet (default {ANSWER_WITHIN_S:g}; 0: look once)",
+    )  # fmt: skip
     shows = [(show, _show), *((verb, network_changes.carry_out) for verb in network_changes.add_verbs(verbs))]
     for verb, run in shows:
         verb.add_argument("where", metavar="SITE|URL", nargs="?", default=DEFAULT_URL, help=f"default {DEFAULT_URL}")
@@ -40,6 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if not 0 <= arguments.wait < network_changes.WAIT_S_MAX:
+        raise UsageError(f"--wait is {arguments.wait:g} s, and has to be from 0 to {network_changes.WAIT_S_MAX:g}")
     arguments.site = None
     if arguments.where.startswith(SCHEME):
         addresses: Sequence[str] = addresses_of(arguments.where)
@@ -60,9 +69,15 @@ async def _with_desks(addresses: Sequence[str], arguments: argparse.Namespace) -
 
 
 async def _show(network: Network, arguments: argparse.Namespace) -> int:
-    view = await network.look()
-    if view is None:
-        return nobody(network)
+    clock = asyncio.get_running_loop().time
+    deadline, said = clock() + arguments.wait, False
+    while (view := await network.look()) is None:
+        if network.is_none or clock() >= deadline:
+            return nobody(network)
+        if not said:
+            print(f"no broker answers yet: waiting for up to {arguments.wait:g} s", file=sys.stderr, flush=True)
+            said = True
+        await asyncio.sleep(network_changes.LOOK_EVERY_S)
     for line in shown(view):
         print(line)
     return OK
