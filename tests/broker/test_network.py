@@ -57,8 +57,17 @@ def test_a_network_is_read_whole(level: Reliability) -> None:
     assert routing_settings(found.settings).reliability is level
     assert found.graph == BrokerGraph(["b1", "b2", "b3"], LINES)
     assert routing_of(found.told(found.brokers[1])) == RoutingSettings(
-        name="b2", graph=found.graph, addresses={"b1": "h:201", "b3": "h:203"}, reliability=level
+        name="b2",
+        graph=found.graph,
+        addresses=addresses_of(1, 2, 3, port=200),
+        client_addresses=addresses_of(1, 2, 3, port=100),
+        network="site",
+        reliability=level,
     )
+
+
+def addresses_of(*numbers: int, port: int) -> dict[str, str]:
+    return {f"b{n}": f"h:{port + n}" for n in numbers}
 
 
 # Five lines.
@@ -71,11 +80,14 @@ def test_a_spare_is_told_of_the_network_and_is_no_part_of_it() -> None:
         assert [entry.id for entry in found.members] == ["b1", "b2", "b3"]
         assert found.graph == BrokerGraph(["b1", "b2", "b3"], LINES)
         assert [place.id for place in found.told(found.brokers[0]).places if place.spare] == ["b8"]
-        addresses = {f"b{n}": f"h:{200 + n}" for n in (1, 2, 3, 8)}
         for entry in found.brokers:
-            others = {name: address for name, address in addresses.items() if name != entry.id}
-            settings = RoutingSettings(name=entry.id, graph=found.graph, addresses=others)
-            assert routing_of(found.told(entry)) == settings
+            assert routing_of(found.told(entry)) == RoutingSettings(
+                name=entry.id,
+                graph=found.graph,
+                addresses=addresses_of(1, 2, 3, 8, port=200),
+                client_addresses=addresses_of(1, 2, 3, 8, port=100),
+                network="site",
+            )
 
 
 def test_one_broker_is_no_network_and_has_an_overlay_of_its_own() -> None:
@@ -112,7 +124,9 @@ def test_every_setting_of_routing_can_be_set() -> None:
     assert settings == RoutingSettings(
         name="b1",
         graph=found.graph,
-        addresses={"b2": "h:202", "b3": "h:203"},
+        addresses=addresses_of(1, 2, 3, port=200),
+        client_addresses=addresses_of(1, 2, 3, port=100),
+        network="site",
         advertisements=False,
         covering=False,
         ask_neighbours=False,
@@ -127,7 +141,7 @@ def test_every_setting_of_routing_can_be_set() -> None:
         duplicates_remembered=7,
         detector=DetectorSettings(8 * MILLISECOND, 9 * MILLISECOND, 10 * MILLISECOND),
     )
-    given_otherwise = {"name", "graph", "addresses", "detector"}
+    given_otherwise = {"name", "graph", "addresses", "client_addresses", "network", "detector"}
     own = {choice.path for choice in choices(RoutingSettings).values()}
     assert {path[0] for path in own if len(path) == 1} == set(RoutingSettings.__struct_fields__) - given_otherwise
     assert {path[1] for path in own if path[0] == "detector"} == set(DetectorSettings.__struct_fields__)

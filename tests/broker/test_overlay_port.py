@@ -42,6 +42,7 @@ class LetAnswer(NamedTuple):
 
 class Patient(Part):
     name: ClassVar[str] = "patient"
+    elsewhere: tuple[str, ...] = ()
     asked: ClassVar[tuple[type, ...]] = (LetAnswer,)
 
     def __init__(self, home: Home, recovered: Sequence[Entered]) -> None:

@@ -281,7 +281,8 @@ def test_brokers_of_a_network_dial_what_others_advertise() -> None:
     site = site_from_toml("".join(tables) + '[[link]]\nbetween = ["b1", "b2"]\n', "site.toml")
     routing = routing_of(site.told(site.brokers[0]))
     assert routing is not None
-    assert routing.addresses == {"b2": "h2:7511"}
+    assert routing.addresses == {"b1": "h1:7511", "b2": "h2:7511"}
+    assert routing.client_addresses == {"b1": "h1:7411", "b2": "h2:7411"}
 
 
 @pytest.mark.parametrize(

@@ -155,8 +155,8 @@ async def _ten_changes(network: BrokerNetwork) -> None:
 
 
 async def _kill_in_the_middle(network: BrokerNetwork) -> None:
-    """b6 is taken out: b7, which moves, and has clients, is killed meanwhile. That takes milliseconds, so b6 stands still
-    until then."""
+    """b6 is taken out: b7, which moves, and has clients, is killed meanwhile. That takes milliseconds, so b6 stands
+    still until then."""
     network.send("b6", SIGSTOP)
     command = await Command(network, "remove-broker", "--id", "b6").begin()
     assert (await command.line()).startswith("b7 moves from b6 to b3")

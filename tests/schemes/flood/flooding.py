@@ -38,6 +38,7 @@ class Flooding(Part):
     """The overlay of one broker."""
 
     name: ClassVar[str] = "flooding"
+    elsewhere: tuple[str, ...] = ()
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Flooded: BROKERS, Stored: BROKERS}
 
     def __init__(
