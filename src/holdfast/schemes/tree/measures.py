@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 MEASURES: Final = {
-    "neighbours": "brokers that a link of the site joins this one with",
+    "map_number": "the number of the map of the network that this broker has: the same at all when nothing is under way",
+    "links_moved_total": "links of the tree whose end was moved, and this broker took part",
+    "neighbours": "brokers that a link of the network joins this one with",
     "neighbours_suspected": "of those, the ones that seem to have failed",
     "neighbours_suspected_total": "how often one seemed to",
     "neighbours_silent_closed_total": "connections to neighbours that were closed since nothing came over them",
