@@ -25,8 +25,8 @@ class Word(Message, frozen=True):
 class Keeping:
     """A set of links, and what comes of what happens to it."""
 
-    def __init__(self, *, by_address: bool = False, strangers_max: int = 0) -> None:
-        self.links = LinkSet("owner", by_address=by_address, strangers_max=strangers_max)
+    def __init__(self, *, by_address: bool = False, strangers_max: int = 0, impatient: bool = False) -> None:
+        self.links = LinkSet("owner", by_address=by_address, strangers_max=strangers_max, impatient=impatient)
         self.out = RecordingOutbox()
 
     def _done(self) -> list[Effect]:
@@ -103,8 +103,8 @@ def test_a_peer_that_dials_us_or_whose_address_is_not_known_is_not_dialled(addre
     pauses = None if address else STEADY
     assert keeping.want(address=address, pauses=pauses) == []
     assert keeping.up(7, address="") is Came.LINKED
-    keeping.down(7)
-    assert keeping.fire() == []
+    assert keeping.down(7) == ("b", [] if address else [DIAL])
+    assert address or keeping.fire() == []
 
 
 def test_a_peer_that_has_a_link_is_not_dialled_when_it_is_wanted_again() -> None:
@@ -128,6 +128,19 @@ def test_an_attempt_that_is_under_way_is_not_begun_again() -> None:
     assert keeping.want() == []
     assert keeping.failed() == [DIAL]
     assert not keeping.links.is_dialling("b")
+
+
+def test_an_impatient_owner_has_a_second_attempt_begun_beside_one_that_hangs() -> None:
+    keeping = Keeping(impatient=True)
+    keeping.want()
+    assert keeping.want() == [Connect("b", "b:1")]
+    for _ in range(2):
+        assert keeping.failed() == [DIAL]
+    assert keeping.fire() == [Connect("b", "b:1")]
+    assert keeping.fire() == [Connect("b", "b:1")]
+    assert [keeping.up(7), keeping.up(8)] == [Came.LINKED, Came.REPLACED]
+    assert keeping.failed() == [DIAL]
+    assert keeping.fire() == []
 
 
 def test_a_peer_that_is_wanted_under_another_address_is_dialled_there() -> None:

@@ -7,7 +7,7 @@ Links of strangers, peers that are not wanted and dialled us, are kept up to a n
 can hear what they want. A stranger's link becomes a wanted peer's when the peer is wanted, and the other way round.
 
 Every attempt to connect ends in a link or in a failure, also one whose peer is not wanted any more. While one is under
-way, the same is not begun again.
+way, the same is not begun again, unless the owner is impatient.
 """
 
 from __future__ import annotations
@@ -55,13 +55,18 @@ class _Wanted:
 class LinkSet:
     """Peers are known by their names; with `by_address` by the addresses at which they are wanted, whoever is there.
 
-    `owner` is the name of the part that hands on the timers whose keys are (owner, "dial", peer).
+    `owner` is the name of the part that hands on the timers whose keys are (owner, "dial", peer). An impatient one
+    begins a second attempt beside one that may hang for seconds, when it wants the peer anew or a pause ends; if both
+    come to a link, the newer counts.
     """
 
-    def __init__(self, owner: str, *, by_address: bool = False, strangers_max: int = 0) -> None:
+    def __init__(
+        self, owner: str, *, by_address: bool = False, strangers_max: int = 0, impatient: bool = False
+    ) -> None:
         self._owner = owner
         self._by_address = by_address
         self._strangers_max = strangers_max
+        self._impatient = impatient
         self._wanted: dict[str, _Wanted] = {}
         self._attempts: dict[str, str] = {}  # the last one under way: peer → address, also of those not wanted any more
         self._links: dict[str, LinkUp] = {}  # of wanted peers and strangers
@@ -102,7 +107,7 @@ class LinkSet:
     def want(self, peer: str, address: str, pauses: Pauses | None, out: Outbox, *, at_once: bool = True) -> None:
         """From now on there is to be a link to the peer. Unless there is one, it is dialled, at once or after a pause,
         and after pauses again; without `pauses` it is the peer that dials. Of one that is wanted already the new
-        address and pauses count."""
+        address and pauses count, and a pause that has begun ends with an attempt."""
         wanted = self._wanted.setdefault(peer, _Wanted("" if self._by_address else peer))
         wanted.turn_to(address, pauses)
         if pauses is None or peer in self._links:
@@ -162,11 +167,13 @@ class LinkSet:
 
     def connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
         peer = failed.address if self._by_address else failed.peer
-        if self._attempts.get(peer) != failed.address:
-            return  # not one of ours, or the peer is dialled elsewhere by now
-        del self._attempts[peer]
-        if peer in self._wanted:
-            self._dial_later(peer, self._wanted[peer], out)
+        if self._attempts.get(peer) == failed.address:
+            del self._attempts[peer]
+        elif not self._impatient:
+            return  # not one of ours
+        wanted = self._wanted.get(peer)
+        if wanted is not None and wanted.address == failed.address:
+            self._dial_later(peer, wanted, out)
 
     def attempt_ended(self, peer: str) -> None:
         """What came of an attempt is a link that the owner does not want to be kept here."""
@@ -174,11 +181,11 @@ class LinkSet:
 
     def timer_fired(self, key: TimerKey, out: Outbox) -> None:
         wanted = self._wanted.get(key[2])
-        if wanted is not None and wanted.pauses is not None and key[2] not in self._links:
+        if wanted is not None and key[2] not in self._links:
             self._dial(key[2], wanted, out)
 
     def _dial(self, peer: str, wanted: _Wanted, out: Outbox) -> None:
-        if wanted.address and self._attempts.get(peer) != wanted.address:
+        if wanted.address and (self._impatient or self._attempts.get(peer) != wanted.address):
             self._attempts[peer] = wanted.address
             out.connect("" if self._by_address else peer, wanted.address)
 

@@ -55,7 +55,7 @@ class Changing:
         """What is against a change that an operator wants; empty: nothing, and it is under way. The disk of a replica
         that is to be added is not known yet: the replica is dialled, and says which it has."""
         if isinstance(change, Cancel) and self._wanted is not None:
-            self.give_up("given up by an operator")
+            self.give_up("given up by an operator", out)
             return ""
         if self._wanted is not None:
             return f"another change is under way: {self._describe(self._wanted)}"
@@ -97,7 +97,7 @@ class Changing:
                 problem += f": {self._peers.not_reached}" if self._peers.not_reached else ""
         problem = problem or objection(self._roster.membership, change)
         if problem:
-            self.give_up(problem)
+            self.give_up(problem, out)
             return None
         return change
 
@@ -126,17 +126,17 @@ class Changing:
         own = self._roster.find(self._roster.name)
         return self._wanted is None and own is not None and own.leaving
 
-    def proposed(self) -> None:
+    def proposed(self, out: Outbox) -> None:
         """What was due is on its way."""
         self._wanted, self.is_asked = None, False
-        self._peers.uninvite()
+        self._peers.uninvite(out)
 
-    def give_up(self, problem: str) -> None:
+    def give_up(self, problem: str, out: Outbox) -> None:
         """This replica leads no more, or something is against it."""
         if self._wanted is not None:
             self.problem = f"{self._describe(self._wanted)}: {problem}"
         self._wanted, self.is_asked = None, False
-        self._peers.uninvite()
+        self._peers.uninvite(out)
 
     @property
     def under_way(self) -> str:

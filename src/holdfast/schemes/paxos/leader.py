@@ -217,7 +217,7 @@ class Leader(Part):
             # In an open fast round nobody knows what is proposed: a change waits for a ballot without. Nothing new
             # until everything is decided; then the change, alone.
             for slot, value in self._proposer.change(change, executed, out.wall):
-                self._changing.proposed()
+                self._changing.proposed(out)
                 self._voter.propose(self._proposer.ballot, slot, [value], out)
 
     def _propose(self, executed: int, out: Outbox) -> None:
@@ -314,7 +314,7 @@ class Leader(Part):
         self._proposer.step_down()
         self._coordinator.stop()
         self._voter.forget_own_promise()
-        self._changing.give_up(f"{self._settings.name} leads no more")
+        self._changing.give_up(f"{self._settings.name} leads no more", out)
         if led:
             out.report("deposed", Level.INFO, replica=self._settings.name)
             self._liveness.deposed()

@@ -1,4 +1,4 @@
-"""The other replicas of the group: links to them, greetings, and whose word counts."""
+"""The other replicas of the group: who is wanted, what they are greeted with, and whose word counts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from holdfast.errors import ProtocolError
 from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
-from holdfast.kernel.node import broken
+from holdfast.kernel.node import broken, require
 from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import NOW, Level, Outbox
 from holdfast.kernel.parts import Part
+from holdfast.protocols.links.link_set import Came, LinkSet
+from holdfast.protocols.links.pauses import Pauses, SteadyPauses
 from holdfast.schemes.paxos.ballots import EPOCH
 from holdfast.schemes.paxos.formation import Formation, Standing
 from holdfast.schemes.paxos.membership import flaw
@@ -40,9 +42,11 @@ class Peers(Part):
         self.heard: dict[str, None] = {}  # those that we listen to
         self._settings = settings
         self._connected: dict[str, bool] = {}  # peers with a link → whether they listen to us
-        self._links: dict[str, int] = {}
-        self._invited: dict[str, str] = {}  # strangers that are dialled: where
-        self.not_reached = ""  # why the last attempt to dial one of those came to nothing
+        self._links = LinkSet(self.name, strangers_max=STRANGERS_MAX, impatient=True)
+        self._pauses = SteadyPauses(settings.dial_every)
+        self._patient = SteadyPauses(PATIENT * settings.dial_every)
+        self._invited = ""  # who is dialled though it is no member yet
+        self.not_reached = ""  # why the last attempt to dial that one came to nothing
         self._told_differs: dict[str, str] = {}  # what was noted of peers with another site file
         self._greet_due = False  # the timer is set
 
@@ -68,8 +72,8 @@ class Peers(Part):
                 out.send(peer, message)
 
     def break_links(self, reason: str, out: Outbox) -> None:
-        for link in self._links.values():
-            out.disconnect(link, reason)
+        for peer in self._links.linked:
+            out.disconnect(self._links.link_of(peer), reason)
 
     # ------------------------------------------------------------------------------------------------------- links
     def on_started(self, started: Started, out: Outbox) -> None:
@@ -77,30 +81,28 @@ class Peers(Part):
         repaired = f"/{started.repairs}" if started.repairs else ""
         self.formation.start(started.log_id + repaired)
         self.formation.form_alone(out)
-        self._dial_members(out)
+        self._want_members(out)
 
     def _dials(self, peer: str) -> bool:
         places = self.roster.places
         return self.roster.name in places and places[self.roster.name] < places.get(peer, -1)
 
-    def _dial_members(self, out: Outbox) -> None:
+    def _pauses_for(self, peer: str) -> Pauses | None:
         if self.formation.standing is Standing.REMOVED:
-            return
-        for peer in self.roster.names:
-            if peer != self.roster.name and peer not in self._connected:
-                if self._dials(peer):
-                    out.connect(peer, self.roster.peer_address(peer))
-                else:
-                    self._dial_later(peer, out)
+            return None
+        if self._dials(peer):
+            return self._pauses
+        # In a group that has changed, it may not know yet that we are a member, or under which address.
+        return self._patient if self.roster.membership.number else None
 
-    def _dial_later(self, peer: str, out: Outbox) -> None:
-        if self.formation.standing is Standing.REMOVED:
-            return
-        if self._dials(peer) or peer in self._invited:
-            out.set_timer((self.name, "dial", peer), self._settings.dial_every)
-        elif self.roster.membership.number and peer in self.roster.names:
-            # It may not know yet that we are a member, or under which address.
-            out.set_timer((self.name, "dial", peer), PATIENT * self._settings.dial_every)
+    def _want_members(self, out: Outbox) -> None:
+        members = [peer for peer in self.roster.names if peer != self.roster.name]
+        for peer in self._links.wanted:
+            if peer not in members and peer != self._invited:
+                self._links.unwant(peer, out)
+        for peer in members:
+            address, pauses = self.roster.peer_address(peer), self._pauses_for(peer)
+            self._links.want(peer, address, pauses, out, at_once=self._dials(peer))
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
         if up.role is not Role.BROKER:
@@ -109,54 +111,49 @@ class Peers(Part):
             # One with our own name would count as ourselves: its votes as ours, its disk as our disk.
             out.disconnect(up.link, f"{up.peer} is the one that was dialled")
             return
-        strangers = [peer for peer in self._connected if peer not in self.roster.names]
-        if up.peer not in self.roster.names and len(strangers) >= STRANGERS_MAX:
+        if self._links.link_up(up, out) is Came.REFUSED:
             out.disconnect(up.link, f"{up.peer} is no member of this group, and others wait to be one")
             return
-        self._connected[up.peer], self._links[up.peer] = False, up.link
-        if up.peer in self._invited:
+        self._connected[up.peer] = False
+        if up.peer == self._invited:
             self.not_reached = ""
         self.heard.pop(up.peer, None)
         self._greet(out)
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
-        if self._links.get(down.peer) != down.link:
-            return  # a newer link has taken its place
-        del self._connected[down.peer], self._links[down.peer]
+        if not self._links.link_down(down, out):
+            return
+        del self._connected[down.peer]
         self.heard.pop(down.peer, None)
         self.formation.forget(down.peer)
-        out.drop_queue(down.peer)
         out.tell(PeerLost(down.peer))
-        self._dial_later(down.peer, out)
 
     def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
-        if failed.peer in self._invited:
+        if failed.peer == self._invited:
             self.not_reached = failed.reason[:REASON_CHARACTERS_MAX]
-        if failed.peer in self.roster.names or failed.peer in self._invited:
-            self._dial_later(failed.peer, out)
+        self._links.connect_failed(failed, out)
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         match key[1]:
             case "greet":
                 self._greet(out)
             case "dial":
-                address = self._invited.get(key[2]) or self.roster.peer_address(key[2])
-                wanted = key[2] in self.roster.names or key[2] in self._invited
-                if key[2] not in self._connected and address and wanted:
-                    out.connect(key[2], address)
+                self._links.timer_fired(key, out)
             case _:
                 broken("a timer of the peers has a known name", key=key)
 
     # ------------------------------------------------------------------------------------------------------ changes
     def invite(self, peer: str, address: str, out: Outbox) -> None:
         """Dials a replica that is to be added."""
-        self._invited, self.not_reached = {peer: address}, ""
+        self.uninvite(out)
+        self._invited, self.not_reached = peer, ""
         self.formation.forgive(peer)
-        if peer not in self._connected:
-            out.connect(peer, address)
+        self._links.want(peer, address, self._pauses, out)
 
-    def uninvite(self) -> None:
-        self._invited = {}
+    def uninvite(self, out: Outbox) -> None:
+        if self._invited and self._invited not in self.roster.names:
+            self._links.unwant(self._invited, out)
+        self._invited = ""
 
     def on_membership_changed(self, changed: MembershipChanged, out: Outbox) -> None:
         for peer in list(self._connected):
@@ -166,7 +163,7 @@ class Peers(Part):
                 else:
                     self.heard[peer] = None
                 out.send(peer, self.formation.greeting(peer in self.heard))
-        self._dial_members(out)
+        self._want_members(out)
 
     # --------------------------------------------------------------------------------------------------- greetings
     def on_greeting(self, peer: str, greeting: Greeting, out: Outbox) -> None:
@@ -193,7 +190,7 @@ class Peers(Part):
         theirs = greeting.membership
         if theirs is not None and peer not in self.roster.names and not self.formation.accepts(peer):
             # It was a member: by our first greeting it knows that it is none any more.
-            out.disconnect(self._links[peer], f"{peer} is no member of this group any more")
+            out.disconnect(self._links.link_of(peer), f"{peer} is no member of this group any more")
 
     def _note_standing(self, before: Standing, out: Outbox) -> None:
         standing = self.formation.standing
@@ -204,10 +201,11 @@ class Peers(Part):
                 out.report("wiped-disk", Level.WARNING, replica=self.roster.name)
             case Standing.REMOVED:
                 self.heard.clear()
+                self._want_members(out)
                 out.tell(RemovedFromGroup())
             case Standing.FORMED if self.formation.is_joining:
                 out.report("added", Level.INFO, replica=self.roster.name)
-                self._dial_members(out)
+                self._want_members(out)
             case _:
                 pass
 
@@ -224,3 +222,7 @@ class Peers(Part):
         if not self._greet_due:
             self._greet_due = True
             out.set_timer((self.name, "greet"), self._settings.repeat_after)
+
+    def check_invariants(self) -> None:
+        self._links.check_invariants()
+        require(set(self._connected) == set(self._links.linked), "who is greeted has a link", peers=self._connected)
