@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 MEASURES: Final = {
-    "map_number": "the number of the map of the network that this broker has: the same at all when nothing is under way",
+    "map_number": "the number of the map that this broker has: the same at all when nothing is under way",
     "links_moved_total": "links of the tree whose end was moved, and this broker took part",
     "neighbours": "brokers that a link of the network joins this one with",
     "neighbours_suspected": "of those, the ones that seem to have failed",
