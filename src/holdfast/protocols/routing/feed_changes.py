@@ -6,6 +6,10 @@ disk knows of a change when the turn's records are on it; who tells others of on
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from holdfast.model.batch import EventBatch
+from holdfast.model.event import EventBytes, encode_batch
 from holdfast.protocols.routing.feeds import Feeds
 from holdfast.protocols.routing.store import EventStore
 
@@ -29,6 +33,15 @@ class FeedChanges:
         moved = self._feeds.move(old, new, all_of_it)
         if self._store is not None:
             self._store.moved(moved)
+
+    def copy(self, old: str, new: str, decode: Callable[[EventBytes], EventBatch]) -> None:
+        """All that is not acknowledged of one neighbour goes to another one, too."""
+        feed = self._feeds.find(old)
+        for batch in () if feed is None else feed.pending():
+            decoded = decode(encode_batch(batch.events))
+            if self._store is not None:
+                self._store.put(decoded, {new: list(range(len(decoded)))})
+            self._feeds[new].put(decoded.slices, decoded.deadlines)
 
     def drop(self, peer: str) -> int:
         """How many events for it are given up."""

@@ -13,9 +13,8 @@ again, also after a crash (D1-B4). At the others it is lost with its link.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final
 
 from holdfast.errors import EventError, ProtocolError
 from holdfast.kernel.inputs import Durable, Started, TimerKey
@@ -35,6 +34,7 @@ from holdfast.protocols.routing.batches import Batch, in_batches, joined, runs
 from holdfast.protocols.routing.feed import Feed
 from holdfast.protocols.routing.feed_changes import FeedChanges
 from holdfast.protocols.routing.feeds import Feeds
+from holdfast.protocols.routing.hearing import Hearing
 from holdfast.protocols.routing.links import BROKERS
 from holdfast.protocols.routing.messages import NUMBER_MAX, AcknowledgeEvents, Forward, Introduction
 from holdfast.protocols.routing.notices import (
@@ -51,20 +51,11 @@ from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.router import LOCAL, Router
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.store import EventStore
+from holdfast.protocols.routing.taken_in import TakenIn
 from holdfast.protocols.routing.ways import Ways
 
 # That wait for one neighbour: more of what came around is dropped, since it is stored elsewhere.
 AROUND_BYTES_MAX: Final = 16 * 1024 * 1024
-
-
-class Hearing(Protocol):
-    """What neighbours have heard of the tables, and answered."""
-
-    lacking: dict[str, None]  # neighbours that may not have heard what goes before events over their links
-
-    def owes_answers(self, peer: str) -> bool:
-        """Whether it has not said what it wants of all that is kept for it."""
-        ...
 
 
 class Forwarding(Part):
@@ -106,10 +97,7 @@ class Forwarding(Part):
         self._introductions: dict[str, Introduction] = {}  # of all that are linked, neighbours in the tree or not
         self._open: dict[str, None] = {}  # those whose link can be used
         self._held: dict[str, None] = {}  # those that first have to say what they want of what was kept for them
-        self._received: dict[str, tuple[str, int]] = {}  # neighbour → its feed, and how far it is taken in
-        # The same as far as the disk has it; and what the disk is about to have, by the token of its record.
-        self._durable: dict[str, tuple[str, int]] = {}
-        self._written: deque[tuple[int, dict[str, tuple[str, int]]]] = deque()
+        self._taken = TakenIn()
         self._due: dict[str, None] = {}  # those that are to be told how far
         self._congested = False
         self.due = True  # something may have to be stored, sent or acknowledged
@@ -122,8 +110,7 @@ class Forwarding(Part):
     def on_started(self, started: Started, out: Outbox) -> None:
         self._feed_id = started.log_id
         if self._store is not None:
-            self._received = self._store.recover_into(self.feeds)
-            self._durable = dict(self._received)
+            self._taken.recover(self._store.recover_into(self.feeds))
         out.tell(FeedsRecovered())  # before anything is routed
         if self._store is not None:
             recovered, topics = self._store.take_recovered()
@@ -137,15 +124,14 @@ class Forwarding(Part):
     def on_neighbour_connected(self, connected: NeighbourConnected, out: Outbox) -> None:
         """Says how far the neighbour's feed is on our disk, not how far it is taken in: the neighbour forgets so much
         (D1-A11), and an introduction does not wait for the disk."""
-        stored = self._durable.get(connected.peer, ("", 0))
+        stored = self._taken.durably(connected.peer)
         known = self._roster.map
         near = connected.peer in self._roster.linked
         introduction = Introduction(self._settings.network_id, self._feed_id, *stored, known.number, known.digest, near)
         out.send(connected.peer, introduction, after=NOW)
 
     def on_durable(self, durable: Durable, out: Outbox) -> None:
-        while self._written and self._written[0][0] <= durable.token:
-            self._durable = self._written.popleft()[1]
+        self._taken.become_durable(durable.token)
 
     # ------------------------------------------------------------------------------------------------------- links
     def on_neighbour_linked(self, linked: NeighbourLinked, out: Outbox) -> None:
@@ -157,12 +143,11 @@ class Forwarding(Part):
         if feed is None:
             return
         if self._store is None:
-            self._received[peer] = ("", 0)
+            self._taken.begin_anew(peer)
         else:
             if not introduction.feed:
                 raise ProtocolError(f"{peer} stores events at this level, and does not name its log of them")
-            if self._received.get(peer, ("", 0))[0] != introduction.feed:
-                self._received[peer] = (introduction.feed, 0)
+            self._taken.meet(peer, introduction.feed)
             if introduction.stored_feed == self._feed_id:
                 if introduction.stored >= feed.following:
                     raise ProtocolError(f"{peer} has stored {introduction.stored}, and there are {feed.following - 1}")
@@ -236,7 +221,7 @@ class Forwarding(Part):
         if message.first == 0 and self._store is not None and self._settings.reliability.detours:
             self.arrive(peer, "", 0, batch, out)  # came around, and is stored elsewhere
             return
-        feed, received = self._received[peer]
+        feed, received = self._taken.of(peer)
         first, last = message.first, message.first + len(batch) - 1
         if first < 1:
             raise ProtocolError(f"a feed's numbers begin with 1, not with {first}")
@@ -250,7 +235,7 @@ class Forwarding(Part):
             return
         if peer not in self.feeds:
             raise ProtocolError(f"{peer} is no neighbour in the tree any more, and sends something new")
-        self._received[peer] = (feed, last)
+        self._taken.take(peer, last)
         if self._store is not None:
             self._store.received(peer, feed, last)
         self.arrive(peer, feed, first + skipped, batch.behind(skipped), out)
@@ -260,7 +245,7 @@ class Forwarding(Part):
         if peer in self.feeds:
             return True
         introduction = self._introductions.get(peer)
-        return introduction is not None and self._received.get(peer, ("?", 0))[0] == introduction.feed
+        return introduction is not None and self._taken.has_been_told(peer, introduction.feed)
 
     def arrive(self, source: str, feed: str, first: int, batch: EventBatch, out: Outbox) -> None:
         """Events from the side of a neighbour; without a number if `first` is 0."""
@@ -357,6 +342,7 @@ class Forwarding(Part):
         self.feeds[peer].suspend(through)
 
     def go_on(self, peer: str, out: Outbox) -> None:
+        self.ended.pop(peer, None)  # whose place it has again, if it was taken
         self.feeds[peer].go_on()
         self.due = True
 
@@ -370,14 +356,7 @@ class Forwarding(Part):
 
     def taken_in(self, peer: str) -> int:
         """How far a neighbour's feed is taken in here: to be told at the end of the turn, behind this part."""
-        return self._received.get(peer, ("", 0))[1]
-
-    def taken_in_durably(self, peer: str) -> int:
-        """The same as far as the disk has it, where events are stored."""
-        if self._store is None:
-            return self.taken_in(peer)
-        feed, number = self._durable.get(peer, ("", 0))
-        return number if feed == self._received.get(peer, ("", 0))[0] else 0
+        return self._taken.through(peer)
 
     def sent_through(self, peer: str) -> int:
         """The number up to which a neighbour has to take our feed in before it has all that was sent to it; 0 if it has
@@ -400,12 +379,7 @@ class Forwarding(Part):
 
     def copy_all(self, old: str, new: str) -> None:
         """All that is not acknowledged of one neighbour goes to another one, too; it stays where it is."""
-        feed = self.feeds.find(old)
-        for batch in () if feed is None else feed.pending():
-            decoded = self._home.decode(encode_batch(batch.events))
-            if self._store is not None:
-                self._store.put(decoded, {new: list(range(len(decoded)))})
-            self.feeds[new].put(decoded.slices, decoded.deadlines)
+        self._changes.copy(old, new, self._home.decode)
         self.due = True
 
     def _move(self, old: str, new: str, all_of_it: bool, out: Outbox) -> None:
@@ -467,7 +441,7 @@ class Forwarding(Part):
         if self.feeds.aside:
             self.feeds.forget_aside()
         if self._store is not None and self._store.finish(self.feeds, out):
-            self._written.append((out.token, dict(self._received)))
+            self._taken.write(out.token)
         around, self._around = self._around, []
         for peer, events in around:
             self._go_around(peer, events, out)  # behind the store: what leaves is accepted
@@ -485,7 +459,7 @@ class Forwarding(Part):
         for peer in list(self._due):
             if not congested or self._has_room_beside(peer):
                 del self._due[peer]
-                out.send(peer, AcknowledgeEvents(self._received[peer][1]), after=after)
+                out.send(peer, AcknowledgeEvents(self._taken.through(peer)), after=after)
         if self._congested != congested:
             self._congested = congested
             if not congested:

@@ -159,6 +159,7 @@ class Mapping(Part):
             "members": ", ".join(network.names),
             "keeper": keeper.name,
             "keeper_address": keeper.client_address,
+            "next_keeper_address": network.members[1].client_address if len(network.members) > 1 else "",
             "links": ", ".join(f"{one}-{other}" for one, other in network.graph.links),
         }
         if network.steps:
@@ -172,12 +173,14 @@ class Mapping(Part):
     def _difference(self) -> str:
         """How the site file differs from the map; empty if it does not."""
         listed, members = self._settings.graph.brokers, self._roster.map.names
+        spares = [name for name in self._settings.addresses if name not in listed]
         said = []
         if gone := [name for name in listed if name not in members]:
-            said.append(f"the site file lists {', '.join(gone)}, no member of the network")
-        if new := [name for name in members if name not in listed]:
-            said.append(f"it does not list {', '.join(new)}, a member" if len(new) == 1 else "")
-            said[-1] = said[-1] or f"it does not list {', '.join(new)}, members"
+            said.append(f"the site file lists {', '.join(gone)}, not of the network")
+        if new := [name for name in members if name not in listed and name not in spares]:
+            said.append(f"the site file does not list {', '.join(new)}, of the network")
+        if joined := [name for name in members if name in spares]:
+            said.append(f"the site file lists {', '.join(joined)}, of the network, as spare")
         if not said and self._links(self._settings.graph.links) != self._links(self._roster.map.graph.links):
             said.append("the site file has other links")
         return "; ".join(said)
