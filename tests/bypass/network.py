@@ -23,6 +23,7 @@ from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.protocols.failure.detector import FailureDetector
 from holdfast.protocols.failure.messages import FAILURE_MESSAGES
 from holdfast.protocols.failure.settings import DetectorSettings
+from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.notices import BecameReady, Detoured
 from holdfast.schemes.tree.bypass.database import Database
 from holdfast.schemes.tree.bypass.detours import Detours
@@ -30,6 +31,7 @@ from holdfast.schemes.tree.bypass.link_state import LinkStateNews
 from holdfast.schemes.tree.bypass.messages import BYPASS_MESSAGES
 from holdfast.schemes.tree.bypass.view import View
 from holdfast.topology.graph import BrokerGraph, SpanningTree
+from tests.topology.rosters import roster_of
 
 DELAY = 10 * MILLISECOND
 EVER = 1 << 60
@@ -79,8 +81,9 @@ class Machine:
         self.database = Database(graph, name)
         self.view = View(self.database, tree)
         self.detector = FailureDetector(settings, graph.neighbours(name))
-        self.news = LinkStateNews(self.database, self.detector, graph.brokers)
-        self.detours = Detours(self.database, self.view, CARRIED, self.detector, graph.brokers)
+        roster, known = roster_of(name, graph, tree), Acquaintances(graph.brokers)
+        self.news = LinkStateNews(roster, self.database, self.view, self.detector, known)
+        self.detours = Detours(self.database, self.view, CARRIED, self.detector, known)
         self.postman = Postman(self.detours)
         # News come before the detector: a neighbour that was met anew is known to be, before it is said to be up.
         self.node = Assembly([self.news, self.detector, self.detours, self.postman])

@@ -8,11 +8,14 @@ from holdfast.kernel.outbox import NOW, Disconnect, Effect, Note, RecordingOutbo
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.queues import Lane
 from holdfast.protocols.failure.notices import NeighbourSuspected, NeighbourTrusted
+from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.notices import BecameReady, ViewChanged
 from holdfast.schemes.tree.bypass.database import Database
 from holdfast.schemes.tree.bypass.link_state import LinkStateNews
 from holdfast.schemes.tree.bypass.messages import LinkState, LinkStates
+from holdfast.schemes.tree.bypass.view import View
 from holdfast.topology.graph import BrokerGraph
+from tests.topology.rosters import roster_of
 
 GRAPH = BrokerGraph(["a", "b", "c", "d"], [("a", "b"), ("a", "c"), ("c", "d")])
 
@@ -26,7 +29,9 @@ class Trusting:
 
 class Bench:
     def __init__(self) -> None:
-        self.news = LinkStateNews(Database(GRAPH, "a"), Trusting(), GRAPH.brokers)
+        roster, database = roster_of("a", GRAPH), Database(GRAPH, "a")
+        view = View(database, roster.tree)
+        self.news = LinkStateNews(roster, database, view, Trusting(), Acquaintances(GRAPH.brokers))
         self.out = RecordingOutbox()
         self._node = Assembly([self.news])
         self.give(Started(4))

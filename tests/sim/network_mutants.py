@@ -20,6 +20,7 @@ from holdfast.protocols.routing.gate import Gate
 from holdfast.protocols.routing.messages import AcknowledgeEvents, Forward
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.notices import Detoured, NeighbourConnected, NeighbourUnlinked
+from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.router import LOCAL, Router
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.protocols.routing.store import EventStore
@@ -36,14 +37,14 @@ class AcknowledgesBeforeStoring(Forwarding):
 
     def on_forward(self, peer: str, message: Forward, out: Outbox) -> None:
         super().on_forward(peer, message, out)
-        out.send(peer, AcknowledgeEvents(self._received[peer][1]), after=NOW)
+        out.send(peer, AcknowledgeEvents(self._taken.through(peer)), after=NOW)
 
 
 class IntroducesBeforeStoring(Forwarding):
     """D1-A11: an introduction says that events are stored that are only in memory."""
 
     def on_neighbour_connected(self, connected: NeighbourConnected, out: Outbox) -> None:
-        self._durable = self._received
+        self._taken.recover(dict(self._taken._now))
         super().on_neighbour_connected(connected, out)
 
 
@@ -118,8 +119,8 @@ class _Now:
 class ForgetsWhatCameAround(Forwarding):
     """D1-B6: what came around is remembered among the newest so many, and not until it comes on the tree."""
 
-    def __init__(self, settings: RoutingSettings, home: Home, *rest: Any) -> None:
-        super().__init__(settings, home, *rest)
+    def __init__(self, settings: RoutingSettings, roster: Roster, home: Home, *rest: Any) -> None:
+        super().__init__(settings, roster, home, *rest)
         home._core.arrivals.are_stored = False
 
 
@@ -161,12 +162,12 @@ class ForgetsToUncover(Router):
 class NeverRefreshes(Teller):
     """D1-B3: who was restarted is told nothing, at once or later."""
 
-    def _tell_all(self, peer: str, hearer: Any, out: Outbox) -> None:
+    def _tell_all(self, peer: str, hearer: Any, out: Outbox, always: bool = False) -> int:
         if hearer.life and self._awaited.is_ready and out.now > 3_000_000_000:
             hearer.sync()
             self._router.take(peer)
-        else:
-            super()._tell_all(peer, hearer, out)
+            return 0
+        return super()._tell_all(peer, hearer, out, always)
 
 
 class DropsWhatWasSaid(Neighbours):
