@@ -150,6 +150,7 @@ def test_a_broker_whose_clock_was_put_back_goes_on_from_what_others_remember() -
         ("b", [LinkState("c", 1, 1), LinkState("y" * 999, 1, 1, ("a", "a"))], "links that no map can have"),
         ("b", [LinkState("c", 1, 1), LinkState("b", 1, 1, tuple("bcdefgh"))], "links that no map can have"),
         ("b", [LinkState("c", 1, 1), LinkState("b", 1, 1, ("a", "a"))], "links that no map can have"),
+        ("b", [LinkState("c", 1, 1), LinkState("b", 1, 1, ("b",))], "links that no map can have"),
         ("b", [LinkState("c", 1, 1), LinkState("a", 1, 2**62)], "can't have come to"),
     ],
 )

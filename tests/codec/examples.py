@@ -30,6 +30,7 @@ from holdfast.protocols.operating.messages import (
     SubscriptionReport,
 )
 from holdfast.protocols.routing import messages as routing
+from holdfast.protocols.routing.network_map import Leave, Move, NetworkMap, NetworkMember
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.messages import Overflow, Refusal
 from holdfast.schemes.paxos import messages as paxos
@@ -50,6 +51,15 @@ MEMBERSHIP = Membership(
     ("b0",),
     Protocol.MULTI,
 )
+NETWORK = NetworkMap(
+    7,
+    (NetworkMember("b1", "c1", "p1"), NetworkMember("b2", "c2", "p2"), NetworkMember("b3", "c3", "p3")),
+    (("b1", "b2"), ("b2", "b3")),
+    (("b1", "b3"),),
+    (Move("b3", "b2", "b1"), Leave("b2")),
+    ("b0",),
+)
+STAGE = routing.MoveStage(7, routing.MoveWord.TAKEN, 9)
 NAME = NameReport("risk", "a", True, 1, 2, 3, 4, 5, 6, "price > 1")
 VALUE = msgspec.Raw(b"\x93\x07\x91\xc3\x02")  # Proposal(7, [true], 2), as it was written before it had a change
 MESSAGE_EXAMPLES: list[Message] = [
@@ -147,11 +157,14 @@ MESSAGE_EXAMPLES: list[Message] = [
     paxos.Decided(4, [VALUE], 7),
     paxos.AskSnapshot(4, 100),
     paxos.SnapshotPart(4, 200, b"\x01" * 32, 100, b"\x02\x03"),
-    routing.Introduction("network", "disk-1", "disk-2", 17),
+    routing.Introduction("network", "disk-1", "disk-2", 17, 7, "digest", False),
     routing.Routes([("b1.7.1", "topic = 't'")], [("b1.7.2", "")], ["b1.7.3"], ["b1.7.4"], True, False, False, 5),
     routing.Settled(6),
     routing.Forward(9, BATCH),
     routing.AcknowledgeEvents(10),
+    routing.NetworkMapTold(NETWORK),
+    routing.NetworkMapKnown(7, "digest", True),
+    routing.MoveSaid(7, routing.MoveWord.PASSED, 9, ["a = 1"]),
     Alive(),
     bypass.LinkStates((bypass.LinkState("b1", 7, 8, ("b2", "b3"), True),)),
     bypass.Detour("b1", "b2", 3, 200, b"\x01\x02", True),
@@ -206,10 +219,14 @@ RECORD_EXAMPLES = [
         ["b2"],
         topics=[routing.TopicAdvertised("b1.7.3", "client:a", "t")],
         answered={"b2": ["a = 1"]},
+        near=["b2"],
+        stage=STAGE,
     ),
     routing.TopicAdvertised("b1.7.3", "client:a", "t"),
     routing.TopicUnadvertised("b1.7.3"),
     routing.AdvertisementsAnswered("b2", ["a = 1"], ["a > 2"]),
+    routing.NeighboursChanged(["b1", "b3"], {"b2": "b3"}, STAGE),
+    routing.MapAdopted(NETWORK),
     routing.EventsStored(
         3, 100, {"b2": 7}, {"b2": ("disk-2", 9)}, BATCH, [(0,), (0, 1)], moves=[routing.FeedMoved("b1", "b2", 4, 7, 2)]
     ),

@@ -7,15 +7,19 @@ from holdfast.errors import ProtocolError
 
 class Acquaintances(dict[str, None]):
     """In the order in which they were made. Who was invited on the link that it still has, and is no neighbour any
-    more, may not know that yet: what it says does not count, and is no mistake."""
+    more, may not know that yet: what it says behind its introduction does not count, and is no mistake."""
 
     def __init__(self, peers: tuple[str, ...] = ()) -> None:
         super().__init__(dict.fromkeys(peers))
         self.greeted = dict.fromkeys(peers)  # those that have our map: they know of whom we speak
         self._invited: dict[str, None] = {}  # those that were told that they are neighbours
+        self._introduced: dict[str, None] = {}  # those that have said who they are
 
     def invite(self, peer: str) -> None:
         self._invited[peer] = None
+
+    def introduce(self, peer: str) -> None:
+        self._introduced[peer] = None
 
     def make(self, peer: str) -> None:
         self[peer] = None
@@ -32,11 +36,12 @@ class Acquaintances(dict[str, None]):
         """Its link is gone."""
         self.part(peer)
         self._invited.pop(peer, None)
+        self._introduced.pop(peer, None)
 
     def hears(self, peer: str, problem: str) -> bool:
         """Whether what a peer says counts; ProtocolError if it may not say it at all."""
         if peer in self:
             return True
-        if peer in self._invited:
+        if peer in self._invited and peer in self._introduced:
             return False
         raise ProtocolError(problem)

@@ -105,17 +105,18 @@ class Links(Part):
             self._say_map(peer, out)
             self._look_at(peer, out)
 
-    def _unlinked(self, peer: str, out: Outbox) -> None:
+    def _forget(self, peer: str) -> None:
+        """What was said on its link: it is gone, or another one takes its place."""
+        self._known.pop(peer, None)
+        self._said.pop(peer, None)
         self.acquaintances.lose(peer)
-        out.tell(NeighbourUnlinked(peer))
 
     # -------------------------------------------------------------------------------------------------------- links
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         if key[1] == DIAL:
             self._links.timer_fired(key, out)
         elif not self._links.wants(key[2]):
-            self._known.pop(key[2], None)
-            self._said.pop(key[2], None)
+            self._forget(key[2])
             self._links.close(key[2], f"{key[2]} is no neighbour of {self._settings.name}", out)
 
     def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
@@ -128,20 +129,19 @@ class Links(Part):
         if came is Came.REFUSED or up.peer == self._settings.name:
             out.disconnect(up.link, f"{up.peer} is no neighbour of {self._settings.name}")
             return
+        self._forget(up.peer)
         if came is Came.REPLACED:
             out.drop_queue(up.peer)
-            self._unlinked(up.peer, out)
+            out.tell(NeighbourUnlinked(up.peer))
         if came is Came.STRANGER:
             out.set_timer((self.name, "stranger", up.peer), STRANGER_FOR)
-        self._known.pop(up.peer, None)
         self._say(up.peer)
         out.tell(NeighbourConnected(up.peer))
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
         if self._links.link_down(down, out):
-            self._known.pop(down.peer, None)
-            self._said.pop(down.peer, None)
-            self._unlinked(down.peer, out)
+            self._forget(down.peer)
+            out.tell(NeighbourUnlinked(down.peer))
 
     # ------------------------------------------------------------------------------------------------ introductions
     def on_introduction(self, peer: str, introduction: Introduction, out: Outbox) -> None:
@@ -154,6 +154,7 @@ class Links(Part):
             return
         number, digest = introduction.map_number, introduction.map_digest
         self._known[peer] = _Known(introduction, number, digest, introduction.neighbour)
+        self.acquaintances.introduce(peer)
         self._say_map(peer, out)
         self._look_at(peer, out)
 

@@ -43,13 +43,18 @@ RoutingRecord: TypeAlias = (
 class _Tables:
     """What the records come to, before there is a router: neighbours may have changed meanwhile."""
 
-    def __init__(self) -> None:
-        self.near: list[str] | None = None  # None: those of the site file
+    def __init__(
+        self,
+        near: list[str] | None = None,
+        complete: dict[str, None] | None = None,
+        answered: dict[str, dict[str, None]] | None = None,
+    ) -> None:
+        self.near = near  # None: those of the site file
         self.stage: MoveStage | None = None
         self.told: dict[str, Telling] = {}
-        self.complete: dict[str, None] = {}
+        self.complete = complete or {}
         self.topics: dict[str, TopicAdvertised] = {}
-        self.answered: dict[str, dict[str, None]] = {}
+        self.answered = answered or {}
         self.bytes = 0
         self.snapshot_bytes = 0
 
@@ -103,6 +108,14 @@ class _Tables:
     def answer(self, record: AdvertisementsAnswered) -> None:
         self.bytes += _answer(self.answered, record)
 
+    def advertise(self, record: TopicAdvertised) -> None:
+        self.topics[record.entry] = record
+        self.bytes += _size(record)
+
+    def unadvertise(self, record: TopicUnadvertised) -> None:
+        self.topics.pop(record.entry, None)
+        self.bytes += _size(record)
+
 
 def recovered_tables(streams: StoredStreams) -> _Tables:
     tables = _Tables()
@@ -114,11 +127,9 @@ def recovered_tables(streams: StoredStreams) -> _Tables:
             case TableState():
                 tables.take_over(record)
             case TopicAdvertised():
-                tables.topics[record.entry] = record
-                tables.bytes += _size(record)
+                tables.advertise(record)
             case TopicUnadvertised():
-                tables.topics.pop(record.entry, None)
-                tables.bytes += _size(record)
+                tables.unadvertise(record)
             case AdvertisementsAnswered():
                 tables.answer(record)
             case RoutesTold():
@@ -148,8 +159,7 @@ class TableStore:
     def change(self, changed: NeighboursChanged, out: Outbox) -> None:
         """The neighbours are others now, and so is what they told."""
         out.append(STREAM, changed)
-        tables = _Tables()
-        tables.near, tables.complete, tables.answered = self.near, self.complete, self.answered
+        tables = _Tables(self.near, self.complete, self.answered)
         tables.change(changed)
         self.near, self.stage = tables.near, tables.stage
         self.complete, self.answered = tables.complete, tables.answered

@@ -143,7 +143,7 @@ class Database:
         if len(states) > 2 * len(self.graph.brokers):
             raise ProtocolError(f"LinkStates of {len(states)} brokers; the network has {len(self.graph.brokers)}")
         for state in states:
-            if not _differ(state.up) or len(state.up) > 2 * len(self.graph.brokers):
+            if not _differ((state.origin, *state.up)) or len(state.up) > 2 * len(self.graph.brokers):
                 raise ProtocolError(f"LinkStates of {state.origin[:SHOWN]!r} name links that no map can have")
             if state.number >= COUNT_MAX or state.incarnation >= COUNT_MAX:
                 # Whoever it is about: told on, it would end the links of those who only passed it on.
