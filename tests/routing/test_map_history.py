@@ -101,6 +101,13 @@ def test_a_map_that_was_lost_with_its_maker_never_was() -> None:
     assert found(*rows, crashed, up, all_adopt(other), forgetful=NAMES) == []
 
 
+def test_a_map_that_its_maker_still_has_after_a_crash_is_a_part_of_the_history() -> None:
+    """Seed 70001: nobody else had heard of the last two."""
+    rows = [*asked(ADD), adopts("b1", JOINED), *asked(REMOVE, "operator:2"), adopts("b1", GOING)]
+    crashed, up = Fault(t=2, component="b1", state="crashed"), Fault(t=3, component="b1", state="up")
+    assert found(*rows, crashed, up, all_adopt(GOING), all_adopt(MOVED), adopts("b2", GONE), all_adopt(GONE)) == []
+
+
 def test_a_change_that_began_and_came_to_nothing_is_seen() -> None:
     assert found(asked(ADD))[0].endswith("and no map comes of it")
     assert found(asked(ADD, begun=False)) == []

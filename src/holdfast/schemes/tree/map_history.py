@@ -114,9 +114,10 @@ class MapHistory(Checker):
         if seen.number <= self._lived.get(node, -1):
             self.violate(row.t, f"{node} adopts map {seen.number}, and had {self._lived[node]} before")
         self._lived[node] = seen.number
-        if seen.number <= self._has.get(node, 0):
-            self._forget(node)
+        lost_some = seen.number < self._has.get(node, 0)
         self._has[node] = seen.number
+        if lost_some:
+            self._forget_what_nobody_has()
         known = self._maps.get(seen.number)
         if known is not None:
             if _seen(known) != seen:
@@ -179,6 +180,9 @@ class MapHistory(Checker):
         """A broker has lost its map. What nobody else had by then never was; what had begun is lost with a broker that
         is, or that has no disk."""
         self._has.pop(node, None)
+        self._forget_what_nobody_has(with_begun)
+
+    def _forget_what_nobody_has(self, with_begun: bool = False) -> None:
         known = max(self._has.values(), default=0)
         for number in [number for number in self._maps if number > known]:
             del self._maps[number]

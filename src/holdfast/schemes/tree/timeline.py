@@ -106,10 +106,10 @@ class Timeline:
     # --------------------------------------------------------------------------------------------------------- rows
     def adopt(self, row: Control) -> None:
         layout = layout_of(row.detail)
-        if layout.number <= self.number_of(row.node):
-            self._has.pop(row.node, None)
-            self._forget_what_nobody_has()
+        lost_some = layout.number < self.number_of(row.node)
         self._has[row.node] = layout.number
+        if lost_some:
+            self._forget_what_nobody_has()
         if layout.number not in self._layouts:
             self._layouts[layout.number] = layout
             self._first[layout.number] = row.t
