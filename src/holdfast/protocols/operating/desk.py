@@ -8,7 +8,7 @@ from typing import ClassVar, Final, Protocol
 from holdfast.kernel.inputs import LinkDown, LinkUp, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
-from holdfast.kernel.outbox import NOW, Outbox
+from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.protocols.operating.changes import Changes
 from holdfast.protocols.operating.messages import (
@@ -136,4 +136,5 @@ class OperatorDesk(Part):
 
     def on_change(self, peer: str, change: Change, out: Outbox) -> None:
         problem = self._changes.change(change.action, change.told, out)
-        out.send(peer, ChangeBegun(change.request, problem), after=NOW)
+        # What has begun is on the disk first: nothing would come of it else, if it were lost.
+        out.send(peer, ChangeBegun(change.request, problem), after=NOW if problem else LATEST)

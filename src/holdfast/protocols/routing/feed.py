@@ -127,6 +127,11 @@ class Feed:
         """The last number that anyone may have heard of: it and those before it are never given again."""
         return max(self.sent, self.acknowledged, self._promised)
 
+    @property
+    def promised(self) -> int:
+        """The last number that somebody waits for: what has it, and those before it, is not given up."""
+        return self._promised
+
     def put(self, events: Sequence[EventBytes], deadlines: Sequence[int] | None = None) -> None:
         self._unchecked += 1
         if self._discipline is not None:
@@ -264,6 +269,11 @@ class Feed:
         sent before is sent again when it has to be: the neighbour waits for it. Events may still be put."""
         self._through = self.heard if through is None else min(through, self.following - 1)
         self._promised = max(self._promised, self._through)
+
+    def stay_suspended(self, through: int) -> None:
+        """`suspend` again, after a restart that has forgotten how far anyone has heard: nobody has above a number."""
+        self.sent = max(self.acknowledged, min(self.sent, through))
+        self.suspend(through)
 
     def go_on(self) -> None:
         self._through = None

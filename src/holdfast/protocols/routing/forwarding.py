@@ -161,13 +161,17 @@ class Forwarding(Part):
             self._open[peer] = None
 
     def on_neighbour_answered(self, answered: NeighbourAnswered, out: Outbox) -> None:
-        """What a neighbour wants is known: what was kept for it in case it does may turn out to be for nobody."""
+        """What a neighbour wants is known: what was kept for it in case it does may turn out to be for nobody. It gets
+        what somebody waits for it to have, all the same."""
         peer = answered.peer
         if peer not in self._held:
             return
         feed = self.feeds[peer]
         kept: list[Batch] = []
         for batch in feed.pending():
+            if batch.first <= feed.promised:
+                kept.append(batch)
+                continue
             decoded = self._home.decode(encode_batch(batch.events))
             for start, end in runs(self._router.match(LOCAL, decoded.events).get(peer, [])):
                 times = batch.deadlines and batch.deadlines[start:end]
@@ -340,6 +344,12 @@ class Forwarding(Part):
     def suspend(self, peer: str, through: int | None = None) -> None:
         """Until `go_on` a neighbour is sent nothing above a number of its feed; where none is said, nothing new."""
         self.feeds[peer].suspend(through)
+
+    def stay_suspended(self, peer: str, through: int | None = None) -> None:
+        """The same after a restart: of what is above a number of the feed nobody has heard; where none is said, of
+        nothing that is in it."""
+        feed = self.feeds[peer]
+        feed.stay_suspended(feed.acknowledged if through is None else through)
 
     def go_on(self, peer: str, out: Outbox) -> None:
         self.ended.pop(peer, None)  # whose place it has again, if it was taken

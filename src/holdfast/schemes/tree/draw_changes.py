@@ -137,10 +137,11 @@ def _draw_settings(rng: Random, level: Reliability) -> dict[str, Written]:
 
 def _draw_brokers(rng: Random, level: Reliability, members: list[str], spares: list[str]) -> list[Broker]:
     durable = level.buffers or rng.random() < 0.5
+    keepers = members[:2]  # without a disk, nobody makes a map
     return [
         Broker(
             id=name,
-            durable=durable,
+            durable=durable or name in keepers,
             snapshot_every=rng.choice((3, 20, 4_096)),
             sync_us=rng.choice(((100, 2_000), (20, 50), (1_000, 30_000))),
             service_us_per_message=rng.choice((0, 0, 0, 50)),

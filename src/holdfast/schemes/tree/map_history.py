@@ -31,7 +31,7 @@ from holdfast.protocols.routing.network_map import (
     planned,
 )
 from holdfast.schemes.tree.asked_changes import change_of
-from holdfast.schemes.tree.timeline import ADOPTED, FORGETTING, WELL, is_failure
+from holdfast.schemes.tree.timeline import ADOPTED, FORGETTING, GONE, WELL, is_failure
 from holdfast.trace.checkers.checker import Checker, Handlers
 from holdfast.trace.schema import Accepted, Control, Fault, Header, Hop
 
@@ -85,6 +85,7 @@ class MapHistory(Checker):
         self._has: dict[str, int] = {}  # broker → the number of its map, if it is not the first
         self._lived: dict[str, int] = {}  # … and the highest in this life
         self._off: set[str] = set()
+        self._gone: set[str] = set()
         self._asked: dict[str, Change | None] = {}  # operator → what it asked for
         self._begun: dict[str, int] = {}  # operator → when it was told so
         self._followed: dict[int, set[str]] = {}  # number → operators who asked for just that
@@ -165,8 +166,10 @@ class MapHistory(Checker):
 
     def _on_fault(self, row: Fault) -> None:
         self._last = row.t
+        if row.state == GONE:
+            self._gone.add(row.component)
         if row.component == "everything":
-            self._off.clear()
+            self._off &= self._gone
         elif row.state in WELL:
             self._off.discard(row.component)
         elif is_failure(row.state):

@@ -118,22 +118,22 @@ class Moving(Part):
         forwarding, neighbours = self._forwarding, self._neighbours
         match stage.word:
             case MoveWord.ENDED:
-                forwarding.suspend(move.new)
+                forwarding.stay_suspended(move.new)
                 forwarding.keep(move.old, out)
-                forwarding.suspend(move.old, stage.through)
+                forwarding.stay_suspended(move.old, stage.through)
                 forwarding.move(move.old, move.new, out)  # what the disk may not have moved
                 forwarding.end(move.old, move.new)
             case MoveWord.REWRITTEN:
                 forwarding.keep(move.broker, out)
-                forwarding.suspend(move.broker, stage.through)
+                forwarding.stay_suspended(move.broker, stage.through)
                 forwarding.end(move.broker, move.new)
             case MoveWord.TAKEN:
-                forwarding.suspend(move.old, stage.through)
-                forwarding.suspend(move.broker)
+                forwarding.stay_suspended(move.old, stage.through)
+                forwarding.stay_suspended(move.broker)
                 neighbours.keep_quiet(move.old)
                 neighbours.keep_quiet(move.broker)
             case MoveWord.READY:
-                forwarding.suspend(move.broker)
+                forwarding.stay_suspended(move.broker)
             case _:
                 pass
 

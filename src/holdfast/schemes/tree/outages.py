@@ -15,7 +15,18 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from holdfast.schemes.tree.timeline import FOR_EVER, SLOW, WELL, Layout, Link, Span, Timeline, is_failure
+from holdfast.schemes.tree.timeline import (
+    FOR_EVER,
+    FORGETTING,
+    GONE,
+    SLOW,
+    WELL,
+    Layout,
+    Link,
+    Span,
+    Timeline,
+    is_failure,
+)
 from holdfast.topology.graph import BrokerGraph
 from holdfast.trace.schema import Control, Fault
 
@@ -63,6 +74,7 @@ class Outages:
         routed = [(one, other) for one, other in links if tree is not None and other in tree.neighbours(one)]
         self.maps = Timeline(Layout(0, brokers, routed, links, ()), forgetful)
         self._since: dict[str, int] = {}  # what is not well now
+        self._gone: set[str] = set()  # for ever
         self._past: list[_Outage] = []
         self._slow_since: dict[str, int] = {}
         self._slow: list[_Outage] = []
@@ -81,11 +93,14 @@ class Outages:
 
     def see(self, row: Fault) -> None:
         self._known = None
-        if row.state in ("wiped", "gone"):
+        if row.state in FORGETTING:
             self._wiped[row.component] = row.t
+        if row.state == GONE:
+            self._gone.add(row.component)
         if row.component == "everything":
             for component in [*self._since, *self._slow_since]:
-                self._end(component, row.t)
+                if component not in self._gone:
+                    self._end(component, row.t)
         elif row.state in WELL:
             self._end(row.component, row.t)
         elif row.state == SLOW:

@@ -15,9 +15,10 @@ from holdfast.trace.schema import Control, Fault
 
 FOR_EVER = 2**63
 SLOW = "disk slow"
-# States that do not keep a broker from working.
-HARMLESS = (SLOW, "wiped", "gone")
-FORGETTING = ("wiped", "gone")
+GONE = "gone"  # for ever
+FORGETTING = ("wiped", GONE)
+# States that do not keep a broker from working, by themselves.
+HARMLESS = (SLOW, *FORGETTING)
 WELL = ("up", "healed")
 ADOPTED = "map-adopted"
 
@@ -88,6 +89,7 @@ class Timeline:
         self._founding = founding.number
         self._has: dict[str, int] = {}  # broker → the map that it has, if it is another
         self._off: set[str] = set()
+        self._gone: set[str] = set()
         self._unsettled: list[Span] = []
         self._unsettled_since: int | None = None
         self.version = 0  # of what is known
@@ -116,8 +118,10 @@ class Timeline:
         self._look(row.t)
 
     def see(self, row: Fault) -> None:
+        if row.state == GONE:
+            self._gone.add(row.component)
         if row.component == "everything":
-            self._off.clear()
+            self._off &= self._gone
         elif row.state in WELL:
             self._off.discard(row.component)
         elif is_failure(row.state):
