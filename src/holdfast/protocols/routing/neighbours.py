@@ -26,6 +26,7 @@ from holdfast.kernel.node import broken
 from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
+from holdfast.matching import FilterIndex
 from holdfast.model import Filter
 from holdfast.protocols.failure.notices import NeighbourSuspected
 from holdfast.protocols.routing.acquaintances import Acquaintances
@@ -409,15 +410,29 @@ class Neighbours(Part):
         self._teller.go_on(peer, out)
 
     def leave(self, peer: str, out: Outbox) -> None:
-        """It is no neighbour any more, and nobody takes its place."""
+        """It is no neighbour any more, and nobody takes its place. What it has published may still wait for others, and
+        those who want it are not to be forgotten before: where events are stored, its advertisements go when those
+        have passed, as any do."""
         self._done += self.settling.lost(peer)
+        left = []
         if self._answers is not None:
+            left = [self._local.advertise(filter) for filter in self._advertised_by(peer)]
             self._answers.drop(self.router, peer)
         self.router.remove_neighbour(peer)
+        for entry in left:
+            self._local.unadvertise(entry)
         self._keep({}, None, out)
         self._parted[peer] = None
         self._teller.drop(peer)
         self._learned(peer, out)
+
+    def _advertised_by(self, peer: str) -> list[Filter]:
+        """Without those that others of it cover."""
+        index = FilterIndex[str]()
+        for entry, filter in self.router.advertisements.by_source[peer].items():
+            if index.first_covering(filter) is None:
+                index.add(entry, filter)
+        return [filter for _, filter in index.items()]
 
     # --------------------------------------------------------------------------------------------------------- time
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
@@ -452,14 +467,17 @@ class Neighbours(Part):
             self._note(out)
 
     def _say_settled(self, out: Outbox) -> None:
-        """At the turn's end, behind what the same turn told: who hears that all is told has heard all of it."""
+        """At the turn's end, behind what the same turn told: who hears that all is told has heard all of it. A neighbour
+        that is told nothing for now hears of it when it has been."""
         done, self._done = self._done + self.settling.finish(), []
         own = []
         for source, ticket in done:
             if source == LOCAL:
                 own.append(ticket)
-            elif source in self._acquaintances:
+            elif self._teller.speaks_to(source):
                 out.send(source, Settled(ticket), after=self._teller.after)
+            elif source in self._acquaintances:
+                self._done.append((source, ticket))
         if own:
             out.tell(TicketsSettled(own))
 

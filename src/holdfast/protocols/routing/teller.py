@@ -111,6 +111,10 @@ class Teller:
         """Whether, at a level that buffers, the neighbour has not answered all advertisements that it was told."""
         return self._answers is not None and peer in self._hearers and self._answers.are_due(peer)
 
+    def speaks_to(self, peer: str) -> bool:
+        """Whether a neighbour is told what there is for it: it has our map, and its place in the tree does not change."""
+        return peer in self._acquaintances.greeted and peer in self._hearers and not self._hearers[peer].is_paused
+
     # ----------------------------------------------------------------------------------- neighbours that change
     def add(self, peer: str, is_paused: bool = False) -> None:
         """There is another neighbour. If it has a link, it is to be told with `tell_anew`."""
