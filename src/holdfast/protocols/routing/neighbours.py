@@ -467,8 +467,8 @@ class Neighbours(Part):
             self._note(out)
 
     def _say_settled(self, out: Outbox) -> None:
-        """At the turn's end, behind what the same turn told: who hears that all is told has heard all of it. A neighbour
-        that is told nothing for now hears of it when it has been."""
+        """At the turn's end, behind what the same turn told: who hears that all is told has heard all of it. A
+        neighbour that is told nothing for now hears of it when it has been."""
         done, self._done = self._done + self.settling.finish(), []
         own = []
         for source, ticket in done:

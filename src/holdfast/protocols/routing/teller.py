@@ -112,7 +112,7 @@ class Teller:
         return self._answers is not None and peer in self._hearers and self._answers.are_due(peer)
 
     def speaks_to(self, peer: str) -> bool:
-        """Whether a neighbour is told what there is for it: it has our map, and its place in the tree does not change."""
+        """Whether a neighbour is told all that is for it: it has our map, and keeps its place in the tree."""
         return peer in self._acquaintances.greeted and peer in self._hearers and not self._hearers[peer].is_paused
 
     # ----------------------------------------------------------------------------------- neighbours that change

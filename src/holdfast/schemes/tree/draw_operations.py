@@ -137,8 +137,9 @@ class _Changes:
 
     def _lose(self, at: int) -> RemoveBroker:
         name = self._map.keeper if self._rng.random() < 0.3 else self._member()
-        near = self._map.spanning_tree.neighbours(name)
-        return RemoveBroker(name, True, self._rng.choice(near) if self._rng.random() < 0.5 else "")
+        # Behind others that may not be done by then, nobody knows who its neighbours are.
+        near = self._map.spanning_tree.neighbours(name) if not self._map.number else ()
+        return RemoveBroker(name, True, self._rng.choice(near) if near and self._rng.random() < 0.5 else "")
 
     def _link(self) -> AddLink:
         one, other = self._member(), self._member()
