@@ -236,9 +236,7 @@ def _draw_losses(rng: Random, plan: Plan) -> list[Fault]:
 def _draw_faults(
     rng: Random, shape: ChangingShape, brokers: list[Broker], clients: list[Client], plan: Plan
 ) -> list[Fault]:
-    kinds = ["kill", "kill", "power-cut", "pause", "cut", "cut", "client"]
-    if brokers[0].durable:
-        kinds += ["disk-slow", "disk-full"]
+    kinds = ["kill", "kill", "power-cut", "pause", "cut", "cut", "client", "disk-slow", "disk-full"]
     chosen = [kind for kind in kinds if rng.random() < 0.6] or ["kill"]
     return [
         _draw_fault(rng, rng.choice(chosen), _moment(rng, shape, plan.operations), shape, brokers, clients, plan)
@@ -266,7 +264,7 @@ def _draw_fault(
 ) -> Fault:
     longest = shape.safety_ms
     length = min(rng.choice((10, 300, 1_500, longest // 4, longest // 2)), longest - at)
-    host = rng.choice(brokers).id
+    host = rng.choice([broker for broker in brokers if broker.durable or not kind.startswith("disk")]).id
     match kind:
         case "kill":
             return Kill(at_ms=at, for_ms=length, host=host)

@@ -135,9 +135,8 @@ class Mapping(Part):
             return f"{keeper} keeps the map of this network: ask it"
         if not self._durable:
             # Restarted, it would know nothing of the map that it made, and make another one with its number.
-            return (
-                f"{roster.name} keeps the map of this network, and nothing on a disk: give it 'data' in the site file"
-            )
+            problem = "keeps the map of this network, and nothing on a disk: give it 'data' in the site file"
+            return f"{roster.name} {problem}"
         after = planned(network, change)
         if problem := flaw(after):
             return problem
