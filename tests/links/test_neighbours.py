@@ -20,7 +20,7 @@ from holdfast.kernel.outbox import (
 )
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.queues import Lane
-from holdfast.protocols.routing.links import STRANGER_FOR, STRANGERS_MAX, Links
+from holdfast.protocols.routing.links import LOOK_AFTER, STRANGER_FOR, STRANGERS_MAX, Links
 from holdfast.protocols.routing.messages import Introduction, NetworkMapKnown, NetworkMapTold
 from holdfast.protocols.routing.network_map import (
     LOST_ABOVE,
@@ -50,6 +50,7 @@ WITH_B3 = planned(FOUNDING, AddBroker("b3", "b3:0", "b3:1", "b1"))
 WITHOUT_B3 = planned(WITH_B3, RemoveBroker("b3", lost=True))
 REDIAL = SetTimer(("links", "dial", "b3"), SETTINGS.dial_every)
 LET_GO = SetTimer(("links", "stranger", "b3"), STRANGER_FOR)
+LOOK = SetTimer(("links", "look"), LOOK_AFTER * SETTINGS.dial_every)
 SUSPICION = CancelTimer(("links", "stranger", "b3"))
 
 
@@ -103,14 +104,14 @@ def known_map(peer: str, network: NetworkMap, neighbour: bool) -> Send:
 
 def test_a_neighbour_that_the_map_adds_is_dialled_and_introduced() -> None:
     bench = Bench()
-    assert bench.adopt(WITH_B3) == [Connect("b3", "b3:1")]
+    assert bench.adopt(WITH_B3) == [Connect("b3", "b3:1"), LOOK]
     assert bench.give(ConnectFailed("b3", "b3:1", "refused")) == [REDIAL]
     assert bench.give(TimerFired(REDIAL.key)) == [Connect("b3", "b3:1")]
     assert bench.give(up(3, incarnation=5), said(3, hello(WITH_B3))) == [SUSPICION]
     introduction = hello(WITH_B3)
     assert bench.told() == [NeighbourConnected("b3"), NeighbourLinked("b3", introduction), NeighbourAccepted("b3", 5)]
     assert list(bench.links.acquaintances) == ["b3"]
-    assert bench.adopt(WITH_B3) == []
+    assert bench.adopt(WITH_B3) == [LOOK]
     assert bench.links.has_map("b3", WITH_B3.number)
     assert not bench.links.has_map("b3", WITH_B3.number + 1)
 
@@ -133,6 +134,7 @@ def test_a_neighbour_that_is_told_of_its_place_by_an_older_map_is_linked_at_once
     bench.told()
     assert bench.adopt(WITH_B3) == [
         Connect("b3", "b3:1"),
+        LOOK,
         known_map("b2", WITH_B3, True),
         told_map("b2", WITH_B3),
     ]
@@ -150,6 +152,7 @@ def test_a_neighbour_that_the_map_takes_out_is_told_so_before_its_link_is_closed
     assert bench.adopt(WITHOUT_B3) == [
         CancelTimer(REDIAL.key),
         LET_GO,
+        LOOK,
         known_map("b3", WITHOUT_B3, False),
         told_map("b3", WITHOUT_B3),
     ]
@@ -192,6 +195,22 @@ def test_a_newer_map_that_a_stranger_tells_is_heard_of() -> None:
     bench = Bench()
     bench.give(up(3), said(3, hello(WITH_B3)), said(3, NetworkMapTold(WITH_B3)))
     assert bench.told() == [NeighbourConnected("b3"), MapHeard("b3", WITH_B3)]
+
+
+def test_while_a_neighbour_is_not_there_other_members_are_looked_for_in_a_network_that_has_changed() -> None:
+    """Seed 5063: the hub of a star was lost, and had told only some of the last map. Those who had heard of it knew whom
+    to ask for a change, and that one did not."""
+    bench = Bench()
+    chain = WITH_B3
+    for name in ("b4", "b5"):
+        chain = planned(chain, AddBroker(name, f"{name}:0", f"{name}:1", "b3"))
+    assert LOOK in bench.adopt(chain)
+    bench.give(up(2, "b2"), said(2, hello(chain), "b2"))
+    for name in ("b4", "b5", "b4"):  # and not b3, which is dialled as it is
+        assert bench.give(TimerFired(LOOK.key)) == [LOOK, Connect(name, f"{name}:1")]
+        assert bench.give(ConnectFailed(name, f"{name}:1", "refused")) == []
+    bench.give(up(3), said(3, hello(chain)))
+    assert bench.give(TimerFired(LOOK.key)) == [LOOK]
 
 
 def test_maps_that_differ_under_one_number_end_the_link() -> None:

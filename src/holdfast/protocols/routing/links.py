@@ -3,8 +3,9 @@
 Of two neighbours the one that comes first among the members dials. Neighbours come and go with the map of the network.
 Brokers of other networks are refused. Two brokers are acquainted when each knows that the other has a map in which
 they are neighbours: whoever has an older one is told first, also a stranger, which may be a neighbour by then, or learn
-that it is a member no more. What is said on a link behind that is not this part's affair: it tells others that there
-is one, and that it is gone.
+that it is a member no more. While a neighbour is not there, others are looked for, too, in a network that has changed:
+whoever was the only way to a part of it may be lost, and have told only some of the last map. What is said on a link
+behind that is not this part's affair: it tells others that there is one, and that it is gone.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ BROKERS: Final = frozenset({Role.BROKER})
 STRANGERS_MAX: Final = 16  # links to brokers that are no neighbours, or not yet
 PATIENT: Final = 5  # times as long a broker waits that is to be dialled by the other
 STRANGER_FOR: Final = 10 * SECOND  # so long such a link is kept
+LOOK_AFTER: Final = 10  # times the pause between two dials, after which another member is looked for
 
 
 class _Known(NamedTuple):
@@ -72,6 +74,7 @@ class Links(Part):
         self._pauses = SteadyPauses(settings.dial_every)
         self._long_pauses = SteadyPauses(PATIENT * settings.dial_every)
         self._links = LinkSet(self.name, strangers_max=STRANGERS_MAX)
+        self._looked_for = 0  # the place among the members of the last one
 
     def has_map(self, peer: str, number: int) -> bool:
         """Whether an acquaintance has the map of that number, or a later one."""
@@ -80,6 +83,26 @@ class Links(Part):
     # --------------------------------------------------------------------------------------------------- neighbours
     def on_started(self, started: Started, out: Outbox) -> None:
         self._want_neighbours(out)
+        self._look_later(out)
+
+    def _look_later(self, out: Outbox) -> None:
+        if self._roster.map.number:
+            out.set_timer((self.name, "look"), LOOK_AFTER * self._settings.dial_every)
+
+    def _look_around(self, out: Outbox) -> None:
+        """Dials a member that is no neighbour, one after the other, if a neighbour is not there."""
+        self._look_later(out)
+        roster = self._roster
+        if all(peer in self.acquaintances for peer in roster.linked):
+            return
+        names = roster.map.names
+        for step in range(1, len(names) + 1):
+            place = (self._looked_for + step) % len(names)
+            name = names[place]
+            if name != roster.name and not self._links.wants(name) and not self._links.link_of(name):
+                self._looked_for = place
+                out.connect(name, roster.peer_address(name))
+                return
 
     def _want_neighbours(self, out: Outbox) -> None:
         roster = self._roster
@@ -101,6 +124,8 @@ class Links(Part):
 
     def on_map_changed(self, changed: MapChanged, out: Outbox) -> None:
         self._want_neighbours(out)
+        self._looked_for = 0
+        self._look_later(out)
         for peer in list(self._known):
             self._say_map(peer, out)
             self._look_at(peer, out)
@@ -115,6 +140,8 @@ class Links(Part):
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         if key[1] == DIAL:
             self._links.timer_fired(key, out)
+        elif key[1] == "look":
+            self._look_around(out)
         elif not self._links.wants(key[2]):
             self._forget(key[2])
             self._links.close(key[2], f"{key[2]} is no neighbour of {self._settings.name}", out)
