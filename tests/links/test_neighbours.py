@@ -198,8 +198,8 @@ def test_a_newer_map_that_a_stranger_tells_is_heard_of() -> None:
 
 
 def test_while_a_neighbour_is_not_there_other_members_are_looked_for_in_a_network_that_has_changed() -> None:
-    """Seed 5063: the hub of a star was lost, and had told only some of the last map. Those who had heard of it knew whom
-    to ask for a change, and that one did not."""
+    """Seed 5063: the hub of a star was lost, and had told only some of the last map. Who had heard of it knew whom to
+    ask for a change, and that one did not."""
     bench = Bench()
     chain = WITH_B3
     for name in ("b4", "b5"):
