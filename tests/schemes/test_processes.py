@@ -144,6 +144,16 @@ def test_people_publish_and_read_from_a_shell(site: InitialProcesses) -> None:
     assert command("names", "list", str(site.site), "--broker", site.names[0]).returncode == 0
 
 
+def test_commands_for_other_schemes_say_that_this_is_none_of_theirs(site: InitialProcesses) -> None:
+    """Whatever the site file says: by their addresses, too."""
+    for verb in (["network", "show"], ["group", "members"]):
+        for where in (str(site.site), site.url(site.names[0])):
+            done = command(*verb, where, "--wait", "0")
+            assert done.returncode in (0, 1, 2), done.stderr
+            assert done.stdout if done.returncode == 0 else done.stderr
+            assert "Traceback" not in done.stderr
+
+
 # ------------------------------------------------------------------------------------------------------- hostile peers
 def serves(site: InitialProcesses) -> bool:
     """Whether all brokers live and take publications."""
@@ -180,12 +190,12 @@ def test_bytes_that_are_no_handshake_harm_nobody(site: InitialProcesses) -> None
     assert serves(site)
 
 
-@pytest.mark.parametrize("role", [Role.CLIENT, Role.BROKER])
+@pytest.mark.parametrize("role", [Role.CLIENT, Role.BROKER, Role.OPERATOR])
 def test_every_message_of_the_scheme_is_refused_from_a_stranger_or_understood_and_harms_nobody(
     site: InitialProcesses, role: Role
 ) -> None:
     name = site.names[0]
-    address = (site.addresses if role is Role.CLIENT else site.peers)[name]
+    address = (site.peers if role is Role.BROKER else site.addresses)[name]
     for kind in site.scheme.catalogue.messages.types:
         for body in (b"\x90", b"\xc1", b"\x9f" + b"\x01" * 15, b"\x93\x01\xa0\xc0"):
             with RawPeer(port_of(address), greeting(site, role, f"stranger-{kind}") + frame(kind, body)):

@@ -12,6 +12,7 @@ from holdfast.broker.registry import SCHEMES
 from holdfast.broker.site_text import NAME
 from holdfast.errors import ScenarioError, TopologyError
 from holdfast.kernel.settings import choices
+from holdfast.protocols.operating.changes import misunderstood
 from holdfast.sim.scenario import (
     OPERATORS_PATIENCE_MS,
     SCENARIO_FORMAT,
@@ -112,8 +113,8 @@ def check_scenario(scenario: Scenario, where: str) -> None:
             problem = f"client {actor.id!r} does more than subscribe, and is light"
             refuse(problem, "let a client do that which is not light")
     _check_actions(scenario, refuse)
-    _check_operations(scenario, brokers, refuse)
     _check_scheme(scenario, refuse)
+    _check_operations(scenario, brokers, refuse)
     for fault in scenario.faults:
         if fault.at_ms >= scenario.safety_ms:
             refuse(f"a fault begins at {fault.at_ms} ms, when all is healed", f"begin before {scenario.safety_ms} ms")
@@ -157,8 +158,12 @@ def _check_actions(scenario: Scenario, refuse: Refuse) -> None:
 
 
 def _check_operations(scenario: Scenario, brokers: Container[str], refuse: Refuse) -> None:
-    latest = scenario.safety_ms + OPERATORS_PATIENCE_MS
+    latest, known = scenario.safety_ms + OPERATORS_PATIENCE_MS, swarm_of(scenario.system).operations
     for operation in scenario.operations:
+        if not known:
+            refuse(f"an operator asks for a change, and runs of {scenario.system!r} have none", "leave it out")
+        if problem := misunderstood(operation.action, operation.told, known):
+            refuse(problem, REMEDY)
         if operation.at_ms > latest:
             refuse(f"an operator asks at {operation.at_ms} ms", f"operators ask until {latest} ms")
         if operation.ends and operation.ends not in brokers:
@@ -177,6 +182,9 @@ def _check_scheme(scenario: Scenario, refuse: Refuse) -> None:
             refuse(f"the setting {key!r} is {value!r}, and {problem}", REMEDY)
     if scenario.links and not SCHEMES[scenario.system].has_links:
         refuse(f"links are described, and {scenario.system!r} has none", "leave them out")
+    for broker in scenario.brokers:
+        if broker.spare and not SCHEMES[scenario.system].has_spares:
+            refuse(f"broker {broker.id!r} is spare, and {scenario.system!r} has no spares", "let it take part")
     try:
         BrokerGraph([broker.id for broker in scenario.brokers], scenario.links)
     except TopologyError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NoReturn, Protocol
 
 import msgspec
@@ -45,6 +45,7 @@ class Swarm(Protocol):
     settings: msgspec.Struct  # as the simulator's brokers have them, if a scenario says nothing else: shorter times
     shapes: Mapping[str, Shape]  # without a site file, by name
     checkers: Mapping[str, Known]  # of promises that no other scheme makes
+    operations: Mapping[str, Collection[str]]  # what operators may ask for in scenarios: action → what is told of it
 
     def shape_of(self, site: Site, brokers: Sequence[Broker]) -> Shape:
         """What is drawn for a site: these brokers, as it describes them, and everything around them by seed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -100,6 +100,8 @@ class FloodSwarm:
     checkers: Mapping[str, Known] = {
         STORED_BESIDE: Known(lambda _: StoredBeside(), "what is acknowledged is stored at all neighbours of its broker")
     }
+
+    operations: Mapping[str, Collection[str]] = {}
 
     def shape_of(self, site: Site, brokers: Sequence[Broker]) -> Shape:
         return FloodShape(name=site.name, brokers=tuple(brokers), links=site.links, settings=written(site.settings))

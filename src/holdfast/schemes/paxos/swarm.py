@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ class PaxosSwarm:
     settings: PaxosSettings = DEFAULTS
     shapes: Mapping[str, Shape] = {"paxos": group_shape()}
     checkers: Mapping[str, Known] = {}
+    operations: Mapping[str, Collection[str]] = {}  # scenarios play no changes of groups
 
     def shape_of(self, site: Site, brokers: Sequence[Broker]) -> Shape:
         said = paxos_settings(site.settings)

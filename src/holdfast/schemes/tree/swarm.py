@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from holdfast.broker.site import Site
@@ -16,6 +16,7 @@ from holdfast.schemes.tree.draw_network import NetworkShape, network_promises
 from holdfast.schemes.tree.map_history import MapHistory
 from holdfast.schemes.tree.network_checker import Network
 from holdfast.schemes.tree.one_broker import OneBrokerShape, one_broker_promises
+from holdfast.schemes.tree.operations import ACTIONS
 from holdfast.schemes.tree.settings import SIMULATED, routing_settings
 from holdfast.schemes.tree.understood import Understood
 from holdfast.sim.scenario import Broker, Scenario
@@ -45,6 +46,8 @@ class TreeSwarm:
             lambda _: AtHome(PublisherOrder(ORDER_AT_HOME)), "publisher-order, at each broker of a subscriber"
         ),
     }
+
+    operations: Mapping[str, Collection[str]] = ACTIONS
 
     def shape_of(self, site: Site, brokers: Sequence[Broker]) -> Shape:
         if not site.links:
