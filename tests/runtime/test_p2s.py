@@ -118,7 +118,7 @@ def test_a_site_that_has_no_such_replica_is_refused(
 def test_a_broker_on_its_own_is_no_replica(tmp_path: Path) -> None:
     site = tmp_path / "site.toml"
     site.write_text('[[broker]]\nid = "b1"\n')
-    with pytest.raises(SiteError, match="a replica is one of a group"):
+    with pytest.raises(SiteError, match="a replica is one of a group, and this is tree: say paxos"):
         new_replica(0, 1, str(site), Counter())
 
 

@@ -54,8 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--system",
         choices=tuple(_shapes()),
-        help="without a site file: one broker (tree, the default), a network of brokers of any level, a group of"
-        " brokers (paxos), or what other schemes have, drawn by each seed",
+        help=f"without a site file, what each seed draws (default {SCHEMES.kinds[0]}); {_shapes_told()}",
     )
     parser.add_argument("--seeds", type=_seeds, metavar="A..B", help="which seeds (default 1..100)")
     parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="processes to use (default 1)")
@@ -80,6 +79,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _shapes() -> dict[str, Shape]:
     """What is drawn without a site file, by name."""
     return {name: shape for kind in SCHEMES.kinds for name, shape in swarm_of(kind).shapes.items()}
+
+
+def _shapes_told() -> str:
+    return "; ".join(f"{', '.join(swarm_of(kind).shapes)}: {SCHEMES[kind].about}" for kind in SCHEMES.kinds)
 
 
 def _seeds(text: str) -> range:

@@ -28,6 +28,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from holdfast.broker.registry import SCHEMES
 from holdfast.broker.site import ApplicationEntry, BrokerEntry
 from holdfast.client.blocking import BlockingBus, BlockingSubscription
 from holdfast.client.url import SCHEME
@@ -94,7 +95,8 @@ class Replica:
     def __init__(self, id: int, app_id: int, app: str, handler: Handler) -> None:
         site = read_site(app)
         if not site.scheme.is_one_broker:
-            raise SiteError('a replica is one of a group: write [scheme] kind = "paxos"', app)
+            kinds = " or ".join(kind for kind in SCHEMES.kinds if SCHEMES[kind].is_one_broker)
+            raise SiteError(f"a replica is one of a group, and this is {site.scheme.kind}: say {kinds}", app)
         if not 0 <= id < len(site.brokers):
             raise SiteError(f"there is no replica {id}; the group's are 0 to {len(site.brokers) - 1}", app)
         if site.application is not None:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from holdfast.broker.registry import SCHEMES
 from holdfast.broker.site import ApplicationEntry
 from holdfast.kernel.settings import Written
 from holdfast.model.event import PAYLOAD_BYTES_MAX
@@ -274,7 +275,7 @@ class Scenario(_Data, frozen=True, kw_only=True):
     version: int = SCENARIO_VERSION
     name: str
     seed: int
-    system: str = "tree"  # the kind of its scheme
+    system: str = SCHEMES.kinds[0]  # the kind of its scheme; as in a site file, the first if none is said
     settings: dict[str, Written] = {}  # of the scheme, as a site file writes them; others are the simulator's
     links: list[tuple[str, str]] = []  # between brokers, where the scheme has some; without, they know of no other
     brokers: list[Broker]
