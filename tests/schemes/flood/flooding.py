@@ -24,6 +24,8 @@ from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.core.session import Session
 from holdfast.protocols.desks.home import Home
 from holdfast.protocols.desks.overlay import EVERYTHING, PublicationsAnswerable, SubscriptionState
+from holdfast.protocols.links.link_set import Came, LinkSet
+from holdfast.protocols.links.pauses import SteadyPauses
 from holdfast.protocols.operating.changes import NO_CHANGES
 from holdfast.protocols.sessions.messages import Publish
 from tests.schemes.flood.messages import Flooded, FloodItem, FloodRecord, Stored
@@ -32,6 +34,7 @@ from tests.schemes.flood.stored_beside import STORED
 from tests.schemes.flood.witnesses import Witnesses
 
 BROKERS = frozenset({Role.BROKER})
+PATIENT = 5  # times as long a broker waits that is to be dialled
 
 
 class Flooding(Part):
@@ -58,7 +61,7 @@ class Flooding(Part):
         self._stored = dict.fromkeys(settings.near, 0)  # of what was published here
         self._unanswered: deque[FloodItem] = deque()  # published here, and not stored by all neighbours
         self._pending: dict[str, list[FloodItem]] = {peer: [] for peer in settings.near}
-        self._links: dict[str, int] = {}
+        self._links = LinkSet(self.name)
         self._number = self._entered = 0  # of the last record, and of the last command whose events are in one
         self._kept: deque[tuple[int, list[FloodItem]]] = deque()
         self._duplicates = 0
@@ -87,41 +90,33 @@ class Flooding(Part):
         for entered in self._again:
             self.entered(entered, out)
         # All, also those that dial this one: they do not know yet that it was started again.
-        for peer in self._settings.near:
-            self._dial(peer, out)
-
-    def _dial(self, peer: str, out: Outbox) -> None:
-        if peer not in self._links:
-            out.connect(peer, self._settings.near[peer].address)
+        for peer, near in self._settings.near.items():
+            times = 1 if near.is_dialled else PATIENT
+            self._links.want(peer, near.address, SteadyPauses(times * self._settings.dial_every), out)
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
-        self._dial(key[2], out)
+        self._links.timer_fired(key, out)
 
     def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
-        if failed.peer in self._settings.near:
-            out.set_timer((self.name, "dial", failed.peer), self._settings.dial_every)
+        self._links.connect_failed(failed, out)
 
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
         if up.role is not Role.BROKER:
             return
-        if up.peer not in self._settings.near:
+        came = self._links.link_up(up, out)
+        if came is Came.REFUSED:
             out.disconnect(up.link, f"{up.peer} is no neighbour of {self._settings.name}")
             return
-        if up.peer in self._links:
+        if came is Came.REPLACED:
             out.drop_queue(up.peer)
-        self._links[up.peer] = up.link
         for item in self._pending[up.peer]:
             self._send(up.peer, item, out)
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
-        if self._links.get(down.peer) != down.link:
-            return
-        del self._links[down.peer]
-        self._received = {key: through for key, through in self._received.items() if key[0] != down.peer}
-        out.drop_queue(down.peer)
-        out.report("neighbour-lost", Level.WARNING, peer=down.peer, reason=down.reason)
-        if self._settings.near[down.peer].is_dialled:
-            out.set_timer((self.name, "dial", down.peer), self._settings.dial_every)
+        peer = self._links.link_down(down, out)
+        if peer:
+            self._received = {key: through for key, through in self._received.items() if key[0] != peer}
+            out.report("neighbour-lost", Level.WARNING, peer=peer, reason=down.reason)
 
     # ------------------------------------------------------------------------------------------------------ events
     def admits(self, session: Session, message: Publish, out: Outbox) -> bool:
@@ -138,7 +133,7 @@ class Flooding(Part):
         self._take(FloodItem(self._settings.name, self._life, first, len(batch), batch.encoded, "", *own), out)
 
     def on_flooded(self, peer: str, message: Flooded, out: Outbox) -> None:
-        if peer not in self._links:
+        if not self._links.link_of(peer):
             raise ProtocolError("events come from neighbours")
         try:
             batch = self._home.decode(message.events)
@@ -182,7 +177,7 @@ class Flooding(Part):
         out.send(peer, Flooded(item.origin, item.life, item.first, item.events), Lane.USER)
 
     def on_stored(self, peer: str, message: Stored, out: Outbox) -> None:
-        if peer not in self._links or message.through > self._seen.get((message.origin, message.life), 0):
+        if not self._links.link_of(peer) or message.through > self._seen.get((message.origin, message.life), 0):
             raise ProtocolError(f"{peer} has stored {message.through} of {message.origin}, which it was never told")
         key = (message.origin, message.life)
         self._pending[peer] = [
@@ -224,7 +219,7 @@ class Flooding(Part):
             out.append(FEEDS, FloodRecord(self._number, self._entered, seen, dict(self._stored), items))
             self._kept.append((self._number, items))
         for item in items:
-            for peer in self._links:
+            for peer in self._links.linked:
                 if peer != item.source:
                     self._send(peer, item, out)
         for (peer, origin, life), through in received.items():
@@ -240,9 +235,12 @@ class Flooding(Part):
         if before:
             out.truncate(FEEDS, before)
 
+    def check_invariants(self) -> None:
+        self._links.check_invariants()
+
     # ------------------------------------------------------------------------------------------------------ people
     def facts(self) -> dict[str, str]:
-        return {"neighbours": ", ".join(self._settings.near), "neighbours_up": ", ".join(self._links)}
+        return {"neighbours": ", ".join(self._settings.near), "neighbours_up": ", ".join(self._links.linked)}
 
     def measure(self) -> dict[str, int]:
         pending = sum(item.count for items in self._pending.values() for item in items)
