@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from holdfast.broker.catalogue import catalogue_of
 from holdfast.broker.measures import NODE_MEASURES
 from holdfast.broker.registry import SCHEMES
-from holdfast.broker.scheme import Making
-from holdfast.broker.scheme_client import client_catalogue_of
+from holdfast.broker.scheme import Making, Scheme
+from holdfast.broker.scheme_client import SchemeClient, client_catalogue_of
 from holdfast.broker.site import site_from_toml
 from holdfast.errors import SiteError
 from holdfast.kernel.inputs import Started
@@ -18,9 +19,11 @@ from holdfast.kernel.outbox import RecordingOutbox
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.settings import choices, chosen, written
 from holdfast.protocols.client_catalogue import CLIENT_MESSAGES
+from holdfast.protocols.desks.home import Home
+from holdfast.protocols.desks.overlay import Overlay
 from holdfast.protocols.sessions.messages import Ping
 from holdfast.schemes.catalogue import everything
-from holdfast.sim.swarm import swarm_of
+from holdfast.sim.swarm import Swarm, swarm_of
 from holdfast.trace.checkers.registry import make_checker
 from tests.repository import ROOT
 from tests.schemes.flood.messages import Stored
@@ -120,6 +123,13 @@ def test_what_is_promised_can_be_checked(kind: str) -> None:
             for name in scenario.checkers:
                 make_checker(name, swarm.checkers)
             assert set(swarm.promises(scenario)) == set(scenario.checkers)
+
+
+@pytest.mark.parametrize("contract", [Scheme, Making, SchemeClient, Swarm, Overlay, Home])
+def test_the_page_of_schemes_tells_of_the_whole_contract(contract: type) -> None:
+    page = (ROOT / "docs" / "schemes.md").read_text()
+    names = [name for name in {**contract.__dict__, **contract.__annotations__} if not name.startswith("_")]
+    assert [name for name in names if not re.search(rf"`(\w+\.)?{name}\b", page)] == []
 
 
 def test_a_number_that_another_scheme_has_is_refused() -> None:
