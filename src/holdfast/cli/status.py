@@ -53,6 +53,7 @@ HEADINGS = [
 ]
 
 FATES = ("on_time", "expired", "dropped")  # what became of events that were wanted
+OF_SOME_ROWS = ("rates", "reason")  # beside what every row has
 
 Answer = Inspected | Unreachable
 
@@ -110,7 +111,7 @@ async def _show(brokers: Sequence[tuple[str, str]], arguments: argparse.Namespac
             now = await _look(desks, arguments)
             seconds = now.at - before.at
             told = zip(brokers, before.answers, now.answers, strict=True)
-            rows = [_row(name, address, then, answer, seconds) for (name, address), then, answer in told]
+            rows = [row_of(name, address, then, answer, seconds) for (name, address), then, answer in told]
             if arguments.json:
                 sys.stdout.write(msgspec.json.encode({"brokers": rows}).decode() + "\n")
             else:
@@ -122,8 +123,8 @@ async def _show(brokers: Sequence[tuple[str, str]], arguments: argparse.Namespac
             await asyncio.sleep(arguments.every)
 
 
-def _row(name: str, address: str, before: Answer, now: Answer, seconds: float) -> dict[str, Any]:
-    """One broker, as `--json` shows it."""
+def row_of(name: str, address: str, before: Answer, now: Answer, seconds: float) -> dict[str, Any]:
+    """One broker, as `--json` shows it. What its scheme tells takes the place of nothing that all brokers have."""
     if isinstance(now, Unreachable):
         return {"broker": name, "address": address, "state": "unreachable", "reason": now.reason}
     row: dict[str, Any] = {
@@ -132,7 +133,6 @@ def _row(name: str, address: str, before: Answer, now: Answer, seconds: float) -
         "state": "up",
         "incarnation": now.incarnation,
         "uptime_s": now.uptime / 10**9,
-        **now.facts,
         "measures": now.measures,
         "links_total": now.links_total,
         "links": [msgspec.structs.asdict(link) for link in now.links],
@@ -148,7 +148,7 @@ def _row(name: str, address: str, before: Answer, now: Answer, seconds: float) -
     if name and name != now.broker:
         row["state"] = "unexpected"
         row["reason"] = f"{now.broker} answers at {address}, not {name}"
-    return row
+    return row | {fact: text for fact, text in now.facts.items() if fact not in row and fact not in OF_SOME_ROWS}
 
 
 def _schemes_of(rows: Sequence[dict[str, Any]]) -> list[Scheme]:
