@@ -8,8 +8,11 @@ comes. However often it comes, it counts once.
 Events whose deadline lies behind the end count for nothing, on time or not: the run, or the subscription, was over
 before their fate was decided (right censoring).
 
-A subscription ends when its owner was told so, asked for it or crashed, and else with the run. Memory grows with the
-number of events, and by a byte for each event and subscription that wants it.
+A subscription ends when its owner was told so, asked for it or crashed, and else with the run. One with a name is one
+for all of its owners, as long as its filter stays the same: it goes on when another one opens it, with what was kept
+meanwhile. If nobody has it at the end, what was not handed over and has no lifetime may still be.
+
+Memory grows with the number of events, and by a byte for each event and subscription that wants it.
 """
 
 from __future__ import annotations
@@ -54,10 +57,11 @@ class _Interest:
 
 
 class _Subscription:
-    __slots__ = ("begin", "end", "ended_at", "got", "interest", "row")
+    __slots__ = ("begin", "end", "ended_at", "got", "interest", "owner", "row")
 
     def __init__(self, row: Subscribed) -> None:
         self.row = row
+        self.owner = row.subscription  # of one with a name, that of the client that opened it last
         self.interest: _Interest | None = None  # once it is confirmed
         self.begin = 0  # the first place that concerns it
         self.end = -1  # the first that does not any more; -1: it lives
@@ -74,6 +78,7 @@ class ReliabilityMeter:
         self._interests: dict[str, _Interest] = {}
         self._index: FilterIndex[str] = FilterIndex()
         self._subscriptions: dict[str, _Subscription] = {}
+        self._named: dict[str, list[_Subscription]] = {}  # name → one for each filter that it had in turn
         self._last = 0
 
     def see(self, row: Row) -> None:
@@ -88,11 +93,11 @@ class ReliabilityMeter:
             case Confirmed():
                 self._on_confirmed(row)
             case Unsubscribed():
-                self._end(self._subscriptions.get(row.subscription), row.t)
+                self._leave(row.subscription, row.t)
             case Fault(state="crashed"):
-                for subscription in self._subscriptions.values():
+                for id, subscription in self._subscriptions.items():
                     if subscription.row.subscriber == row.component:
-                        self._end(subscription, row.t)
+                        self._leave(id, row.t)
 
     def _on_published(self, row: Published) -> None:
         if row.event in self._numbers:
@@ -110,6 +115,9 @@ class ReliabilityMeter:
         subscription = self._subscriptions.get(row.subscription)
         if subscription is None or subscription.interest is not None:
             return
+        name = subscription.row.name
+        if name and self._goes_on(subscription, self._named.setdefault(name, []), row.t):
+            return
         text = subscription.row.filter
         if text not in self._interests:
             self._interests[text] = _Interest()
@@ -117,9 +125,28 @@ class ReliabilityMeter:
         subscription.interest = self._interests[text]
         subscription.begin = len(subscription.interest.numbers)
 
+    @staticmethod
+    def _goes_on(opened: _Subscription, before: list[_Subscription], t: int) -> bool:
+        """Whether what was opened by a name is what the name was before; else it begins now, and that has ended."""
+        last = before[-1] if before else None
+        if last is not None and last.row.filter == opened.row.filter:
+            last.owner, last.end = opened.owner, -1
+            return True
+        if last is not None and last.interest is not None:
+            last.owner, last.end, last.ended_at = "", len(last.interest.numbers), t
+        before.append(opened)
+        return False
+
     def _on_delivered(self, row: Delivered) -> None:
         subscription, number = self._subscriptions.get(row.subscription), self._numbers.get(row.event)
-        if subscription is None or subscription.interest is None or number is None or row.t >= self._deadlines[number]:
+        if subscription is None or number is None or row.t >= self._deadlines[number]:
+            return
+        for one in self._named.get(subscription.row.name, [subscription]):
+            self._count(one, number)
+
+    @staticmethod
+    def _count(subscription: _Subscription, number: int) -> None:
+        if subscription.interest is None:
             return
         numbers = subscription.interest.numbers
         place = bisect_left(numbers, number)
@@ -130,15 +157,22 @@ class ReliabilityMeter:
             subscription.got.extend(bytes(offset + 1 - len(subscription.got)))
         subscription.got[offset] = 1
 
-    def _end(self, subscription: _Subscription | None, t: int) -> None:
-        if subscription is not None and subscription.end < 0:
+    def _leave(self, id: str, t: int) -> None:
+        """An owner does; a name may have another one by then."""
+        subscription = self._subscriptions.get(id)
+        if subscription is not None and subscription.row.name:
+            subscription = self._named.get(subscription.row.name, [subscription])[-1]
+        if subscription is not None and subscription.owner == id and subscription.end < 0:
+            subscription.owner = ""
             subscription.end = 0 if subscription.interest is None else len(subscription.interest.numbers)
             subscription.ended_at = t
 
     def finish(self, end: int | None = None) -> list[Reliability]:
-        """One for each subscription, in the order of the run, which ended then, or with its last row."""
+        """One for each subscription, and for each name and filter, in the order of the run, which ended then, or with
+        its last row."""
         end = self._last if end is None else end
-        return [self._measure(subscription, end) for subscription in self._subscriptions.values()]
+        counted = [one for one in self._subscriptions.values() if not one.row.name or one.interest is not None]
+        return [self._measure(subscription, end) for subscription in counted]
 
     def _measure(self, subscription: _Subscription, end: int) -> Reliability:
         row, interest = subscription.row, subscription.interest
@@ -148,8 +182,10 @@ class ReliabilityMeter:
             until = min(subscription.ended_at, end) if over else end
             numbers = interest.numbers[subscription.begin : subscription.end if over else len(interest.numbers)]
             got, deadlines = subscription.got.ljust(len(numbers), b"\0"), self._deadlines
+            is_kept = bool(row.name) and not subscription.owner
             for offset, number in enumerate(numbers):
-                if deadlines[number] <= until or deadlines[number] == _FOR_EVER:
+                is_decided = deadlines[number] <= until or (deadlines[number] == _FOR_EVER and not is_kept)
+                if is_decided or (deadlines[number] == _FOR_EVER and got[offset]):
                     wanted += 1
                     on_time += got[offset]
         return Reliability(row.subscription, row.subscriber, row.filter, wanted, on_time)
