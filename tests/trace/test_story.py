@@ -82,6 +82,17 @@ def test_what_was_repaired_before_the_publication_is_no_part_of_the_story() -> N
     ]
 
 
+def test_what_an_owner_of_a_name_did_not_get_its_next_one_did() -> None:
+    run = Run().subscribe("s/1/1", name="risk").publish("p/1/1", "p/1/2").deliver("s/1/1", "p/1/1").unsubscribe("s/1/1")
+    run.publish("p/1/3").subscribe("t/1/1", name="risk").deliver("t/1/1", "p/1/2", attempt=2).deliver("t/1/1", "p/1/3")
+    assert told(run, "p/1/2")[-3:] == [
+        "wanted by 1 subscription, and delivered to all",
+        "  s/1/1  every event  t/1/1 got it under its name at 8.000 ms",
+        "  t/1/1  every event  got it at 8.000 ms, kept for its name",
+    ]
+    assert told(run, "p/1/3")[-1] == "  t/1/1  every event  got it at 5.000 ms, kept for its name"
+
+
 def test_details_of_every_step_are_told() -> None:
     event = Published(t=0, event="p/1/1", publisher="p", incarnation=1, sequence=1, topic="a", lifetime=2 * MS)
     run = Run(replace(HEADER, sampled=True)).subscribe("s/1/1", "s/1/2").add(event)

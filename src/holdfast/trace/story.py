@@ -177,11 +177,11 @@ def _tell(header: Header, notes: _Notes, moment: Callable[[int], str]) -> list[s
         lines.append(f"published by {_plain(published.publisher)} at {moment(begin)}; times below count from then")
         lines += _table(_attributes(published), "  ")
     interested = _interested(notes)
-    open_ends = any(not interest.got for interest in interested)
+    open_ends = any(not interest.got and _heir(notes, interest) is None for interest in interested)
     lines += ["", *_table(_way(notes, begin, open_ends), "")]
     if header.is_live:
         return [*lines, "", _sent(notes)]
-    lines += ["", _heading(published, interested), *_table(_fates(notes, interested, begin), "  ")]
+    lines += ["", _heading(notes, interested), *_table(_fates(notes, interested, begin), "  ")]
     return lines
 
 
@@ -275,12 +275,19 @@ def _interested(notes: _Notes) -> list[_Interest]:
     ]
 
 
-def _heading(published: Published | None, interested: list[_Interest]) -> str:
-    if published is None:
+def _heir(notes: _Notes, interest: _Interest) -> _Interest | None:
+    """Who got the event under the name of a subscription that did not."""
+    name = interest.subscribed.name
+    got = (other for other in notes.interests.values() if other.got and name and other.subscribed.name == name)
+    return None if interest.got else next(got, None)
+
+
+def _heading(notes: _Notes, interested: list[_Interest]) -> str:
+    if notes.published is None:
         return "delivered to"
     if not interested:
         return "No subscription that was there at the time wanted it."
-    without = sum(not interest.got for interest in interested)
+    without = sum(not interest.got and _heir(notes, interest) is None for interest in interested)
     count = "1 subscription" if len(interested) == 1 else f"{len(interested)} subscriptions"
     return f"wanted by {count}, " + (f"{without} of which did not get it" if without else "and delivered to all")
 
@@ -290,7 +297,8 @@ def _fates(notes: _Notes, interested: list[_Interest], begin: int) -> list[tuple
     fates = [_fate(interest, _ending(notes, interest, answered, begin)) for interest in interested]
     unasked = [interest for interest in notes.interests.values() if interest.got and interest not in interested]
     for interest in unasked:
-        fates.append(_fate(interest, f"got it at {_ms(interest.got[0].t - begin)}, though it did not wait for it then"))
+        why = "kept for its name" if interest.subscribed.name else "though it did not wait for it then"
+        fates.append(_fate(interest, f"got it at {_ms(interest.got[0].t - begin)}, {why}"))
     for row in notes.strays:
         fates.append((_plain(row.subscription), "?", f"got it at {_ms(row.t - begin)}, though nobody asked for that"))
     return fates
@@ -304,6 +312,8 @@ def _ending(notes: _Notes, interest: _Interest, answered: bool, begin: int) -> s
     if interest.got:
         again = f", {len(interest.got)} times" if len(interest.got) > 1 else ""
         return f"got it at {_ms(interest.got[0].t - begin)}{again}"
+    if heir := _heir(notes, interest):
+        return f"{_plain(heir.subscription)} got it under its name at {_ms(heir.got[0].t - begin)}"
     reasons = [_plain(reason) for reason in interest.reasons]
     if not interest.was_confirmed_before:
         later = [t for t in interest.confirmed if t >= begin]
