@@ -65,6 +65,21 @@ def test_who_waits_does_not_go_on_when_everything_is_told_again_in_the_same_turn
     assert node.hear("b3", Settled(told.ticket)) == [("b1", Settled(7))]
 
 
+def test_who_is_told_nothing_for_a_while_is_not_answered_before_it_is_told_everything() -> None:
+    """It would take the silence for the answer, and what it keeps in case it is wanted for unwanted."""
+    node = Middle()
+    (neighbours,) = [part for part in node.node.parts if isinstance(part, Neighbours)]
+    node.hear("b3", Routes(subscriptions=[("b3.1.1", "topic = 't'")]))
+    neighbours.keep_quiet("b1")
+    assert node.hear("b1", Routes(advertisements=[("b1.1.1", "topic = 'u'")])) == [
+        ("b3", Routes(advertisements=[("b1.1.1", "topic = 'u'")]))
+    ]
+    assert node.hear("b1", Routes(advertisements=[("b1.1.2", "topic = 'u'")], ticket=7)) == []
+    neighbours.speak_up("b1", node.out)
+    told = node.said()
+    assert [(to, type(message)) for to, message in told] == [("b1", Routes), ("b1", Settled)]
+
+
 def test_a_neighbour_that_is_gone_is_not_waited_for() -> None:
     settling = Settling()
     own = settling.ask("")
