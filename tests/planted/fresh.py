@@ -995,7 +995,7 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_ROUTING}.table_store:TableStore._snapshot",
-                "list(self.complete), topics=list(self.topics.values()), answered=answered",
+                "list(self.complete), topics=topics, answered=answered",
                 "list(self.complete), answered=answered",
             ),
         ),
@@ -1007,8 +1007,8 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_ROUTING}.forwarding:Forwarding.finish",
-                "out.send(peer, AcknowledgeEvents(self._received[peer][1]), after=after)",
-                "out.send(peer, AcknowledgeEvents(self._received[peer][1]), after=NOW)",
+                "out.send(peer, AcknowledgeEvents(self._taken.through(peer)), after=after)",
+                "out.send(peer, AcknowledgeEvents(self._taken.through(peer)), after=NOW)",
             ),
         ),
     ),
@@ -1019,9 +1019,9 @@ FRESH: list[Fresh] = [
         "loses them",
         edits=(
             Edit(
-                f"{_ROUTING}.forwarding:Forwarding.finish",
-                "self._written.append((out.token, dict(self._received)))",
-                "self._written.append((out.token, self._received))",
+                f"{_ROUTING}.taken_in:TakenIn.write",
+                "self._written.append((token, dict(self._now)))",
+                "self._written.append((token, self._now))",
             ),
         ),
     ),
@@ -1044,9 +1044,9 @@ FRESH: list[Fresh] = [
         breaks="events of a neighbour whose disk was replaced are acknowledged as repetitions, and lost",
         edits=(
             Edit(
-                f"{_ROUTING}.forwarding:Forwarding.on_neighbour_linked",
-                "self._received[peer] = (introduction.feed, 0)",
-                'self._received[peer] = (introduction.feed, self._received.get(peer, ("", 0))[1])',
+                f"{_ROUTING}.taken_in:TakenIn.meet",
+                "self._now[peer] = (feed, 0)",
+                "self._now[peer] = (feed, self._now.get(peer, NOTHING)[1])",
             ),
         ),
     ),
@@ -1199,8 +1199,8 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_BYPASS}.link_state:LinkStateNews.on_link_down",
-                "if self._links.get(down.peer) == down.link:",
-                "if down.peer in self._links:",
+                "if up is not None and up.link == down.link:",
+                "if up is not None:",
             ),
         ),
     ),
