@@ -2,14 +2,14 @@
 
 The watch follows what becomes safe on each disk, and looks at every message that leaves a durable broker: how far it
 says that it has stored a neighbour's feed, in an introduction or an acknowledgement (D1-A11); that it knows what it was
-advertised, in an answer to a telling (D1-B4.1); and how far it has answered a publisher. No power cut is needed for a
-false claim to be seen.
+advertised, in an answer to a telling (D1-B4.1); how far it has answered a publisher; how far it is in a move of a link;
+and which map of the network it has made. No power cut is needed for a false claim to be seen.
 """
 
 from __future__ import annotations
 
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -23,6 +23,12 @@ from holdfast.protocols.routing.messages import (
     AcknowledgeEvents,
     EventsStored,
     Introduction,
+    MapAdopted,
+    MoveSaid,
+    MoveStage,
+    MoveWord,
+    NeighboursChanged,
+    NetworkMapTold,
     Routes,
     RoutesTold,
     Settled,
@@ -30,11 +36,21 @@ from holdfast.protocols.routing.messages import (
 )
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.sessions.messages import Accepted, SessionOpened
+from holdfast.schemes.tree.mapping import Mapping
 from holdfast.sim.disk import Disk
 from holdfast.sim.machine import Machine
 from holdfast.sim.network import End
 from holdfast.sim.run import Factories
 from holdfast.sim.simulation import Simulation
+
+# What a broker is at that says a word. How far the others are that say the rest, they say again.
+STAGES: Final = {
+    MoveWord.ENDED: MoveWord.ENDED,
+    MoveWord.TAKEN: MoveWord.TAKEN,
+    MoveWord.REWRITTEN: MoveWord.REWRITTEN,
+    MoveWord.CLOSED: MoveWord.REWRITTEN,
+    MoveWord.READY: MoveWord.READY,
+}
 
 
 class ReadDisk(Disk):
@@ -45,6 +61,8 @@ class ReadDisk(Disk):
         self.stored: dict[str, tuple[str, int]] = {}  # neighbour → its feed, and how far that is here
         self.accepted: dict[str, int] = {}  # client → how far its publications are here, in any of its sessions
         self.advertised: dict[str, set[str]] = {}  # neighbour → advertisements that it told
+        self.stage: MoveStage | None = None  # of a move, how far its broker is
+        self.map = 0  # the number of the network's
 
     def _carry_out(self, operation: Append | Snapshot | Truncate) -> None:
         super()._carry_out(operation)
@@ -61,6 +79,14 @@ class ReadDisk(Disk):
             self.advertised = {
                 peer: {entry for entry, _ in advertisements} for peer, (advertisements, _) in record.told.items()
             }
+            self.stage = record.stage
+        elif isinstance(record, NeighboursChanged):
+            for old, taker in record.moved.items():
+                self.advertised.setdefault(taker, set()).update(self.advertised.get(old, ()))
+            self.advertised = {peer: known for peer, known in self.advertised.items() if peer in record.near}
+            self.stage = record.stage
+        elif isinstance(record, MapAdopted):
+            self.map = record.map.number
         elif isinstance(record, commands.Applied):
             for command in record.commands:
                 if isinstance(command, commands.Publish):
@@ -70,6 +96,7 @@ class ReadDisk(Disk):
     def wipe(self) -> None:
         super().wipe()
         self.stored, self.accepted, self.advertised = {}, {}, {}
+        self.stage, self.map = None, 0
 
     def has_stored(self, peer: str, feed: str, number: int) -> bool:
         return number == 0 or (peer in self.stored and self.stored[peer][0] == feed and number <= self.stored[peer][1])
@@ -113,6 +140,12 @@ class ClaimsWatched(Simulation):
                 known, on_disk = self._advertisements(host, end.peer), disk.advertised.get(end.peer, set())
                 missing = [e for e in self._told.get((end.peer, host.name, ticket), ()) if e in known - on_disk]
                 require(not missing, "advertisements that are answered are on the disk", missing=missing, **told)
+            case MoveSaid(number=number, word=word) if word in STAGES and self._stores(host):
+                stage = disk.stage
+                is_there = stage is not None and (stage.number, stage.word) == (number, STAGES[word])
+                require(is_there or disk.map > number, "the stage of a move is on the disk", stage=stage, **told)
+            case NetworkMapTold(map=map) if self._has_made(host, map.number):
+                require(disk.map >= map.number, "a map is on the disk of who made it", on_disk=disk.map, **told)
             case Accepted(sequence=number) | SessionOpened(accepted=number) if number:
                 require(number <= disk.accepted.get(end.peer, 0), "what is answered is on the disk", **told)
 
@@ -122,7 +155,12 @@ class ClaimsWatched(Simulation):
         have passed is gone from the disk already."""
         (part,) = [part for part in getattr(host.node, "parts", ()) if isinstance(part, Neighbours)]
         going = {entry for source, entry in part.router.postponed if source == peer}
-        return set(part.router.advertisements.by_source[peer]) - going
+        known = part.router.advertisements.by_source.get(peer, ())  # nothing of who is no neighbour any more
+        return set(known) - going
+
+    @staticmethod
+    def _has_made(host: Machine, number: int) -> bool:
+        return any(part._roster.made == number for part in getattr(host.node, "parts", ()) if isinstance(part, Mapping))
 
     @staticmethod
     def _stores(host: Machine) -> bool:
