@@ -111,6 +111,7 @@ restore_ms = 5
 retransmit_ms = 6
 store_bytes = 2000000
 queue_bytes = 3000000
+window_bytes = 11
 duplicates_remembered = 7
 heartbeat_ms = 8
 suspect_ms_min = 9
@@ -138,6 +139,7 @@ def test_every_setting_of_routing_can_be_set() -> None:
         retransmit=6 * MILLISECOND,
         store_bytes=2_000_000,
         queue_bytes=3_000_000,
+        window_bytes=11,
         duplicates_remembered=7,
         detector=DetectorSettings(8 * MILLISECOND, 9 * MILLISECOND, 10 * MILLISECOND),
     )
@@ -388,13 +390,17 @@ def test_the_page_for_operators_shows_all_settings_with_their_defaults() -> None
         for names, values in rows.items()
         for name, value in zip(re.findall(r"\w+", names), values.split(" and "), strict=False)
     }
-    sizes = {"store_bytes": "256 MiB", "queue_bytes": "8 MiB"}
+    sizes = {"store_bytes": "256 MiB", "queue_bytes": "8 MiB", "window_bytes": "4 MiB"}
     assert written(DEFAULTS).keys() >= OF_SCHEME
     for key, value in written(DEFAULTS).items():
         if key in OF_SCHEME:
             continue
         assert shown[key] == sizes.get(key, as_toml(value)), key
-    assert (DEFAULTS.store_bytes, DEFAULTS.queue_bytes) == (256 * 1024**2, 8 * 1024**2)
+    assert (DEFAULTS.store_bytes, DEFAULTS.queue_bytes, DEFAULTS.window_bytes) == (
+        256 * 1024**2,
+        8 * 1024**2,
+        4 * 1024**2,
+    )
 
 
 def test_the_network_that_the_page_for_operators_shows_is_one() -> None:

@@ -147,7 +147,7 @@ class Feed:
         self._batches.append(batch)
         self.bytes += batch.bytes
 
-    def take(self, wall: int, now: int = 0) -> list[Batch]:
+    def take(self, wall: int, now: int = 0, window: int = WINDOW_BYTES) -> list[Batch]:
         """What may be sent now, and has time left; it counts as sent."""
         taken: list[Batch] = []
         if not self.is_under_way:
@@ -155,8 +155,8 @@ class Feed:
         self._unchecked += 1
         through = self._through
         if self._discipline and through is None:
-            self._number_what_may_leave()
-        while self._unsent < len(self._batches) and self._sent_bytes < WINDOW_BYTES:
+            self._number_what_may_leave(window)
+        while self._unsent < len(self._batches) and self._sent_bytes < window:
             batch = self._batches[self._unsent]
             if through is not None and batch.last > through:
                 if batch.first > through:
@@ -174,9 +174,9 @@ class Feed:
             taken.append(batch)
         return taken
 
-    def _number_what_may_leave(self) -> None:
+    def _number_what_may_leave(self, window: int) -> None:
         """As much as there is room for: what has a number is not put in order any more."""
-        room = WINDOW_BYTES - sum([batch.bytes for batch in self._batches])
+        room = window - sum([batch.bytes for batch in self._batches])
         while room > 0 and self._discipline:
             events, deadlines = self._discipline.take(room)
             if not events:

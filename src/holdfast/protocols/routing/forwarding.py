@@ -461,7 +461,7 @@ class Forwarding(Part):
             if self._store is not None and peer in self._hearing.lacking:
                 self.due = True  # advertisements and subscriptions may be under way around its link
             elif feed.has_unsent:
-                for first, events in joined(feed.take(out.wall, out.now)):
+                for first, events in joined(feed.take(out.wall, out.now, self._settings.window_bytes)):
                     self.forwarded_total += len(events)
                     out.send(peer, Forward(first, encode_batch(events)), Lane.USER, after)
         self._keep_ticking(out)

@@ -13,6 +13,7 @@ from holdfast.kernel.settings import Setting, milliseconds
 from holdfast.kernel.time import SECOND
 from holdfast.model.event import EVENT_BYTES_MAX
 from holdfast.protocols.failure.settings import DetectorSettings
+from holdfast.protocols.routing.feed import WINDOW_BYTES
 from holdfast.protocols.routing.network_map import NetworkMap, NetworkMember, founding_map
 from holdfast.topology.graph import BrokerGraph
 
@@ -91,6 +92,10 @@ class RoutingSettings(msgspec.Struct, frozen=True, gc=False):
         int,
         Setting("queue_bytes", "of events that wait for one neighbour; then publishers wait", least=EVENT_BYTES_MAX),
     ] = 8 * 1024 * 1024
+    window_bytes: Annotated[
+        int,
+        Setting("window_bytes", "of events that were sent to one neighbour and are not acknowledged", least=1),
+    ] = WINDOW_BYTES
     duplicates_remembered: Annotated[
         int, Setting("duplicates_remembered", "events that the last broker knows as delivered")
     ] = 65_536  # D1-B6

@@ -79,7 +79,7 @@ def _draw(seed: int, shape: ChangingShape) -> Scenario:
     level = rng.choice(tuple(Reliability)) if shape.reliability is None else shape.reliability
     if level.detours:
         shape = replace(shape, safety_ms=shape.safety_ms * 3 // 2)
-    settings = _draw_settings(rng, level)
+    settings = _draw_settings(rng, level) | _draw_window(Random(f"{shape.name}/{seed}/window"))
     members = [f"b{number}" for number in range(1, min(rng.choice((3, 3, 4, 4, 5, 5, 6, 7)), shape.brokers_max) + 1)]
     spares = [f"s{number}" for number in range(1, rng.randint(0, shape.spares_max) + 1)]
     brokers = _draw_brokers(rng, level, members, spares)
@@ -133,6 +133,11 @@ def _draw_settings(rng: Random, level: Reliability) -> dict[str, Written]:
     if level is not SIMULATED.reliability:
         settings["reliability"] = level.value
     return settings
+
+
+def _draw_window(rng: Random) -> dict[str, Written]:
+    """In some runs most of what is sent waits, so that there is something to be moved to another neighbour."""
+    return {"window_bytes": rng.choice((1, 200, 1_000))} if rng.random() < 0.4 else {}
 
 
 def _draw_brokers(rng: Random, level: Reliability, members: list[str], spares: list[str]) -> list[Broker]:
