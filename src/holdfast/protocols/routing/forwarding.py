@@ -293,6 +293,9 @@ class Forwarding(Part):
 
     def _go_around(self, peer: str, events: list[EventBytes], out: Outbox) -> None:
         """What is not stored for a neighbour, or not for it alone: the way around is not acknowledged (D1-B6)."""
+        if self._store is None and self._is_usable(peer):
+            self.lost_total += len(events)  # its link came in this turn: they would come behind later ones
+            return
         for start, end in in_batches(events):
             found = self._ways.send_around(peer, Forward(0, encode_batch(events[start:end])), out)
             if not found and self._store is None:
@@ -441,9 +444,11 @@ class Forwarding(Part):
         """Whether there is room for what this neighbour sends, which goes to the others.
 
         What waits for the neighbour itself does not count: if it did, two that are full of what they have for each
-        other would each wait for the other's word for ever. So waiting leads away from a neighbour, and ends.
+        other would each wait for the other's word for ever. So waiting leads away from a neighbour, and ends. Nor does
+        what waits for its taker, to whom nothing goes that comes from there: it waits until the move is done.
         """
-        return not self._are_full([other for other in self.feeds if other != peer])
+        apart = (peer, self.ended.get(peer, peer))
+        return not self._are_full([other for other in self.feeds if other not in apart])
 
     # -------------------------------------------------------------------------------------------------------- turns
     def finish(self, out: Outbox) -> None:
