@@ -262,6 +262,8 @@ class Moving(Part):
                 self._say(peer, MoveWord.CLOSED, self._forwarding.sent_through(peer))
             case MoveWord.TAKEN if peer == move.old:
                 self._say(peer, MoveWord.TAKEN, self._forwarding.sent_through(peer))
+            case MoveWord.READY if peer == move.old:  # which may have forgotten that it had rewritten its tables
+                self._say(peer, MoveWord.TAKEN, self._forwarding.sent_through(peer))
             case MoveWord.READY if peer == move.broker:
                 self._say(peer, MoveWord.READY)
             case _:
