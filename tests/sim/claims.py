@@ -45,11 +45,11 @@ from holdfast.sim.simulation import Simulation
 
 # What a broker is at that says a word. How far the others are that say the rest, they say again.
 STAGES: Final = {
-    MoveWord.ENDED: MoveWord.ENDED,
-    MoveWord.TAKEN: MoveWord.TAKEN,
-    MoveWord.REWRITTEN: MoveWord.REWRITTEN,
-    MoveWord.CLOSED: MoveWord.REWRITTEN,
-    MoveWord.READY: MoveWord.READY,
+    MoveWord.ENDED: (MoveWord.ENDED,),
+    MoveWord.TAKEN: (MoveWord.TAKEN, MoveWord.READY),
+    MoveWord.REWRITTEN: (MoveWord.REWRITTEN,),
+    MoveWord.CLOSED: (MoveWord.REWRITTEN,),
+    MoveWord.READY: (MoveWord.READY,),
 }
 
 
@@ -135,14 +135,17 @@ class ClaimsWatched(Simulation):
             case AcknowledgeEvents(number=number) if self._stores(host):
                 theirs = end.other.station
                 feed = theirs.disk.log_id if isinstance(theirs, Machine) and theirs.disk is not None else ""
-                require(disk.has_stored(end.peer, feed, number), "what is acknowledged is on the disk", **told)
+                # Who is gone may have a new disk already, and hears nothing.
+                heard = isinstance(theirs, Machine) and theirs.running
+                is_there = not heard or disk.has_stored(end.peer, feed, number)
+                require(is_there, "what is acknowledged is on the disk", **told)
             case Settled(ticket=ticket) if self._stores(host):
                 known, on_disk = self._advertisements(host, end.peer), disk.advertised.get(end.peer, set())
                 missing = [e for e in self._told.get((end.peer, host.name, ticket), ()) if e in known - on_disk]
                 require(not missing, "advertisements that are answered are on the disk", missing=missing, **told)
             case MoveSaid(number=number, word=word) if word in STAGES and self._stores(host):
                 stage = disk.stage
-                is_there = stage is not None and (stage.number, stage.word) == (number, STAGES[word])
+                is_there = stage is not None and stage.number == number and stage.word in STAGES[word]
                 require(is_there or disk.map > number, "the stage of a move is on the disk", stage=stage, **told)
             case NetworkMapTold(map=map) if self._has_made(host, map.number):
                 require(disk.map >= map.number, "a map is on the disk of who made it", on_disk=disk.map, **told)
