@@ -7,6 +7,7 @@ move: as publishers they repeat nothing, or their events might be published twic
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from random import Random
 from typing import Final
 
@@ -22,6 +23,7 @@ from holdfast.schemes.tree.draw_operations import Plan, draw_plan
 from holdfast.schemes.tree.settings import SIMULATED
 from holdfast.sim.draw import draw_event, draw_filter, storm_of
 from holdfast.sim.draw_more import Meetings, with_more
+from holdfast.sim.latency import Latency, Uniform
 from holdfast.sim.scenario import (
     Action,
     Broker,
@@ -37,6 +39,7 @@ from holdfast.sim.scenario import (
     Pause,
     PowerCut,
     Publish,
+    Reset,
     Scenario,
     Storm,
     Subscribe,
@@ -95,6 +98,9 @@ def _draw(seed: int, shape: ChangingShape) -> Scenario:
     faults = _draw_losses(rng, plan)
     if with_faults:
         faults += _draw_faults(rng, shape, brokers, clients, plan)
+        faults += _draw_disturbances(Random(f"{shape.name}/{seed}/middle"), shape, plan)
+    crowded = Random(f"{shape.name}/{seed}/crowd")
+    crowd = _draw_crowd(crowded, clients, plan) if "window_bytes" in settings else []
     drawn = Scenario(
         name=shape.name,
         seed=seed,
@@ -102,8 +108,8 @@ def _draw(seed: int, shape: ChangingShape) -> Scenario:
         links=links,
         brokers=brokers,
         clients=clients,
-        network=Network(latency=draw_latency(rng)),
-        actions=_draw_actions(rng, shape, clients, plan),
+        network=Network(latency=_draw_latency(rng, Random(f"{shape.name}/{seed}/slow"))),
+        actions=_in_order(_draw_actions(rng, shape, clients, plan), crowd),
         operations=plan.operations,
         faults=sorted(faults, key=lambda fault: fault.at_ms),
         safety_ms=shape.safety_ms,
@@ -137,7 +143,13 @@ def _draw_settings(rng: Random, level: Reliability) -> dict[str, Written]:
 
 def _draw_window(rng: Random) -> dict[str, Written]:
     """In some runs most of what is sent waits, so that there is something to be moved to another neighbour."""
-    return {"window_bytes": rng.choice((1, 200, 1_000))} if rng.random() < 0.4 else {}
+    return {"window_bytes": rng.choice((1, 1, 200, 1_000))} if rng.random() < 0.5 else {}
+
+
+def _draw_latency(rng: Random, slow: Random) -> Latency:
+    """On slow links more waits, and a move takes its time."""
+    usual = draw_latency(rng)
+    return Uniform(low_us=5_000, high_us=30_000) if slow.random() < 0.4 else usual
 
 
 def _draw_brokers(rng: Random, level: Reliability, members: list[str], spares: list[str]) -> list[Broker]:
@@ -208,7 +220,24 @@ def _draw_actions(rng: Random, shape: ChangingShape, clients: list[Client], plan
             at += rng.randint(1, step)
     for client in clients:
         actions.append(_publication(rng, client, last + shape.quiet_ms, 2))
-    return sorted(actions, key=lambda action: action.at_ms)
+    return actions
+
+
+def _draw_crowd(rng: Random, clients: list[Client], plan: Plan) -> list[Action]:
+    """Everybody publishes while a link moves, more than goes out at once; and some want all of it."""
+    actions: list[Action] = []
+    for client in rng.sample(clients, 2):
+        actions.append(Subscribe(at_ms=rng.randint(0, 300), client=client.id, name="all", filter=""))
+    for asked in dict.fromkeys(asked for asked, _ in plan.moves):
+        at = asked + rng.randint(0, 100)
+        for _ in range(rng.choice((0, 20, 60))):
+            actions.append(_publication(rng, rng.choice(clients), at, 1))
+            at += rng.randint(1, 6)
+    return actions
+
+
+def _in_order(*actions: list[Action]) -> list[Action]:
+    return sorted(chain(*actions), key=lambda action: action.at_ms)
 
 
 def _publication(rng: Random, client: Client, at: int, most: int = 4) -> Publish:
@@ -256,6 +285,28 @@ def _moment(rng: Random, shape: ChangingShape, operations: Sequence[Operate]) ->
     return min(
         max(0, rng.choice(operations).at_ms + rng.randint(-200, rng.choice((50, 200, 1_500)))), shape.safety_ms - 1
     )
+
+
+def _draw_disturbances(rng: Random, shape: ChangingShape, plan: Plan) -> list[Fault]:
+    """Of the three brokers of a move, or of two of them, while it is carried out."""
+    faults: list[Fault] = []
+    for asked, move in plan.moves:
+        if rng.random() >= 0.6:
+            continue
+        at = asked + rng.randint(20, rng.choice((60, 150, 400)))
+        one, other = rng.sample((move.broker, move.old, move.new), 2)
+        length = rng.choice((1, 10, 300, 1_500))
+        kind = rng.choice(("reset", "reset", "reset", "kill", "kill", "power-cut", "cut"))
+        match kind:
+            case "reset":
+                faults.append(Reset(at_ms=at, for_ms=0, source=one, target=other))
+            case "kill":
+                faults.append(Kill(at_ms=at, for_ms=length, host=one))
+            case "power-cut":
+                faults.append(PowerCut(at_ms=at, for_ms=length, host=one))
+            case _:
+                faults.append(Cut(at_ms=at, for_ms=length, source=one, target=other, both=rng.random() < 0.8))
+    return [fault for fault in faults if fault.at_ms + fault.for_ms < shape.safety_ms]
 
 
 def _draw_fault(

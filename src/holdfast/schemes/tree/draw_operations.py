@@ -34,6 +34,7 @@ class Plan(NamedTuple):
     operations: list[Operate]
     pairs: list[Link]  # brokers that are joined at some time, if all goes well
     lost: dict[str, int]  # who is declared lost → when it is lost
+    moves: list[tuple[int, Move]]  # what is carried out, and when that was asked for
 
 
 def draw_plan(
@@ -65,6 +66,7 @@ class _Changes:
         self._map = founding
         self._pairs = {frozenset(link): link for link in self._map.graph.links}
         self._lost: dict[str, int] = {}
+        self._moves: list[tuple[int, Move]] = []
 
     def draw(self, most: int, between: tuple[int, int], losses: bool) -> Plan:
         rng, (first, last) = self._rng, between
@@ -78,16 +80,18 @@ class _Changes:
                 ends = rng.choice((2_000, 2_000, 6_000, None))
                 refused = objection(self._map, change, self._detours)
                 operations.append(operation_of(change, at, None if refused else ends))
-                self._apply(change)
+                self._apply(change, at)
             at += rng.choice((0, 5, 50, 400, 1_500, 3_000))
-        return Plan(operations, list(self._pairs.values()), self._lost)
+        return Plan(operations, list(self._pairs.values()), self._lost, self._moves)
 
-    def _apply(self, change: Change) -> None:
+    def _apply(self, change: Change, at: int) -> None:
         if objection(self._map, change, self._detours):
             return
         self._map = planned(self._map, change)
         self._remember(self._map)
         while self._map.steps:
+            if isinstance(self._map.step, Move):
+                self._moves.append((at, self._map.step))
             self._map = done(self._map)
             self._remember(self._map)
 
