@@ -11,6 +11,7 @@ from tests.planted.fresh import FRESH
 from tests.planted.swarms import SeenBySwarm
 from tests.planted.verdicts import VERDICTS
 from tests.sim import (
+    changing_mutants,
     group_mutants,
     hosted_mutants,
     named_group_mutants,
@@ -44,6 +45,7 @@ _MISTAKES: Iterable[Any] = (
     *named_mutants.MUTANTS,
     *hosted_mutants.MUTANTS,
     *network_mutants.MUTANTS,
+    *changing_mutants.MUTANTS,
     *group_mutants.MUTANTS,
     *named_group_mutants.MUTANTS,
     *viewership_mutants.MUTANTS,

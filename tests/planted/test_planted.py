@@ -19,6 +19,7 @@ LEAST = {
     "names": 19,
     "hosted applications": 2,
     "networks": 22,
+    "changing networks": 23,
     "groups": 16,
     "names in groups": 16,
     "viewership": 8,
