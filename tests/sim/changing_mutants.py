@@ -111,20 +111,6 @@ class MatchesAgainstTheOld(Router):
         return rows
 
 
-class OldGoesOnAsBefore(Moving):
-    """Old says that it has rewritten its tables, and does so when the link has moved."""
-
-    def _go_on_as_old(self, move: Move, out: Outbox) -> None:
-        neighbours, self._neighbours = self._neighbours, _RewritesNothing()  # type: ignore[assignment]
-        super()._go_on_as_old(move, out)
-        self._neighbours = neighbours
-
-
-class _RewritesNothing:
-    def take_place(self, *arguments: Any) -> None:
-        pass
-
-
 # --------------------------------------------------------------------------------------------------------------- words
 class SaysAtOnce(MoveWords):
     """A word leaves before the disk has what it speaks of."""
