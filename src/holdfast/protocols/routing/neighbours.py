@@ -15,7 +15,7 @@ depends only on the others.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from typing import ClassVar, Final
 
 from holdfast.errors import ProtocolError
@@ -342,18 +342,18 @@ class Neighbours(Part):
             self._awaited.await_too(peer)
         self._refreshed_at[peer] = out.now
         self._teller.add(peer, is_paused=True)
+        self.settling.hold_too(peer, via)
+        for ticket in prospect.tickets:  # with what the others are told of it in this turn
+            self.settling.ask(peer, ticket)
 
-    def greet_prospect(self, peer: str, via: str, tickets: Iterable[int], out: Outbox) -> None:
-        """Tells one that was welcomed everything, and answers in time what it asked. What the neighbour `via` told of
-        its side counts no more: that one may not have told everything anew."""
+    def greet_prospect(self, peer: str, via: str, out: Outbox) -> None:
+        """Tells one that was welcomed everything. What the neighbour `via` told of its side counts no more."""
         router, beyond = self.router, self._roster.will_be_beyond
         advertised = [entry for entry in router.advertisements.by_source[via] if beyond(broker_of(entry), peer)]
         wanted = [entry for entry in router.subscriptions.by_source[via] if beyond(broker_of(entry), peer)]
         if advertised or wanted:
             self._apply(via, Routes(unadvertised=advertised, unsubscribed=wanted), Telling({}, {}), out)
         self._teller.tell_anew(peer, out)
-        for ticket in tickets:
-            self.settling.ask(peer, ticket)
 
     def join(self, peer: str, out: Outbox) -> None:
         """A new broker is a neighbour: it has no clients that anyone knew of, so that it wants nothing before it says
@@ -376,6 +376,7 @@ class Neighbours(Part):
             else:
                 self._answers.rename(old, new)
         self._keep({old: new}, stage, out)
+        self._done = [question for question in self._done if question[0] != old]  # it has not heard what belongs to it
         self._awaited.move(old, new)
         self._refreshed_at[new] = out.now
         self._parted[old] = None
@@ -470,15 +471,14 @@ class Neighbours(Part):
         """At the turn's end, behind what the same turn told: who hears that all is told has heard all of it. A
         neighbour that is told nothing for now hears of it when it has been."""
         done, self._done = self._done + self.settling.finish(), []
-        own = []
         for source, ticket in done:
             if source == LOCAL:
-                own.append(ticket)
-            elif self._teller.speaks_to(source):
+                continue
+            if self._teller.speaks_to(source):
                 out.send(source, Settled(ticket), after=self._teller.after)
             elif source in self._acquaintances:
                 self._done.append((source, ticket))
-        if own:
+        if own := [ticket for source, ticket in done if source == LOCAL]:
             out.tell(TicketsSettled(own))
 
     def _note(self, out: Outbox) -> None:

@@ -5,7 +5,8 @@ those are answered. So whoever was told first knows that every broker that it co
 are FIFO, that what those had to say about it has come back before.
 
 A neighbour whose link is gone counts as having answered: it is told everything anew when it is back. At the levels that
-buffer it counts as wanting everything until then (`Answers`), and that was told before.
+buffer it counts as wanting everything until then (`Answers`), and that was told before. One that has a link and is told
+nothing for now, since a link of the tree moves, counts as not having answered: who asks waits until it was told.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Settling:
         self._places: dict[Question, int] = {}  # of questions that wait, in the order in which they came to
         self._last_place = 0
         self._freed: list[Question] = []  # that wait for nothing, since neighbours have changed
+        self._held: dict[str, int] = {}  # neighbours that are told nothing for now → a ticket that they do not hear of
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -48,6 +50,32 @@ class Settling:
         self._outstanding.setdefault(neighbour, {})[self._last] = None
         return self._last
 
+    def hold(self, neighbour: str) -> None:
+        """It is told nothing until `release`: whoever asks waits for that, too."""
+        if neighbour not in self._held:
+            self._held[neighbour] = self.tell(neighbour, always=True)
+
+    def hold_too(self, neighbour: str, via: str) -> None:
+        """It is held, and was beyond another neighbour until now: what that one was asked it may not have heard."""
+        held = self._held.get(neighbour)
+        if held is None:
+            return
+        for ticket in self._outstanding.get(via, ()):
+            for asked in self._waited_for.get((via, ticket), ()):
+                if asked[0] != neighbour:
+                    self._waiting[asked][neighbour, held] = None
+                    self._waited_for.setdefault((neighbour, held), {})[asked] = None
+
+    def is_held(self, neighbour: str) -> bool:
+        return neighbour in self._held
+
+    def release(self, neighbour: str, ticket: int) -> None:
+        """It was told everything, under this ticket; with 0, it has no link, and counts as having answered."""
+        held = self._held.pop(neighbour, 0)
+        if held:
+            self._outstanding.get(neighbour, {}).pop(held, None)
+            self._wait_instead((neighbour, held), (neighbour, ticket) if ticket else None)
+
     def answered(self, neighbour: str, ticket: int) -> list[Question]:
         """A neighbour has answered. Gives those who asked and wait for nothing any more."""
         if self._outstanding.get(neighbour, {}).pop(ticket, ticket) is not None:
@@ -64,6 +92,8 @@ class Settling:
         for asked in [asked for asked in self._waiting if asked[0] == neighbour]:
             self._forget(asked)
         self.asked = [asked for asked in self.asked if asked[0] != neighbour]
+        self._freed = [asked for asked in self._freed if asked[0] != neighbour]
+        self._held.pop(neighbour, None)
         return self._done(neighbour, list(self._outstanding.pop(neighbour, ())))
 
     def move(self, old: str, new: str, ticket: int) -> None:
@@ -72,16 +102,22 @@ class Settling:
         for asked in [asked for asked in self._waiting if asked[0] == old]:
             self._forget(asked)
         self.asked = [asked for asked in self.asked if asked[0] != old]
+        self._freed = [asked for asked in self._freed if asked[0] != old]
+        self._held.pop(old, None)
         for before in self._outstanding.pop(old, {}):
-            for asked in self._waited_for.pop((old, before), {}):
-                waits = self._waiting[asked]
-                del waits[old, before]
-                if asked[0] != new and ticket:
-                    waits[new, ticket] = None
-                    self._waited_for.setdefault((new, ticket), {})[asked] = None
-                elif not waits:
-                    del self._waiting[asked], self._places[asked]
-                    self._freed.append(asked)
+            self._wait_instead((old, before), (new, ticket) if ticket else None)
+
+    def _wait_instead(self, before: Question, after: Question | None) -> None:
+        """What waited for one ticket of ours waits for another, unless that is for who asked; or for nothing."""
+        for asked in self._waited_for.pop(before, {}):
+            waits = self._waiting[asked]
+            del waits[before]
+            if after is not None and asked[0] != after[0]:
+                waits[after] = None
+                self._waited_for.setdefault(after, {})[asked] = None
+            elif not waits:
+                del self._waiting[asked], self._places[asked]
+                self._freed.append(asked)
 
     def _wait(self, asked: Question, waits: dict[Question, None]) -> None:
         self._forget(asked)  # who asks twice under one ticket waits for what the second one waits for

@@ -27,8 +27,8 @@ class _Hearer:
 
     __slots__ = ("is_paused", "is_synced", "life", "was_told_completely")
 
-    def __init__(self, is_paused: bool = False) -> None:
-        self.is_paused = is_paused  # it is told nothing for now, and everything when that is over
+    def __init__(self) -> None:
+        self.is_paused = False  # it is told nothing for now, and everything when that is over
         self.life = 0  # the one that was greeted last
         self.is_synced = False  # it was told everything on this link, and is told what changes
         self.was_told_completely = False  # what it was told on this link is all that there is
@@ -84,8 +84,11 @@ class Teller:
         """Tells a neighbour whose link is new what is on this side, if its level and its past say so."""
         self.look_around()
         hearer = self._hearers.get(peer)
-        if hearer is None or hearer.is_paused or hearer.is_synced:
-            return  # it is beside the tree, or about to change its place in it; or has only got another map
+        if hearer is not None and hearer.is_paused:
+            self._settling.hold(peer)  # it is about to change its place in the tree, and is told then
+            return
+        if hearer is None or hearer.is_synced:
+            return  # it is beside the tree; or has only got another map
         restarted = hearer.meet(life)
         if restarted and not self._level.refreshes:
             hearer.sync()  # it hears of what changes, and of nothing else
@@ -118,10 +121,18 @@ class Teller:
     # ----------------------------------------------------------------------------------- neighbours that change
     def add(self, peer: str, is_paused: bool = False) -> None:
         """There is another neighbour. If it has a link, it is to be told with `tell_anew`."""
-        self._hearers[peer] = _Hearer(is_paused)
+        self._hearers[peer] = _Hearer()
+        if is_paused:
+            self.pause(peer)
 
     def pause(self, peer: str) -> None:
         self._hearers[peer].pause(True)
+        if peer in self._acquaintances.greeted:
+            self._settling.hold(peer)
+
+    def is_paused(self, peer: str) -> bool:
+        """Whether a neighbour is told nothing for now."""
+        return peer in self._hearers and self._hearers[peer].is_paused
 
     def go_on(self, peer: str, out: Outbox) -> None:
         if self._hearers[peer].is_paused:
@@ -130,8 +141,10 @@ class Teller:
     def tell_anew(self, peer: str, out: Outbox) -> None:
         """Tells a neighbour everything, whatever it was told before; when its link is new, if there is none now."""
         self._hearers[peer].pause(False)
+        ticket = 0
         if peer in self._acquaintances.greeted:
-            self._tell_all(peer, self._hearers[peer], out)
+            ticket = self._tell_all(peer, self._hearers[peer], out, always=self._settling.is_held(peer))
+        self._settling.release(peer, ticket)
 
     def take_place(self, old: str, new: str, out: Outbox) -> None:
         """What one neighbour was asked, another is asked now; it is told everything."""
@@ -143,6 +156,7 @@ class Teller:
         if new in self._acquaintances.greeted:
             ticket = self._tell_all(new, self._hearers[new], out, always=True)
         self._settling.move(old, new, ticket)
+        self._settling.release(new, ticket)
 
     def drop(self, peer: str) -> None:
         self._hearers.pop(peer, None)

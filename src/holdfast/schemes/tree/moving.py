@@ -98,7 +98,6 @@ class Moving(Part):
         self._stage = stage  # the last word of ours
         self._heard: dict[MoveWord, MoveSaid] = {}  # of the others, in this move
         self._known: dict[str, None] = {}  # advertisements from old's side when it said PASSED
-        self._tickets: list[int] = []  # under which the broker asked before it was a neighbour
         self._words = words
         self._moved_total = 0
         self.due = False
@@ -348,7 +347,6 @@ class Moving(Part):
         passed = self._heard.get(MoveWord.PASSED)
         through = self._forwarding.put_through(move.old)
         unanswered = frozenset(passed.unanswered) if passed is not None else frozenset[str]()
-        self._tickets = list(self._neighbours.prospects[move.broker].tickets)
         self._forwarding.suspend(move.old)
         self._forwarding.keep(move.broker, out)
         self._forwarding.suspend(move.broker)
@@ -361,7 +359,7 @@ class Moving(Part):
         self._forwarding.go_on(move.old, out)
         self._neighbours.keep_stage(self._keep(MoveWord.READY), out)
         self._neighbours.speak_up(move.old, out)
-        self._neighbours.greet_prospect(move.broker, move.old, self._tickets, out)
+        self._neighbours.greet_prospect(move.broker, move.old, out)
         self._say(move.broker, MoveWord.READY)
 
     def _leave(self) -> None:
