@@ -110,13 +110,13 @@ def test_a_change_that_is_under_way_is_shown_by_the_newest_map_and_who_has_an_ol
 
 
 def test_who_answers_and_is_no_member_is_named_and_told_to_stop_if_it_does_not_know() -> None:
-    spare = outside("b8", map="0", problem="b8 is no member of this network")
+    spare = outside("b8", map="0", problem="no member of this network yet")
     removed = outside("b7", map="2", members="b1, b2, b3, b7")
     assert remarks(*map(mapped, NEAR), spare, removed) == [
         (WHOLE, Tone.PLAIN),
         MAP,
         ("b7: no member any more, and has not heard of it: stop it", Tone.ALARM),
-        ("b8: b8 is no member of this network", Tone.PLAIN),
+        ("b8: no member of this network yet", Tone.PLAIN),
     ]
 
 

@@ -6,7 +6,7 @@ matter of `NetworkMap.maker`. The first map is the site file's, until the disk o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from collections.abc import Mapping as Fields
 from typing import ClassVar, Final, Protocol
 
@@ -21,7 +21,7 @@ from holdfast.protocols.desks.overlay import ClientsSentElsewhere
 from holdfast.protocols.failure.detector import FailureDetector
 from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.messages import RECORD_FORMAT, MapAdopted
-from holdfast.protocols.routing.network_map import Leave, NetworkMap, RemoveBroker, flaw, objection, planned
+from holdfast.protocols.routing.network_map import Leave, Move, NetworkMap, RemoveBroker, flaw, objection, planned
 from holdfast.protocols.routing.notices import MapChanged, MapHeard
 from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.settings import RoutingSettings
@@ -46,6 +46,26 @@ def recovered_map(settings: RoutingSettings, streams: StoredStreams) -> NetworkM
         require(record.format == RECORD_FORMAT, "the map's format is known", format=record.format)
         network = record.map
     return network
+
+
+def held_up(roster: Roster, up: Sequence[str], suspected: Sequence[str]) -> str:
+    """What the step that is under way waits for, as one of those sees it who carry it out; empty if it sees nothing, or
+    is none of them. `up` are the neighbours that it has a link with."""
+    match roster.map.step:
+        case Move(broker, old, new):
+            takes_part: tuple[str, ...] = (broker, old, new)
+        case Leave(broker):
+            takes_part = (broker, roster.map.maker)
+        case _:
+            return ""
+    if roster.name not in takes_part:
+        return ""
+    others = [name for name in takes_part if name != roster.name]
+    down = [name for name in others if name not in up]
+    silent = [name for name in others if name in up and name in suspected]
+    said = [f"{roster.name} has no link with {' and '.join(down)}"] if down else []
+    said += [f"{roster.name} hears nothing from {' and '.join(silent)}"] if silent else []
+    return "; ".join(said)
 
 
 class Mapping(Part):
@@ -73,6 +93,8 @@ class Mapping(Part):
 
     def on_started(self, started: Started, out: Outbox) -> None:
         self._note(out)
+        if self._has_gone:
+            self._report_gone(out)
 
     def on_map_heard(self, heard: MapHeard, out: Outbox) -> None:
         if heard.map.number <= self._roster.map.number:
@@ -102,9 +124,12 @@ class Mapping(Part):
         self._note(out)
         out.tell(MapChanged(before))
         if was_member and not self._roster.is_member:
-            out.report("no-member-any-more", Level.WARNING, broker=self._settings.name, map=network.number)
+            self._report_gone(out)
         if self.elsewhere:
             out.tell(ClientsSentElsewhere())
+
+    def _report_gone(self, out: Outbox) -> None:
+        out.report("no-member-any-more", Level.WARNING, broker=self._settings.name, map=self._roster.map.number)
 
     def _note(self, out: Outbox) -> None:
         network = self._roster.map
@@ -155,6 +180,11 @@ class Mapping(Part):
             case _:
                 return () if roster.is_member else roster.client_addresses(roster.map.names[:ELSEWHERE_MAX])
 
+    @property
+    def _has_gone(self) -> bool:
+        """Whether this broker was a member, and will never be one again."""
+        return self._roster.name in self._roster.map.former
+
     def facts(self) -> dict[str, str]:
         roster, network = self._roster, self._roster.map
         keeper = network.members[0]
@@ -169,7 +199,7 @@ class Mapping(Part):
         if network.steps:
             facts["change"] = network.under_way
         if not roster.is_member:
-            facts["problem"] = f"{roster.name} is no member of this network"
+            facts["problem"] = "no member any more: stop it" if self._has_gone else "no member of this network yet"
         if difference := self._difference():
             facts["difference"] = difference
         return facts
@@ -180,15 +210,19 @@ class Mapping(Part):
         spares = [name for name in self._settings.addresses if name not in listed]
         said = []
         if gone := [name for name in listed if name not in members]:
-            said.append(f"the site file lists {', '.join(gone)}, not of the network")
+            said.append(f"lists {', '.join(gone)}, no member{'s' * (len(gone) > 1)} of the network")
         if new := [name for name in members if name not in listed and name not in spares]:
-            said.append(f"the site file does not list {', '.join(new)}, of the network")
+            said.append(f"does not list {', '.join(new)}, {_members(new)}")
         if joined := [name for name in members if name in spares]:
-            said.append(f"the site file lists {', '.join(joined)}, of the network, as spare")
+            said.append(f"lists {', '.join(joined)}, {_members(joined)}, as spare")
         if not said and self._links(self._settings.graph.links) != self._links(self._roster.map.graph.links):
-            said.append("the site file has other links")
-        return "; ".join(said)
+            said.append("has other links")
+        return f"the site file {'; it '.join(said)}" if said else ""
 
     @staticmethod
     def _links(links: tuple[tuple[str, str], ...]) -> set[frozenset[str]]:
         return {frozenset(link) for link in links}
+
+
+def _members(names: Sequence[str]) -> str:
+    return "a member" if len(names) == 1 else "members"

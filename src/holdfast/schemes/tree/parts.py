@@ -52,7 +52,7 @@ from holdfast.schemes.tree.bypass.detours import Detours
 from holdfast.schemes.tree.bypass.link_state import LinkStateNews
 from holdfast.schemes.tree.bypass.view import View
 from holdfast.schemes.tree.mapping import STREAM as MAP_STREAM
-from holdfast.schemes.tree.mapping import Mapping, recovered_map
+from holdfast.schemes.tree.mapping import Mapping, held_up, recovered_map
 from holdfast.schemes.tree.moving import MoveWords, Moving
 
 if TYPE_CHECKING:
@@ -129,13 +129,18 @@ class NetworkParts:
         """What operators are told of the level, and of a broker's links now."""
         near = self._roster.linked
         suspected = [peer for peer in near if self._detector.trust(peer) is Trust.SUSPECTED]
-        return {
+        up = [peer for peer in near if peer in self._links.acquaintances]
+        facts = {
+            "network": self._settings.network_id,
             "reliability": self._settings.reliability.value,
             "neighbours": ", ".join(near),
-            "neighbours_up": ", ".join(peer for peer in near if peer in self._links.acquaintances),
+            "neighbours_up": ", ".join(up),
             "neighbours_suspected": ", ".join(suspected),
             **self._mapping.facts(),
         }
+        if problem := held_up(self._roster, up, suspected):
+            facts["change_problem"] = problem
+        return facts
 
     @property
     def elsewhere(self) -> tuple[str, ...]:

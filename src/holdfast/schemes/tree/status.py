@@ -88,8 +88,10 @@ def _of_map(rows: Sequence[Row], there: Mapping[str, Row]) -> list[Remark]:
     remarks = [Remark(f"map {number}; {newest['keeper']} keeps the order of changes")] if number else []
     if "change" in newest:
         remarks.append(Remark(f"change: {newest['change']}"))
-        if "change_problem" in newest:
-            remarks.append(Remark(f"it waits: {newest['change_problem']}", Tone.WARNING))
+        known = [row for row in there.values() if int(row.get("map", -1)) == number]
+        waits = [row["change_problem"] for row in known if "change_problem" in row]
+        if waits:
+            remarks.append(Remark(f"it waits: {'; '.join(dict.fromkeys(waits))}", Tone.WARNING))
     outside = [name for name in there if name not in members]
     unaware = [name for name in outside if "problem" not in there[name]]
     if unaware:

@@ -1,0 +1,120 @@
+"""What a broker tells operators of the network's map: what a change waits for, that it is no member, how its site file
+differs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+
+import msgspec
+import pytest
+
+from holdfast.broker.broker_settings import BrokerSettings
+from holdfast.kernel.inputs import LinkUp, Received, Started
+from holdfast.kernel.links import Role
+from holdfast.kernel.outbox import Level, Note, Send
+from holdfast.protocols.operating.messages import Inspect, Inspected
+from holdfast.protocols.routing.messages import MapAdopted
+from holdfast.protocols.routing.network_map import (
+    AddBroker,
+    Change,
+    Leave,
+    Move,
+    NetworkMap,
+    RemoveBroker,
+    Step,
+    done,
+    planned,
+)
+from holdfast.protocols.routing.roster import Roster
+from holdfast.protocols.routing.settings import RoutingSettings
+from holdfast.schemes.tree.mapping import held_up
+from holdfast.schemes.tree.parts import make_broker
+from holdfast.topology.graph import BrokerGraph
+from tests.sessions.bench import Bench
+
+GRAPH = BrokerGraph(("b1", "b2", "b3", "b4"), (("b1", "b2"), ("b2", "b3"), ("b3", "b4")))
+ADDRESSES = {name: f"{name}:2" for name in (*GRAPH.brokers, "b8")}
+FOUNDED = RoutingSettings(name="b2", graph=GRAPH).founding_map
+
+
+def under_way(step: Step | None) -> NetworkMap:
+    return msgspec.structs.replace(FOUNDED, number=1, steps=(step,) if step else ())
+
+
+@pytest.mark.parametrize(
+    ("step", "up", "suspected", "said"),
+    [
+        (None, [], [], ""),
+        (Move("b3", "b2", "b1"), ["b1", "b3"], [], ""),
+        (Move("b3", "b2", "b1"), ["b3"], [], "b2 has no link with b1"),
+        (Move("b3", "b2", "b1"), [], [], "b2 has no link with b3 and b1"),
+        (Move("b3", "b2", "b1"), ["b1"], ["b1"], "b2 has no link with b3; b2 hears nothing from b1"),
+        (Move("b4", "b3", "b2"), ["b3"], [], "b2 has no link with b4"),
+        (Leave("b4"), [], [], ""),
+        (Leave("b1"), ["b3"], [], "b2 has no link with b1"),
+    ],
+)
+def test_who_carries_a_step_out_says_which_links_it_lacks(
+    step: Step | None, up: list[str], suspected: list[str], said: str
+) -> None:
+    assert held_up(Roster("b2", under_way(step), {}), up, suspected) == said
+
+
+def changed(*changes: Change) -> NetworkMap:
+    network = FOUNDED
+    for change in changes:
+        network = planned(network, change)
+        while network.steps:
+            network = done(network)
+    return network
+
+
+class Told(Bench):
+    """b2, with what its disk has, as an operator sees it."""
+
+    def __init__(self, name: str, network: NetworkMap) -> None:
+        settings = RoutingSettings(name=name, graph=GRAPH, addresses=ADDRESSES)
+        streams = {"map": [MapAdopted(network)]}
+        super().__init__(make_broker(BrokerSettings(name), Random(1), streams, routing=settings))
+        notes = [each for each in self.handle(Started(1)) if isinstance(each, Note)]
+        self.warned = [note.fields["what"] for note in notes if note.level is Level.WARNING]
+
+    def facts(self) -> Mapping[str, str]:
+        self.handle(LinkUp(1, "operator", 1, Role.OPERATOR, False))
+        effects = self.handle(Received(1, "operator", [Inspect(1)]))
+        [answer] = [each.message for each in effects if isinstance(each, Send) and isinstance(each.message, Inspected)]
+        return answer.facts
+
+
+def test_a_broker_that_was_removed_says_so_at_every_start() -> None:
+    gone = Told("b2", changed(RemoveBroker("b2")))
+    assert gone.warned == ["no-member-any-more"]
+    assert gone.facts()["problem"] == "no member any more: stop it"
+    spare = Told("b8", FOUNDED)
+    assert spare.warned == []
+    assert spare.facts()["problem"] == "no member of this network yet"
+    assert "problem" not in Told("b2", FOUNDED).facts()
+
+
+def test_a_change_that_waits_is_told_with_the_reason() -> None:
+    facts = Told("b2", under_way(Leave("b4"))).facts()
+    assert facts["change"] == "b4 is on its way out"
+    assert "change_problem" not in facts
+    assert Told("b3", under_way(Leave("b4"))).facts()["change_problem"] == "b3 has no link with b4"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ([RemoveBroker("b4")], "the site file lists b4, no member of the network"),
+        ([RemoveBroker("b4"), RemoveBroker("b3")], "the site file lists b3, b4, no members of the network"),
+        ([AddBroker("b9", "c:1", "p:1", "b1")], "the site file does not list b9, a member"),
+        (
+            [AddBroker("b8", "c:1", "p:1", "b1"), RemoveBroker("b4")],
+            "the site file lists b4, no member of the network; it lists b8, a member, as spare",
+        ),
+    ],
+)
+def test_how_the_site_file_differs_is_said_in_words(changes: list[Change], said: str) -> None:
+    assert Told("b2", changed(*changes)).facts()["difference"] == said
