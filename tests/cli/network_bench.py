@@ -65,6 +65,7 @@ class Brokers:
         assert keeper is not None
         facts = {
             "scheme": "tree",
+            "network": "of this name",
             "reliability": "buffered",
             "map": str(network.number),
             "members": ", ".join(network.names),
@@ -77,7 +78,7 @@ class Brokers:
             facts["change"] = network.under_way
             facts |= {"change_problem": self.stalled} if self.stalled else {}
         if name not in network.names:
-            facts["problem"] = f"{name} is no member of this network"
+            facts["problem"] = "no member of this network yet"
         return facts | self.more_facts.get(name, {})
 
     def change(self, name: str, action: str, told: Mapping[str, str]) -> str:

@@ -56,7 +56,7 @@ def network(brokers: Brokers, site: str, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_show_tells_members_links_and_who_keeps_the_order(network: Command) -> None:
     told = ["members: b1, b2, b3, b4; b1 keeps the order of changes; map 0", "links: b1-b2, b2-b3, b3-b4"]
-    assert network("show") == (0, [*told, "b8: b8 is no member of this network"], [])
+    assert network("show") == (0, [*told, "b8: no member of this network yet"], [])
     assert network("show", where=f"holdfast://{address_of('b3')}") == (0, told, [])
 
 
@@ -73,7 +73,7 @@ def test_show_tells_what_is_under_way_why_it_waits_and_who_does_not_answer(netwo
             "links: b1-b2, b2-b3, b3-b4",
             "change: b3 moves from b2 to b1; 1 more step",
             "it waits: b2 is down",
-            "site file: the site file joins b1 and b4, the map does not",
+            "the site file joins b1 and b4, the map does not",
             "b4: has not heard of this map yet",
             "b1 does not answer: without it no change begins",
         ],
@@ -203,10 +203,34 @@ def test_what_goes_against_the_network_is_refused_with_the_reason(
 def test_a_second_change_is_refused_while_one_is_under_way(network: Command, brokers: Brokers) -> None:
     brokers.stalled = "b2 is down"
     said = ["not done after 0.02 s: b3 moves from b2 to b1; 1 more step: b2 is down", GOES_ON.rstrip()]
-    told = ["b3 moves from b2 to b1; 1 more step (waits: b2 is down)"]
+    told = ["b3 moves from b2 to b1; 1 more step"]
     assert network("remove-broker", "--id", "b2", "--wait", "0.02") == (1, told, said)
     problem = "not changed: another change is under way: b3 moves from b2 to b1; 1 more step"
     assert network("remove-broker", "--id", "b4") == (1, [], [problem])
+
+
+def test_what_is_waited_for_is_told_before_the_time_is_up(
+    network: Command, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network_changes, "TELL_AFTER_S", 0.0)
+    brokers.stalled, brokers.more_facts["b3"] = "b1 has no link with b2", {"change_problem": "b3 has no link with b2"}
+    problem = "b1 has no link with b2; b3 has no link with b2"
+    _, _, said = network("remove-broker", "--id", "b2", "--wait", "0.02")
+    assert said[0] == f"waiting for up to 0.02 s: {problem}"
+    assert said[1] == f"not done after 0.02 s: b3 moves from b2 to b1; 1 more step: {problem}"
+    assert f"it waits: {problem}" in network("show")[1]
+    brokers.running.remove("b1")
+    told = f"waiting for up to 0.02 s: b1 orders changes, and does not answer: {address_of('b1')}: connection refused"
+    assert network("remove-broker", "--id", "b4", "--wait", "0.02")[2][0] == told
+    brokers.running.clear()
+    told = "waiting for up to 0.02 s: no broker answers"
+    assert network("remove-broker", "--id", "b4", "--wait", "0.02")[2][0] == told
+
+
+def test_what_was_asked_for_is_looked_at_also_if_the_time_is_up_by_then(network: Command, brokers: Brokers) -> None:
+    brokers.more_facts[SPARE] = {"map": "0"}
+    said = ["not done after 1e-09 s: b8 is a member, and nobody has a link with it yet", GOES_ON.rstrip()]
+    assert network("add-broker", "--id", SPARE, "--at", "b4", "--wait", "1e-9") == (1, [], said)
 
 
 @pytest.mark.parametrize(
@@ -217,6 +241,11 @@ def test_a_second_change_is_refused_while_one_is_under_way(network: Command, bro
             "b8 has the reliability 'none', and the network 'buffered': give it the same site file",
         ),
         ({"scheme": "paxos"}, "b8 has the scheme 'paxos', and the network 'tree': give it the same site file"),
+        (
+            {"network": "of another name"},
+            "b8 belongs to another network: in its site file `name`, or `advertisements` of `[routing]`, differs; give"
+            " it the same one",
+        ),
     ],
 )
 def test_a_new_broker_of_another_site_is_not_asked_for(

@@ -87,8 +87,9 @@ def shown(view: View) -> list[str]:
     """What there is to say of a network."""
     lines = [f"members: {', '.join(view.members)}; {view.keeper} keeps the order of changes; map {view.number}"]
     lines.append(f"links: {', '.join(view.links)}")
-    told = {"change": "change", "change_problem": "it waits", "difference": "site file"}
-    lines += [f"{title}: {view.facts[name]}" for name, title in told.items() if name in view.facts]
+    lines += [f"change: {view.change}"] if view.change else []
+    lines += [f"it waits: {view.change_problem}"] if view.change_problem else []
+    lines += [view.facts["difference"]] if "difference" in view.facts else []
     lines += [
         f"{name}: {answer.facts['problem']}" for name, answer in view.answers.items() if "problem" in answer.facts
     ]

@@ -20,6 +20,7 @@ from holdfast.protocols.operating.operator import Unreachable
 WAIT_S = 60.0
 WAIT_S_MAX = 1e6
 LOOK_EVERY_S = 0.1
+TELL_AFTER_S = 1.0  # why nothing goes on: links that a step needs come up meanwhile, and brokers that are started
 GOES_ON = "what has begun goes on: `holdfast network show` shows it"
 
 
@@ -117,12 +118,16 @@ class _Changing:
         self._network = network
         self._wanted = wanted
         self._wait_s = wait_s
+        self._step = ""  # these were told
         self._said = ""
         self._why_not = ""  # it has not begun
+        self._waits = ""  # for what, and since when
+        self._waits_since = 0.0
 
     async def run(self) -> int:
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._wait_s
+        is_late = False
         while True:
             view = await self._network.look()
             if view is None and self._network.is_none:
@@ -130,9 +135,23 @@ class _Changing:
             code = None if view is None else await self._go_on(view)
             if code is not None:
                 return code
-            if clock() >= deadline:
+            if is_late:
                 return nobody(self._network) if view is None else self._late(view)
+            self._tell_waiting(view, clock())
             await asyncio.sleep(LOOK_EVERY_S)
+            is_late = clock() >= deadline  # then all is looked at once more, also what has just been asked for
+
+    def _tell_waiting(self, view: View | None, now: float) -> None:
+        """What is waited for, when that has been so for a while."""
+        if view is None:
+            waits = "no broker answers"
+        else:
+            waits = view.change_problem if self.asked_at is not None and view.change else self._why_not
+        if waits != self._waits:
+            self._waits, self._waits_since = waits, now
+        if waits and waits != self._said and now >= self._waits_since + TELL_AFTER_S:
+            self._said = waits
+            print(f"waiting for up to {self._wait_s:g} s: {waits}", file=sys.stderr, flush=True)
 
     async def _go_on(self, view: View) -> int | None:
         """The exit code, if it is over."""
@@ -171,6 +190,10 @@ class _Changing:
                 return _refused(
                     f"{name} has the {what} {own!r}, and the network {others!r}: give it the same site file"
                 )
+        own, others = answer.facts.get("network", ""), view.facts.get("network", "")
+        if own and others and own != others:
+            what = "`name`, or `advertisements` of `[routing]`, differs"
+            return _refused(f"{name} belongs to another network: in its site file {what}; give it the same one")
         return None
 
     async def _ask(self, view: View) -> int | None:
@@ -205,18 +228,15 @@ class _Changing:
         return f"{name} orders changes, and does not answer{f': {problems}' if problems else ''}"
 
     def _tell(self, view: View) -> None:
-        problem = view.facts.get("change_problem", "")
-        now = view.change + (f" (waits: {problem})" if problem and view.change else "")
-        if now and now != self._said:
-            self._said = now
-            print(now, flush=True)
+        if view.change and view.change != self._step:
+            self._step = view.change
+            print(view.change, flush=True)
 
     def _late(self, view: View) -> int:
         now = view.change or self._why_not
         if not now and self._wanted.present in view.members:
             now = f"{self._wanted.present} is a member, and nobody has a link with it yet"
-        problem = view.facts.get("change_problem", "") if view.change else ""
-        said = "".join(f": {text}" for text in (now, problem) if text)
+        said = "".join(f": {text}" for text in (now, view.change_problem) if text)
         print(f"not done after {self._wait_s:g} s{said}", file=sys.stderr)
         if self.asked_at is not None:
             print(GOES_ON, file=sys.stderr)

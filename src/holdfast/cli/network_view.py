@@ -50,6 +50,13 @@ class View(NamedTuple):
         """What is under way; empty if nothing is."""
         return self.facts.get("change", "")
 
+    @property
+    def change_problem(self) -> str:
+        """What that waits for, as those say who carry it out."""
+        newest = [answer.facts for answer in self.answers.values() if int(answer.facts["map"]) == self.number]
+        problems = [facts["change_problem"] for facts in newest if "change_problem" in facts]
+        return "; ".join(dict.fromkeys(problems)) if self.change else ""
+
     def are_joined(self, one: str, other: str) -> bool:
         return f"{one}-{other}" in self.links or f"{other}-{one}" in self.links
 
