@@ -12,6 +12,7 @@ from holdfast.model.batch import EventBatch
 from holdfast.model.event import EventBytes, encode_batch
 from holdfast.protocols.routing.feeds import Feeds
 from holdfast.protocols.routing.store import EventStore
+from holdfast.protocols.routing.taken_in import TakenIn
 
 
 class FeedChanges:
@@ -50,6 +51,16 @@ class FeedChanges:
         if self._store is not None:
             self._store.drop_peer(peer)
         return lost
+
+    def forget(self, taken: TakenIn, knows: Callable[[str], bool]) -> None:
+        """What is remembered of feeds to and from brokers that the network does not know any more: it would be in every
+        record of the store, for each that ever was a neighbour."""
+        for peer in [peer for peer in self._feeds.former if not knows(peer)]:
+            self._feeds.forget(peer)
+        for peer in [peer for peer in taken.peers if peer not in self._feeds and not knows(peer)]:
+            taken.forget(peer)
+            if self._store is not None:
+                self._store.forget(peer)
 
     def _begin(self) -> None:
         if self._store is not None:

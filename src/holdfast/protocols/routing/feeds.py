@@ -95,6 +95,10 @@ class Feeds(dict[str, Feed]):
             else:
                 self.aside[peer] = feed
 
+    def forget(self, peer: str) -> None:
+        """It will never be a neighbour again."""
+        self.former.pop(peer, None)
+
     def forget_aside(self) -> None:
         """Nobody has asked for what is there for others than neighbours."""
         self.former = self.numbers()

@@ -315,7 +315,7 @@ class Forwarding(Part):
 
     def on_acknowledge_events(self, peer: str, message: AcknowledgeEvents, out: Outbox) -> None:
         feed = self.feeds.get(peer)
-        if feed is None and message.number < self.feeds.former.get(peer, 0):
+        if feed is None and (peer in self._roster.map.former or message.number < self.feeds.former.get(peer, 0)):
             return  # it was a neighbour when it said so
         if feed is None or message.number >= feed.following:
             raise ProtocolError(f"{message.number} is acknowledged, and was never sent")
@@ -328,8 +328,7 @@ class Forwarding(Part):
         starts it gets what the disk has for it."""
         self._changes.add(peer)
         self.due = True
-        introduction = self._introductions.get(peer)
-        if introduction is not None:
+        if (introduction := self._introductions.get(peer)) is not None:
             if introduction.stored_feed == self._feed_id:
                 self.feeds[peer].number_from(introduction.stored + 1)
             self.on_neighbour_linked(NeighbourLinked(peer, introduction), out)
@@ -416,9 +415,11 @@ class Forwarding(Part):
         self.lost_total += self._changes.drop(peer)
         self.due = True
         self._open.pop(peer, None)
-        if peer in self._held:
-            del self._held[peer]
+        if self._held.pop(peer, peer) is None:
             out.cancel_timer((self.name, "held", peer))
+
+    def forget_gone(self) -> None:
+        self._changes.forget(self._taken, self._roster.knows)  # who has left is never a neighbour again
 
     # -------------------------------------------------------------------------------------------------- congestion
     @property
@@ -442,7 +443,6 @@ class Forwarding(Part):
 
     def _has_room_beside(self, peer: str) -> bool:
         """Whether there is room for what this neighbour sends, which goes to the others.
-
         What waits for the neighbour itself does not count: if it did, two that are full of what they have for each
         other would each wait for the other's word for ever. So waiting leads away from a neighbour, and ends. Nor does
         what waits for its taker, to whom nothing goes that comes from there: it waits until the move is done.
@@ -455,6 +455,7 @@ class Forwarding(Part):
         self.due = False
         if self.feeds.aside:
             self.feeds.forget_aside()
+            self.forget_gone()
         if self._store is not None and self._store.finish(self.feeds, out):
             self._taken.write(out.token)
         around, self._around = self._around, []
@@ -475,10 +476,9 @@ class Forwarding(Part):
             if not congested or self._has_room_beside(peer):
                 del self._due[peer]
                 out.send(peer, AcknowledgeEvents(self._taken.through(peer)), after=after)
-        if self._congested != congested:
-            self._congested = congested
-            if not congested:
-                out.tell(RoomMade())
+        was_congested, self._congested = self._congested, congested
+        if was_congested and not congested:
+            out.tell(RoomMade())
 
     def _keep_ticking(self, out: Outbox) -> None:
         """While something is stored: it is to be sent again, or expires."""

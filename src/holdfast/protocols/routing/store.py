@@ -101,6 +101,11 @@ class EventStore:
         self._received[peer] = (feed, number)
         self._changed = True
 
+    def forget(self, peer: str) -> None:
+        """It sends nothing any more."""
+        if self._received.pop(peer, None) is not None:
+            self._changed = True
+
     def put(self, batch: EventBatch, rows: Mapping[str, list[int]]) -> None:
         if not rows:
             return

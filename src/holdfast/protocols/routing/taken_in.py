@@ -17,6 +17,10 @@ class TakenIn:
         self._durable: dict[str, tuple[str, int]] = {}
         self._written: deque[tuple[int, dict[str, tuple[str, int]]]] = deque()
 
+    @property
+    def peers(self) -> tuple[str, ...]:
+        return tuple(self._now)
+
     def recover(self, stored: Mapping[str, tuple[str, int]]) -> None:
         self._now, self._durable = dict(stored), dict(stored)
 
@@ -46,6 +50,10 @@ class TakenIn:
 
     def take(self, peer: str, number: int) -> None:
         self._now[peer] = (self._now[peer][0], number)
+
+    def forget(self, peer: str) -> None:
+        """It has left the network for good."""
+        self._now.pop(peer, None)
 
     def write(self, token: int) -> None:
         """The state as it is now is in the record with this token."""

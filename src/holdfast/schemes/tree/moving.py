@@ -186,6 +186,7 @@ class Moving(Part):
                 self._join(peer, out)
             self._forwarding.go_on(peer, out)
             self._neighbours.speak_up(peer, out)
+        self._forwarding.forget_gone()
 
     def _takers(self, gone: str, before: NetworkMap, stage: MoveStage | None) -> list[str]:
         """Those by whom all is reached now that was beyond a neighbour."""
