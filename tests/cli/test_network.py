@@ -294,7 +294,29 @@ def test_where_the_second_member_is_has_to_be_known_if_the_keeper_is_lost(networ
     where = f"holdfast://{address_of('b4')}"
     problem = "not done after 0.01 s: the keeper is lost, so b2 orders this change, and it does not answer: name its"
     code, _, said = network("remove-broker", "--id", "b1", "--lost", "--wait", "0.01", where=where)
-    assert (code, said) == (1, [f"{problem} address in a URL, or in the site file"])
+    assert (code, said) == (1, [f"{problem} address in a URL, or in the site file; or say --also-lost b2, if it is"])
+
+
+def test_several_that_are_lost_at_once_are_declared_so_one_after_the_other(network: Command, brokers: Brokers) -> None:
+    """The keeper and the next member: whoever is left orders that, and not those."""
+    brokers.running -= {"b1", "b2"}
+    assert network("remove-broker", "--id", "b1", "--lost", "--also-lost", "b2")[0] == 0
+    assert brokers.asked == [("b3", "remove-broker", {"id": "b1", "lost": "yes", "also_lost": "b2"})]
+    assert network("remove-broker", "--id", "b2", "--lost")[1] == ["done: members b3, b4; links b3-b4; map 2002"]
+    assert brokers.asked[-1] == ("b3", "remove-broker", {"id": "b2", "lost": "yes"})
+
+
+def test_who_answers_is_not_lost_and_who_is_lost_is_named_as_such(network: Command, brokers: Brokers) -> None:
+    brokers.running.remove("b1")
+    said = network("remove-broker", "--id", "b1", "--lost", "--also-lost", "b2")[2]
+    assert said == ["not changed: b2 answers: stop it for good first, or take it out without --lost"]
+    code, _, said = network("remove-broker", "--id", "b1", "--also-lost", "b2")
+    assert (code, said) == (2, ["holdfast: --also-lost goes with --lost: the one that --id names is lost, too"])
+    problem = f"not done after 0.01 s: b1 orders changes, and does not answer: {address_of('b1')}: connection refused"
+    brokers.running.remove("b4")
+    code, _, said = network("remove-broker", "--id", "b4", "--lost", "--wait", "0.01")
+    assert (code, said[0][: len(problem)]) == (1, problem)
+    assert said[0].endswith("; say --also-lost b1, if it is")
 
 
 def test_nothing_is_asked_of_others_while_the_keeper_does_not_answer(network: Command, brokers: Brokers) -> None:

@@ -13,7 +13,8 @@ from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.kernel.inputs import LinkUp, Received, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Level, Note, Send
-from holdfast.protocols.operating.messages import Inspect, Inspected
+from holdfast.protocols.operating.messages import Change as ChangeAsked
+from holdfast.protocols.operating.messages import ChangeBegun, Inspect, Inspected
 from holdfast.protocols.routing.messages import MapAdopted
 from holdfast.protocols.routing.network_map import (
     AddBroker,
@@ -80,6 +81,13 @@ class Told(Bench):
         notes = [each for each in self.handle(Started(1)) if isinstance(each, Note)]
         self.warned = [note.fields["what"] for note in notes if note.level is Level.WARNING]
 
+    def ask(self, **told: str) -> str:
+        """What is against it that a broker is removed."""
+        self.handle(LinkUp(1, "operator", 1, Role.OPERATOR, False))
+        effects = self.handle(Received(1, "operator", [ChangeAsked(1, "remove-broker", told)]))
+        [begun] = [each.message for each in effects if isinstance(each, Send) and isinstance(each.message, ChangeBegun)]
+        return begun.problem
+
     def facts(self) -> Mapping[str, str]:
         self.handle(LinkUp(1, "operator", 1, Role.OPERATOR, False))
         effects = self.handle(Received(1, "operator", [Inspect(1)]))
@@ -102,6 +110,25 @@ def test_a_change_that_waits_is_told_with_the_reason() -> None:
     assert facts["change"] == "b4 is on its way out"
     assert "change_problem" not in facts
     assert Told("b3", under_way(Leave("b4"))).facts()["change_problem"] == "b3 has no link with b4"
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "problem"),
+    [
+        ("b2", {"id": "b1"}, "b1 keeps the map of this network: ask it"),
+        ("b2", {"id": "b1", "lost": "yes"}, ""),
+        ("b3", {"id": "b1", "lost": "yes"}, "b2 keeps the map of this network: ask it"),
+        ("b3", {"id": "b1", "lost": "yes", "also_lost": "b2"}, ""),
+        ("b3", {"id": "b2", "lost": "yes", "also_lost": "b1"}, ""),
+        ("b4", {"id": "b2", "lost": "yes", "also_lost": "b1"}, "b3 keeps the map of this network: ask it"),
+        ("b3", {"id": "b1", "lost": "yes", "also_lost": "b2, b3,b4"}, "nobody keeps the map of this network: ask it"),
+        ("b3", {"id": "b1", "lost": "yes", "also_lost": "b9"}, "there is no broker 'b9' in this network"),
+    ],
+)
+def test_of_those_that_are_not_lost_the_first_makes_the_map_without_one_that_is(
+    name: str, told: dict[str, str], problem: str
+) -> None:
+    assert Told(name, FOUNDED).ask(**told) == problem
 
 
 @pytest.mark.parametrize(

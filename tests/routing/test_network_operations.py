@@ -33,6 +33,7 @@ NEW = {"id": "b5", "address": "c:1", "peer_address": "p:1", "at": "b3"}
         ("remove-broker", {"id": "b3"}, RemoveBroker("b3")),
         ("remove-broker", {"id": "b3", "lost": ""}, RemoveBroker("b3")),
         ("remove-broker", {"id": "b3", "lost": "yes", "at": "b2"}, RemoveBroker("b3", True, "b2")),
+        ("remove-broker", {"id": "b3", "lost": "yes", "also_lost": "b1,b2"}, RemoveBroker("b3", True)),
         ("add-link", {"one": "b1", "other": "b3"}, AddLink("b1", "b3")),
         ("add-link", {"one": "b1", "other": "b3", "instead_of": "b2, b3"}, AddLink("b1", "b3", ("b2", "b3"))),
         ("remove-link", {"one": "b1", "other": "b3"}, RemoveLink("b1", "b3")),
@@ -49,6 +50,11 @@ def test_what_is_asked_for_becomes_a_change(action: str, told: dict[str, str], c
         ("add-broker", {"at": "b3"}, "a change 'add-broker' has to say 'id' and 'address' and 'peer_address'"),
         ("add-link", NEW, "nothing is known of 'id' in a change 'add-link'"),
         ("remove-broker", {"id": "b3", "lost": "no"}, "'lost' is 'no', and has to be 'yes' or left out"),
+        (
+            "remove-broker",
+            {"id": "b3", "also_lost": "b1"},
+            "who is 'also_lost' is so beside one that is 'lost'",
+        ),
         ("remove-link", {"one": "b1", "other": ""}, "a change 'remove-link' has to say 'other'"),
         *(
             (

@@ -36,6 +36,10 @@ def add_verbs(verbs: Any) -> list[argparse.ArgumentParser]:
     remove.add_argument("--id", required=True, metavar="ID")
     remove.add_argument("--at", default="", metavar="ID", help="the neighbour with which the others are joined")
     remove.add_argument("--lost", action="store_true", help="it is gone for good, and what only it had with it")
+    remove.add_argument(
+        "--also-lost", action="append", default=[], metavar="ID",
+        help="with --lost: another that is gone for good, and is not waited for; declare it lost next",
+    )  # fmt: skip
     for verb in (add_link, remove_link):
         verb.add_argument("--between", required=True, nargs=2, metavar=("ID", "ID"), help="the two ends")
     add_link.add_argument("--instead-of", nargs=2, metavar=("ID", "ID"), help="the ends of the link that goes")
@@ -55,7 +59,7 @@ class _Wanted(NamedTuple):
     absent: str = ""
     joined: tuple[tuple[str, str], ...] = ()
     parted: tuple[tuple[str, str], ...] = ()
-    lost: bool = False
+    lost: tuple[str, ...] = ()  # the one that is declared so, and others that will not order it
 
     def counts(self, view: View) -> bool:
         """Whether the map is as wanted, and nothing is under way."""
@@ -66,10 +70,8 @@ class _Wanted(NamedTuple):
         )
 
     def whom(self, view: View) -> str:
-        """Who begins such a change: the keeper, or the second member if it is the keeper that is lost."""
-        if not self.lost or view.keeper != self.absent:
-            return view.keeper
-        return next((name for name in view.members if name != self.absent), "")
+        """Who begins such a change: the keeper, or if it is lost, the first member that is not."""
+        return next((name for name in view.members if name not in self.lost), "")
 
 
 def _wanted(arguments: argparse.Namespace) -> _Wanted:
@@ -83,8 +85,12 @@ def _wanted(arguments: argparse.Namespace) -> _Wanted:
             return _Wanted(action, told, present=arguments.id, joined=joined, parted=parted)
         case "remove-broker":
             told = {"id": arguments.id} | ({"at": arguments.at} if arguments.at else {})
+            if arguments.also_lost and not arguments.lost:
+                raise UsageError("--also-lost goes with --lost: the one that --id names is lost, too")
             told |= {"lost": "yes"} if arguments.lost else {}
-            return _Wanted(action, told, absent=arguments.id, lost=arguments.lost)
+            told |= {"also_lost": ",".join(arguments.also_lost)} if arguments.also_lost else {}
+            lost = (arguments.id, *arguments.also_lost) if arguments.lost else ()
+            return _Wanted(action, told, absent=arguments.id, lost=lost)
         case "add-link":
             one, other = arguments.between
             told, parted = {"one": one, "other": other}, ()
@@ -174,8 +180,9 @@ class _Changing:
     async def _refused_beforehand(self, view: View) -> int | None:
         """What only who asks can know: whether the new broker is there, and the lost one is not."""
         told = self._wanted.told
-        if self._wanted.lost and told["id"] in view.answers:
-            return _refused(f"{told['id']} answers: stop it for good first, or take it out without --lost")
+        for name in self._wanted.lost:
+            if name in view.answers:
+                return _refused(f"{name} answers: stop it for good first, or take it out without --lost")
         if not self._wanted.present:
             return None
         name, address = told["id"], told["address"]
@@ -222,10 +229,11 @@ class _Changing:
         if self._wanted.lost and name != view.keeper:
             return (
                 f"the keeper is lost, so {name or 'another member'} orders this change, and it does not answer:"
-                f" name its address in a URL, or in the site file"
+                f" name its address in a URL, or in the site file; or say --also-lost {name}, if it is"
             )
         problems = "; ".join(view.problems)
-        return f"{name} orders changes, and does not answer{f': {problems}' if problems else ''}"
+        also = f"; say --also-lost {name}, if it is" if self._wanted.lost else ""
+        return f"{name} orders changes, and does not answer{f': {problems}' if problems else ''}{also}"
 
     def _tell(self, view: View) -> None:
         if view.change and view.change != self._step:

@@ -19,13 +19,14 @@ from holdfast.kernel.parts import Part
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.desks.overlay import ClientsSentElsewhere
 from holdfast.protocols.failure.detector import FailureDetector
+from holdfast.protocols.operating.changes import shown
 from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.messages import RECORD_FORMAT, MapAdopted
 from holdfast.protocols.routing.network_map import Leave, Move, NetworkMap, RemoveBroker, flaw, objection, planned
 from holdfast.protocols.routing.notices import MapChanged, MapHeard
 from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.settings import RoutingSettings
-from holdfast.schemes.tree.operations import change_of
+from holdfast.schemes.tree.operations import change_of, lost_beside
 
 STREAM: Final = "map"
 ELSEWHERE_MAX: Final = 8  # addresses that clients are told at once
@@ -154,8 +155,10 @@ class Mapping(Part):
             return change
         if problem := objection(network, change, self._settings.reliability.detours):
             return problem
-        is_lost = isinstance(change, RemoveBroker) and change.lost
-        keeper = next(name for name in network.names if not is_lost or name != told.get("id"))
+        lost = [change.name, *lost_beside(told)] if isinstance(change, RemoveBroker) and change.lost else []
+        if unknown := [name for name in lost if not roster.knows(name)]:
+            return f"there is no broker {shown(unknown[0])} in this network"
+        keeper = next((name for name in network.names if name not in lost), "nobody")
         if roster.name != keeper:
             return f"{keeper} keeps the map of this network: ask it"
         if not self._durable:

@@ -9,10 +9,10 @@ from holdfast.protocols.operating.changes import misunderstood, shown
 from holdfast.protocols.routing.network_map import AddBroker, AddLink, Change, Link, RemoveBroker, RemoveLink
 
 # What is told of each. `at` is a broker of the network that is to be the neighbour, `between` another one that moves
-# behind the new broker, `instead_of` a link: its ends with a comma.
+# behind the new broker, `instead_of` a link: its ends with a comma. `also_lost` are others that will not come back.
 ACTIONS: Final = {
     "add-broker": ("id", "address", "peer_address", "at", "between"),
-    "remove-broker": ("id", "lost", "at"),
+    "remove-broker": ("id", "lost", "also_lost", "at"),
     "add-link": ("one", "other", "instead_of"),
     "remove-link": ("one", "other"),
 }
@@ -40,6 +40,8 @@ def change_of(action: str, told: Mapping[str, str]) -> Change | str:
             lost = told.get("lost", "")
             if lost not in (YES, ""):
                 return f"'lost' is {shown(lost)}, and has to be {YES!r} or left out"
+            if lost_beside(told) and not lost:
+                return "who is 'also_lost' is so beside one that is 'lost'"
             return RemoveBroker(told["id"], lost == YES, told.get("at", ""))
         case "add-link":
             if "instead_of" not in told:
@@ -52,6 +54,11 @@ def change_of(action: str, told: Mapping[str, str]) -> Change | str:
             return AddLink(told["one"], told["other"], replaced)
         case _:
             return RemoveLink(told["one"], told["other"])
+
+
+def lost_beside(told: Mapping[str, str]) -> list[str]:
+    """Who is lost for good beside the one that is declared so: none of them makes the next map."""
+    return [name.strip() for name in told.get("also_lost", "").split(",") if name.strip()]
 
 
 def _link(text: str) -> Link | None:
