@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from holdfast.kernel.inputs import Input, LinkDown, LinkUp, Received, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import NOW, Disconnect, Effect, Note, RecordingOutbox, Send
@@ -9,13 +11,15 @@ from holdfast.kernel.parts import Assembly
 from holdfast.kernel.queues import Lane
 from holdfast.protocols.failure.notices import NeighbourSuspected, NeighbourTrusted
 from holdfast.protocols.routing.acquaintances import Acquaintances
-from holdfast.protocols.routing.notices import BecameReady, ViewChanged
+from holdfast.protocols.routing.network_map import Move
+from holdfast.protocols.routing.notices import BecameReady, LinkMoved, ViewChanged
+from holdfast.protocols.routing.roster import Roster
 from holdfast.schemes.tree.bypass.database import Database
 from holdfast.schemes.tree.bypass.link_state import LinkStateNews
 from holdfast.schemes.tree.bypass.messages import LinkState, LinkStates
 from holdfast.schemes.tree.bypass.view import View
 from holdfast.topology.graph import BrokerGraph
-from tests.topology.rosters import roster_of
+from tests.topology.rosters import map_of, roster_of
 
 GRAPH = BrokerGraph(["a", "b", "c", "d"], [("a", "b"), ("a", "c"), ("c", "d")])
 
@@ -123,3 +127,25 @@ def test_clients_and_brokers_that_are_no_neighbours_are_told_nothing_and_say_not
         Disconnect(2, f"protocol error: {problem}"),
     ]
     assert bench.news.measure()["link_states_received_total"] == 0
+
+
+def test_whoever_stands_in_for_a_neighbour_is_behind_it_as_events_go_when_a_link_has_moved_here() -> None:
+    """a's link to b becomes one to c; at c, that is so before the map says it."""
+    graph = BrokerGraph(["a", "b", "c", "d"], [("a", "b"), ("b", "c"), ("a", "d"), ("c", "d")])
+    tree = BrokerGraph(graph.brokers, graph.links[:3]).spanning_tree()
+    roster = Roster("c", replace(map_of(graph, tree), steps=(Move("a", "b", "c"),)), {})
+    database = Database(roster.graph, "c")
+    view = View(database, roster.tree)
+    news = LinkStateNews(roster, database, view, Trusting(), Acquaintances(graph.brokers))
+    out = RecordingOutbox()
+    for state in (LinkState("a", 1, 1, ("d", "c"), True), LinkState("d", 1, 1, ("a", "c"), True)):
+        database._put(state)
+    for peer in ("a", "d"):
+        database.set_up(peer, True)
+    assert (view.targets("b"), view.targets("a")) == (("a",), ("a",))
+    database.set_up("a", False)
+    roster.move_on()
+    news.on_link_moved(LinkMoved(), out)
+    database._put(LinkState("d", 1, 2, ("c",), True))  # a has failed, and so has b
+    assert (view.targets("b"), view.targets("a")) == ((), ("d",))
+    assert out.notices == [ViewChanged()]

@@ -79,6 +79,10 @@ class MapChanged(Notice, frozen=True):
     before: NetworkMap
 
 
+class LinkMoved(Notice, frozen=True):
+    """For this broker, the link that moves has moved: events go along another tree here than that of the map."""
+
+
 class RoomMade(Notice, frozen=True):
     """What waited since the ways out were full may go on."""
 

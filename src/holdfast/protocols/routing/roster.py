@@ -33,10 +33,15 @@ class Roster:
         self.map = network
         self.graph: BrokerGraph = _graph_of(network)  # with the link that is about to be one of the tree's
         self.tree: SpanningTree = network.spanning_tree
+        self.routed = self.tree  # the one that events go along here
         # Which sides brokers are on now, and, while a link moves, which ones they are about to be on.
         self._trees = (self.tree, done(network).spanning_tree) if isinstance(network.step, Move) else (self.tree,)
         self.is_member = network.find(self.name) is not None
         self._places = {member.name: place for place, member in enumerate(network.members)}
+
+    def move_on(self) -> None:
+        """For this broker, the link that moves has moved."""
+        self.routed = self._trees[-1]
 
     @property
     def near(self) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ from holdfast.protocols.routing.links import Links
 from holdfast.protocols.routing.messages import NUMBER_MAX, MoveSaid, MoveStage, MoveWord
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.network_map import Leave, Move, NetworkMap, done
-from holdfast.protocols.routing.notices import FeedsRecovered, MapChanged, NeighbourAccepted
+from holdfast.protocols.routing.notices import FeedsRecovered, LinkMoved, MapChanged, NeighbourAccepted
 from holdfast.protocols.routing.roster import Roster
 from holdfast.schemes.tree.mapping import Mapping
 
@@ -115,6 +115,8 @@ class Moving(Part):
 
     def _resume(self, stage: MoveStage, move: Move, out: Outbox) -> None:
         forwarding, neighbours = self._forwarding, self._neighbours
+        if stage.word is not MoveWord.PASSED:
+            self._route_anew(out)
         match stage.word:
             case MoveWord.ENDED:
                 forwarding.stay_suspended(move.new)
@@ -135,6 +137,11 @@ class Moving(Part):
                 forwarding.stay_suspended(move.broker)
             case _:
                 pass
+
+    def _route_anew(self, out: Outbox) -> None:
+        """Events go here as they will when the link has moved."""
+        self._roster.move_on()
+        out.tell(LinkMoved())
 
     def on_map_changed(self, changed: MapChanged, out: Outbox) -> None:
         stage, before = self._stage, changed.before
@@ -309,6 +316,7 @@ class Moving(Part):
                 self._forwarding.end(move.old, move.new)
                 stage = self._keep(MoveWord.ENDED, self._forwarding.heard_through(move.old))
                 self._neighbours.take_place(move.old, move.new, stage, out)
+                self._route_anew(out)
                 self._say(move.old, MoveWord.ENDED, through)
         elif MoveWord.READY in self._heard and self._has_come(MoveWord.CLOSED, move.old):
             out.report("link-moved", Level.INFO, broker=move.broker, old=move.old, new=move.new)
@@ -325,6 +333,7 @@ class Moving(Part):
             self._forwarding.end(move.broker, move.new)
             stage = self._keep(MoveWord.REWRITTEN, self._forwarding.heard_through(move.broker))
             self._neighbours.take_place(move.broker, move.new, stage, out)
+            self._route_anew(out)
             self._say(move.new, MoveWord.REWRITTEN)
             self._say(move.broker, MoveWord.CLOSED, through)
 
@@ -354,6 +363,7 @@ class Moving(Part):
         stage = self._keep(MoveWord.TAKEN, self._forwarding.heard_through(move.old))
         self._neighbours.welcome(move.broker, move.old, unanswered, self._known, stage, out)
         self._neighbours.keep_quiet(move.old)
+        self._route_anew(out)
         self._say(move.old, MoveWord.TAKEN, through)
 
     def _be_ready(self, move: Move, out: Outbox) -> None:

@@ -13,7 +13,13 @@ from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.protocols.failure.notices import NeighbourSuspected, NeighbourTrusted
 from holdfast.protocols.routing.acquaintances import Acquaintances
-from holdfast.protocols.routing.notices import BecameReady, MapChanged, NeighbourAccepted, ViewChanged
+from holdfast.protocols.routing.notices import (
+    BecameReady,
+    LinkMoved,
+    MapChanged,
+    NeighbourAccepted,
+    ViewChanged,
+)
 from holdfast.protocols.routing.roster import Roster
 from holdfast.schemes.tree.bypass.database import Database
 from holdfast.schemes.tree.bypass.messages import LinkStates
@@ -41,6 +47,7 @@ class LinkStateNews(Part):
         NeighbourAccepted,
         BecameReady,
         MapChanged,
+        LinkMoved,
     )
 
     def __init__(
@@ -93,11 +100,16 @@ class LinkStateNews(Part):
         """Other brokers, other links, another tree."""
         before = self.database.near
         self.database.change(self._roster.graph)
-        self._view.change(self._roster.tree)
+        self._view.change(self._roster.routed)
         for peer, up in list(self._links.items()):
             if peer not in before:
                 self._meet(up, out)
                 self._look_at(peer, out)
+        out.tell(ViewChanged())
+
+    def on_link_moved(self, moved: LinkMoved, out: Outbox) -> None:
+        """Whoever stands in for a neighbour is behind it as events go here."""
+        self._view.change(self._roster.routed)
         out.tell(ViewChanged())
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:

@@ -55,11 +55,8 @@ class View:
         """Where a message for a neighbour in the tree goes now (D1-B5): to itself; or, if it failed, to its immediately
         reachable children as seen from here (D1-A14), and theirs where a child failed too.
 
-        Who is not ready counts as failed, but for what makes it ready: with `unready`, being reachable is enough. While
-        a link moves, a neighbour may not be one in the tree yet, and nobody knows who is behind it.
+        Who is not ready counts as failed, but for what makes it ready: with `unready`, being reachable is enough.
         """
-        if neighbour not in self.tree.neighbours(self.own):
-            return ()
         self._hops()  # which forgets what is old
         found = self._targets.get((neighbour, unready))
         if found is None:
