@@ -202,3 +202,27 @@ def test_dropping_counts_what_is_given_up() -> None:
     bench.say("left", Forward(1, batch(1, 2, **T)))
     bench.change(lambda part, out: part.drop("right", out))
     assert bench.node.measure()["events_lost_total"] == 2
+
+
+def test_a_copy_that_came_around_a_failure_is_not_sent_to_a_neighbour_that_is_held_back() -> None:
+    """It may not know yet that this broker is its neighbour, and would take that for a mistake."""
+    bench = Changing("bypass+buffered")
+    router: Any = bench.neighbours.router
+    router.match = lambda source, events: {"right": list(range(len(events)))}
+    ways: Any = bench.forwarding._ways
+    ways.carries_events = lambda peer: True
+    assert forwarded(bench.say("left", Forward(0, batch(1, **T)))) == [("right", 0, 1)]
+    bench.change(lambda part, out: part.suspend("right"))
+    assert forwarded(bench.say("left", Forward(0, batch(2, **T)))) == []
+
+
+def test_what_was_to_go_around_a_link_that_has_become_good_in_the_turn_goes_over_it_with_a_number() -> None:
+    """Where nothing is stored, events without a number come by detours only."""
+    bench = Changing("bypass")
+    bench.wants("right")
+    ways: Any = bench.forwarding._ways
+    ways.carries_events = lambda peer: False
+    forwarding = bench.forwarding
+    forwarding.on_forward("left", Forward(1, batch(1, **T)), bench.out)
+    ways.carries_events = lambda peer: True
+    assert forwarded(bench.handle()) == [("right", 1, 1)]

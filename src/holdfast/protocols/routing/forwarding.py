@@ -268,6 +268,8 @@ class Forwarding(Part):
         each broker behind would get two that nothing tells apart."""
         for peer, rows in self._router.match(self.ended.get(source, source), batch.events).items():
             chosen = batch.take(rows).slices
+            if self.feeds[peer].is_suspended:
+                continue  # it may not know yet that we are its neighbour; what is stored comes when it does
             if not self._is_usable(peer):
                 self._around.append((peer, chosen))
                 continue
@@ -294,7 +296,7 @@ class Forwarding(Part):
     def _go_around(self, peer: str, events: list[EventBytes], out: Outbox) -> None:
         """What is not stored for a neighbour, or not for it alone: the way around is not acknowledged (D1-B6)."""
         if self._store is None and self._is_usable(peer):
-            self.lost_total += len(events)  # its link came in this turn: they would come behind later ones
+            self.feeds[peer].put(events)  # its link has become good since
             return
         for start, end in in_batches(events):
             found = self._ways.send_around(peer, Forward(0, encode_batch(events[start:end])), out)
