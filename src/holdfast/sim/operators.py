@@ -160,9 +160,10 @@ class ScenarioOperator(Program):
 
     # ----------------------------------------------------------------------------------------------------- watching
     def _watch(self, found: Inspected) -> None:
-        """Whether a member says that the broker is none."""
+        """Whether a member says that the broker is none, by a map that is newer than the one by which it was one."""
         members, leaver = found.facts.get("members", "").split(", "), self._operation.ends
-        if found.broker in members and leaver not in members:
+        is_newer = int(found.facts.get("map", "0")) > int(self._facts.get("map", "0"))
+        if is_newer and found.broker in members and leaver not in members:
             self._machine.stop(power_cut=False)
             self._simulation.after(self._operation.ends_after_ms * MILLISECOND, self._end_broker, leaver)
         else:
