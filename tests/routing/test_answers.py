@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from holdfast.kernel.inputs import LinkDown, TimerFired
 from holdfast.kernel.outbox import Effect
+from holdfast.model import Filter
+from holdfast.protocols.routing.answers import Answers
+from holdfast.protocols.routing.local import EntryIds
 from holdfast.protocols.routing.messages import Forward, Routes, Settled
+from holdfast.protocols.routing.router import Router
 from tests.routing.test_store import ADVERTISEMENT, LINKS, Middle, batch, sent
 
 
@@ -114,3 +118,23 @@ def test_who_does_not_answer_for_long_gets_everything() -> None:
     assert sent(node.keep(node.handle(TimerFired(("forwarding", "held", "b3")))), Forward) == [
         ("b3", Forward(1, batch(1)))
     ]
+
+
+def test_what_hides_an_advertisement_is_answered_by_a_new_neighbour_only_if_that_is_too() -> None:
+    """b4 is beyond b2, and about to be a neighbour: what it advertises itself comes from b2's side, too, and hides what
+    b3 has advertised since. b4 has heard nothing of that."""
+    ids = EntryIds("b1")
+    ids.begin(1)
+    answers = Answers(("b2", "b3"), ids)
+    router = Router(("b2", "b3"), answers=answers)
+    answers.begin(router, {}, {})
+    wide = Filter("topic = 't'")
+    router.advertise("b2", "b4.1.1", wide)
+    router.advertise("b3", "b3.1.1", wide)
+    router.add_neighbour("b4")
+    router.merge("b4", {"b4.1.1": wide}, {})
+    answers.add(router, "b4", lambda entry, filter: entry == "b4.1.1")
+    assert answers.are_due("b4")
+    router.unadvertise("b2", "b4.1.1")
+    assert answers.are_due("b4")
+    assert answers.unanswered(router, "b4") == ["topic = 't'"]

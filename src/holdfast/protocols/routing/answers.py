@@ -72,7 +72,7 @@ class Answers:
         self, router: Router, peer: str, is_answered: Callable[[str, Filter], bool], is_complete: bool = True
     ) -> None:
         """A new neighbour, of which it is known which of the advertisements that are there now it has answered, and
-        whether it has told all that is beyond it."""
+        whether it has told all that is beyond it. One that hides others is answered when all of those are."""
         side = self._sides[peer] = _Side()
         if not router.is_advertised and not is_complete:
             self._expect(router, peer, side, UNKNOWN, EVERYTHING)
@@ -80,7 +80,7 @@ class Answers:
         outlet.track()
         for entry, filter, _ in outlet.take_moves():
             side.told[str(filter)] += 1
-            if is_answered(entry, filter):
+            if all(is_answered(*said) for said in outlet.said_by(entry).items()):
                 self._add(peer, side, filter)
             else:
                 self._expect(router, peer, side, entry, filter)

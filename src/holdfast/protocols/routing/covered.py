@@ -91,6 +91,10 @@ class Outlet:
         """The entry that says an entry to the neighbour: itself, or what hides it; empty if it is not wanted."""
         return self._hidden_by.get(entry, entry) if entry in self.wanted else ""
 
+    def said_by(self, entry: str) -> dict[str, Filter]:
+        """All that an entry which is told says: itself, and what it hides."""
+        return {one: self.wanted[one] for one in (entry, *self._hides.get(entry, ()))}
+
     def add(self, entry: str, filter: Filter) -> None:
         if entry in self.wanted:
             return
