@@ -214,6 +214,10 @@ def test_a_copy_that_came_around_a_failure_is_not_sent_to_a_neighbour_that_is_he
     assert forwarded(bench.say("left", Forward(0, batch(1, **T)))) == [("right", 0, 1)]
     bench.change(lambda part, out: part.suspend("right"))
     assert forwarded(bench.say("left", Forward(0, batch(2, **T)))) == []
+    ways.carries_events = lambda peer: False
+    bench.forwarding.on_forward("left", Forward(0, batch(3, **T)), bench.out)
+    ways.carries_events = lambda peer: True  # its link has become good in the turn
+    assert forwarded(bench.handle()) == []
 
 
 def test_what_was_to_go_around_a_link_that_has_become_good_in_the_turn_goes_over_it_with_a_number() -> None:

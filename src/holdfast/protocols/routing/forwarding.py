@@ -269,7 +269,7 @@ class Forwarding(Part):
         for peer, rows in self._router.match(self.ended.get(source, source), batch.events).items():
             chosen = batch.take(rows).slices
             if self.feeds[peer].is_suspended:
-                continue  # it may not know yet that we are its neighbour; what is stored comes when it does
+                continue  # as in `_go_around`
             if not self._is_usable(peer):
                 self._around.append((peer, chosen))
                 continue
@@ -298,6 +298,8 @@ class Forwarding(Part):
         if self._store is None and self._is_usable(peer):
             self.feeds[peer].put(events)  # its link has become good since
             return
+        if peer in self.feeds and self.feeds[peer].is_suspended and self._ways.carries_events(peer):
+            return  # it may not know yet that we are its neighbour; what is stored comes when it does
         for start, end in in_batches(events):
             found = self._ways.send_around(peer, Forward(0, encode_batch(events[start:end])), out)
             if not found and self._store is None:

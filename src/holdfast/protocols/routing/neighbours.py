@@ -347,12 +347,20 @@ class Neighbours(Part):
             self.settling.ask(peer, ticket)
 
     def greet_prospect(self, peer: str, via: str, out: Outbox) -> None:
-        """Tells one that was welcomed everything. What the neighbour `via` told of its side counts no more."""
+        """Tells one that was welcomed everything. What the neighbour `via` told of its side counts no more: that one may
+        not have told everything anew. What is only in that, since whoever advertised it has gone, goes as if the
+        welcomed one took it back: behind the events under it, and not told to where it came from."""
         router, beyond = self.router, self._roster.will_be_beyond
         advertised = [entry for entry in router.advertisements.by_source[via] if beyond(broker_of(entry), peer)]
         wanted = [entry for entry in router.subscriptions.by_source[via] if beyond(broker_of(entry), peer)]
+        told, known = router.advertisements.by_source[via], router.advertisements.by_source[peer]
+        old = {entry: told[entry] for entry in advertised if entry not in known}
+        if old:
+            self._apply(peer, Routes(), Telling(old, {}), out)
         if advertised or wanted:
             self._apply(via, Routes(unadvertised=advertised, unsubscribed=wanted), Telling({}, {}), out)
+        if old:
+            self._apply(peer, Routes(unadvertised=list(old)), Telling({}, {}), out)
         self._teller.tell_anew(peer, out)
 
     def join(self, peer: str, out: Outbox) -> None:
