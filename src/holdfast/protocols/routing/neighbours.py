@@ -410,6 +410,10 @@ class Neighbours(Part):
         self._refreshed_at[new] = out.now
         self._teller.add(new, is_paused=True)
 
+    def has_heard(self, peer: str) -> bool:
+        """Whether a neighbour was told all that there is, over the link that it has: events may go there."""
+        return self._teller.speaks_to(peer) and peer not in self._teller.lacking
+
     def keep_quiet(self, peer: str) -> None:
         """It is told nothing, until `speak_up`."""
         self._teller.pause(peer)

@@ -345,7 +345,8 @@ class Moving(Part):
         prospect = self._neighbours.prospects.get(move.broker)
         word = None if self._stage is None else self._stage.word
         if word is None and prospect is not None and prospect.has_told and self._forwarding.reaches(move.broker):
-            if self._has_come(MoveWord.PASSED, move.old):
+            # What is in the feed to old has to get there before that one is told anything more.
+            if self._has_come(MoveWord.PASSED, move.old) and self._neighbours.has_heard(move.old):
                 self._take(move, out)
             elif MoveWord.REWRITTEN in self._heard:  # we had taken it, and have forgotten
                 self._take(move, out)
