@@ -7,12 +7,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from holdfast.kernel.inputs import Durable
 from holdfast.kernel.outbox import Append, Disconnect, Effect, Outbox, Send
 from holdfast.model.event import EVENT_BYTES_MAX, PAYLOAD_BYTES_MAX
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.messages import AcknowledgeEvents, EventsStored, Forward, Introduction, Routes
+from holdfast.protocols.routing.network_map import Move
 from holdfast.protocols.routing.notices import NeighbourConnected
 from tests.routing.bench import NetworkBench
 from tests.sessions.bench import batch
@@ -230,3 +232,22 @@ def test_what_was_to_go_around_a_link_that_has_become_good_in_the_turn_goes_over
     forwarding.on_forward("left", Forward(1, batch(1, **T)), bench.out)
     ways.carries_events = lambda peer: True
     assert forwarded(bench.handle()) == [("right", 1, 1)]
+
+
+def test_what_a_neighbour_tells_whose_place_was_taken_is_known_as_from_who_took_it_until_that_one_tells_all() -> None:
+    """Events that it was sent under an advertisement come over its link, and may be ahead of the taker's word."""
+    bench = NetworkBench("buffered")
+    bench.meet("left", "right")
+    bench.say("right", Routes(full=True))
+    neighbours: Any = bench.neighbours
+    roster = neighbours._roster
+    roster.map = replace(roster.map, steps=(Move("middle", "left", "right"),))
+    roster.is_on_side = lambda broker, source: True
+    neighbours.take_place("left", "right", None, bench.out)
+    bench.handle()
+    effects = bench.say("left", Routes([("left.1.1", "topic = 't'")], [], ["left.1.0"], ticket=7))
+    assert bench.told(effects, "left") == []
+    assert list(neighbours.router.advertisements.by_source["right"]) == ["left.1.1"]
+    bench.say("right", Routes(full=True))
+    bench.say("left", Routes([("left.1.2", "topic = 'u'")]))
+    assert list(neighbours.router.advertisements.by_source["right"]) == []

@@ -35,6 +35,7 @@ from holdfast.protocols.routing.awaited import Awaited
 from holdfast.protocols.routing.links import BROKERS
 from holdfast.protocols.routing.local import EntryIds, LocalInterests, broker_of
 from holdfast.protocols.routing.messages import MoveStage, NeighboursChanged, Routes, Settled, Told, checked_entry
+from holdfast.protocols.routing.network_map import Move
 from holdfast.protocols.routing.notices import (
     BecameReady,
     BecomingReady,
@@ -127,6 +128,7 @@ class Neighbours(Part):
         self._refreshed_at = dict.fromkeys(router.neighbours, 0)
         self.prospects: dict[str, Prospect] = {}  # brokers that are about to be neighbours
         self._parted: dict[str, None] = {}  # that were neighbours on the links that they have now
+        self._told_by_new = -1  # the number of the map by which our link moves to who has told everything last
         self._done: list[Question] = []  # of those who asked and need not wait any more
 
     # ------------------------------------------------------------------------------------------------------- links
@@ -205,11 +207,10 @@ class Neighbours(Part):
         if prospect is None and not self._counts(peer):
             raise ProtocolError(problem)
         if prospect is None and peer not in self.router.neighbours:
-            return  # its word does not count any more: whoever has taken its place tells the same
+            self._hear_old(peer, routes, out)
+            return
         telling, parts = self._read(peer, routes), self._parts.get(peer, Telling({}, {}))
-        before = self._told_by(peer)
-        if sum(map(len, (*before, *telling, *parts))) > 2 * ENTRIES_MAX:
-            raise ProtocolError(f"{peer} tells more than {ENTRIES_MAX} entries, twice over")
+        self._check_room(peer, self._told_by(peer), telling, parts)
         if routes.full:
             self._parts[peer] = parts
             parts.advertisements.update(telling.advertisements)
@@ -223,6 +224,24 @@ class Neighbours(Part):
         self._apply(peer, routes, telling, out)
         if routes.ticket:
             self.settling.ask(peer, routes.ticket)
+
+    @staticmethod
+    def _check_room(peer: str, *tellings: Telling) -> None:
+        if sum(len(table) for telling in tellings for table in telling) > 2 * ENTRIES_MAX:
+            raise ProtocolError(f"{peer} tells more than {ENTRIES_MAX} entries, twice over")
+
+    def _hear_old(self, peer: str, routes: Routes, out: Outbox) -> None:
+        """Our link moves away from it, and new tells the same later: events that are still in its feed may come before
+        that. So what it tells is known as from new until then; nothing is forgotten on its word."""
+        network = self._roster.map
+        match network.step:
+            case Move(broker, old, new) if (broker, old) == (self._roster.name, peer):
+                if new in self.router.neighbours and self._told_by_new != network.number:
+                    telling = self._read(new, routes)
+                    self._check_room(peer, self._told_by(new), telling)
+                    self._apply(new, Routes(full=True, complete=False), telling, out)
+            case _:
+                pass  # its word does not count any more
 
     def _counts(self, peer: str) -> bool:
         return peer in self.router.neighbours or peer in self._parted or self._roster.moves_with(peer)
@@ -276,6 +295,11 @@ class Neighbours(Part):
             self._store.told(peer, routes, telling, out)
         self._refreshed_at[peer] = out.now
         if routes.full and routes.complete:
+            match self._roster.map.step:
+                case Move(broker, _, new) if (broker, new) == (self._roster.name, peer):
+                    self._told_by_new = self._roster.map.number
+                case _:
+                    pass
             self._learned(peer, out)
             if self._answers is not None:
                 self._answers.known(self.router, peer)
