@@ -353,9 +353,12 @@ class Moving(Part):
                 self._be_ready(move, out)
         elif word is MoveWord.TAKEN and MoveWord.REWRITTEN in self._heard:
             self._be_ready(move, out)
+        elif word is MoveWord.READY and self._has_come(MoveWord.PASSED, move.old):
+            del self._heard[MoveWord.PASSED]  # old had rewritten its tables, and has forgotten
+            self._say(move.old, MoveWord.TAKEN, self._forwarding.put_through(move.old))
 
     def _take(self, move: Move, out: Outbox) -> None:
-        passed = self._heard.get(MoveWord.PASSED)
+        passed = self._heard.pop(MoveWord.PASSED, None)
         through = self._forwarding.put_through(move.old)
         unanswered = frozenset(passed.unanswered) if passed is not None else frozenset[str]()
         self._forwarding.suspend(move.old)
