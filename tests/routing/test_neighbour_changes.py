@@ -15,7 +15,7 @@ from holdfast.model.event import EVENT_BYTES_MAX, PAYLOAD_BYTES_MAX
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.messages import AcknowledgeEvents, EventsStored, Forward, Introduction, Routes
 from holdfast.protocols.routing.network_map import Move
-from holdfast.protocols.routing.notices import NeighbourConnected
+from holdfast.protocols.routing.notices import NeighbourAccepted, NeighbourConnected
 from tests.routing.bench import NetworkBench
 from tests.sessions.bench import batch
 
@@ -231,6 +231,30 @@ def test_what_was_to_go_around_a_link_that_has_become_good_in_the_turn_goes_over
     forwarding = bench.forwarding
     forwarding.on_forward("left", Forward(1, batch(1, **T)), bench.out)
     ways.carries_events = lambda peer: True
+    assert forwarded(bench.handle()) == [("right", 1, 1)]
+
+
+def test_what_comes_when_a_link_has_become_good_in_the_turn_goes_behind_what_was_to_go_around_it() -> None:
+    bench = Changing("bypass")
+    bench.wants("right")
+    ways: Any = bench.forwarding._ways
+    ways.carries_events = lambda peer: False
+    bench.forwarding.on_forward("left", Forward(1, batch(1, **T)), bench.out)
+    ways.carries_events = lambda peer: True
+    effects = bench.say("left", Forward(2, batch(2, **T)))
+    (forward,) = [message for message in bench.told(effects, "right") if isinstance(message, Forward)]
+    assert (forward.first, forward.event_ids()) == (1, ["p/1/1", "p/1/2"])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_events_wait_until_a_neighbour_has_our_map(level: str) -> None:
+    """By the one that it has, it may be no neighbour in the tree."""
+    bench = Changing(level)
+    acquaintances: Any = bench.forwarding._acquaintances
+    del acquaintances.greeted["right"]
+    bench.change(lambda part, out: part.drop("right", out), lambda part, out: part.add("right", out))
+    assert forwarded(bench.say("left", Forward(1, batch(1, **T)))) == []
+    bench.forwarding.on_neighbour_accepted(NeighbourAccepted("right", 1), bench.out)
     assert forwarded(bench.handle()) == [("right", 1, 1)]
 
 

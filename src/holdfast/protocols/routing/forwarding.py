@@ -40,6 +40,7 @@ from holdfast.protocols.routing.messages import NUMBER_MAX, AcknowledgeEvents, F
 from holdfast.protocols.routing.notices import (
     Detoured,
     FeedsRecovered,
+    NeighbourAccepted,
     NeighbourAnswered,
     NeighbourConnected,
     NeighbourLinked,
@@ -66,6 +67,7 @@ class Forwarding(Part):
     notices: ClassVar[tuple[type[Notice], ...]] = (
         NeighbourConnected,
         NeighbourLinked,
+        NeighbourAccepted,
         NeighbourUnlinked,
         NeighbourAnswered,
         Detoured,
@@ -96,6 +98,7 @@ class Forwarding(Part):
         self.feeds = feeds
         self._introductions: dict[str, Introduction] = {}  # of all that are linked, neighbours in the tree or not
         self._open: dict[str, None] = {}  # those whose link can be used
+        self._unaware: dict[str, None] = {}  # those that may have an older map, by which they are no neighbours
         self._held: dict[str, None] = {}  # those that first have to say what they want of what was kept for them
         self._taken = TakenIn()
         self._due: dict[str, None] = {}  # those that are to be told how far
@@ -142,6 +145,8 @@ class Forwarding(Part):
         feed = self.feeds.get(peer)
         if feed is None:
             return
+        if peer not in self._acquaintances.greeted:
+            self._unaware[peer] = None
         if self._store is None:
             self._taken.begin_anew(peer)
         else:
@@ -159,6 +164,10 @@ class Forwarding(Part):
             out.set_timer((self.name, "held", peer), self._settings.settle)
         else:
             self._open[peer] = None
+
+    def on_neighbour_accepted(self, accepted: NeighbourAccepted, out: Outbox) -> None:
+        if self._unaware.pop(accepted.peer, accepted.peer) is None:
+            self.due = True
 
     def on_neighbour_answered(self, answered: NeighbourAnswered, out: Outbox) -> None:
         """What a neighbour wants is known: what was kept for it in case it does may turn out to be for nobody. It gets
@@ -190,6 +199,7 @@ class Forwarding(Part):
         peer = unlinked.peer
         self._introductions.pop(peer, None)
         self._open.pop(peer, None)
+        self._unaware.pop(peer, None)
         self._held.pop(peer, None)
         self._due.pop(peer, None)
         feed = self.feeds.get(peer)
@@ -268,8 +278,8 @@ class Forwarding(Part):
         each broker behind would get two that nothing tells apart."""
         for peer, rows in self._router.match(self.ended.get(source, source), batch.events).items():
             chosen = batch.take(rows).slices
-            if self.feeds[peer].is_suspended:
-                continue  # as in `_go_around`
+            if self._is_held_back(peer):
+                continue  # what is stored comes later
             if not self._is_usable(peer):
                 self._around.append((peer, chosen))
                 continue
@@ -285,6 +295,8 @@ class Forwarding(Part):
         for peer, wanted in rows.items():
             chosen = batch.take(wanted)
             usable = self._is_usable(peer)
+            if usable and self._around:
+                self._bring_back(peer)
             if self._store is not None or usable:
                 self.feeds[peer].put(chosen.slices, chosen.deadlines)
             if not usable:
@@ -293,13 +305,25 @@ class Forwarding(Part):
     def _is_usable(self, peer: str) -> bool:
         return peer in self._open and self._ways.carries_events(peer)
 
+    def _is_held_back(self, peer: str) -> bool:
+        """Whether a neighbour is sent nothing new over its link: it may not know yet that it is our neighbour."""
+        return peer in self._unaware or (peer in self.feeds and self.feeds[peer].is_suspended)
+
+    def _bring_back(self, peer: str) -> None:
+        """The link to a neighbour has become good in this turn. Where nothing is stored, what was to go around it goes
+        over it, before anything newer."""
+        if self._store is None:
+            around, self._around = self._around, []
+            for other, events in around:
+                if other == peer:
+                    self.feeds[peer].put(events)
+                else:
+                    self._around.append((other, events))
+
     def _go_around(self, peer: str, events: list[EventBytes], out: Outbox) -> None:
         """What is not stored for a neighbour, or not for it alone: the way around is not acknowledged (D1-B6)."""
-        if self._store is None and self._is_usable(peer):
-            self.feeds[peer].put(events)  # its link has become good since
-            return
-        if peer in self.feeds and self.feeds[peer].is_suspended and self._ways.carries_events(peer):
-            return  # it may not know yet that we are its neighbour; what is stored comes when it does
+        if self._store is not None and self._is_held_back(peer) and self._ways.carries_events(peer):
+            return  # what is stored comes later
         for start, end in in_batches(events):
             found = self._ways.send_around(peer, Forward(0, encode_batch(events[start:end])), out)
             if not found and self._store is None:
@@ -462,12 +486,17 @@ class Forwarding(Part):
             self.forget_gone()
         if self._store is not None and self._store.finish(self.feeds, out):
             self._taken.write(out.token)
+        for peer in self._open if self._around else ():
+            if self._is_usable(peer):
+                self._bring_back(peer)
         around, self._around = self._around, []
         for peer, events in around:
             self._go_around(peer, events, out)  # behind the store: what leaves is accepted
         after = NOW if self._store is None else LATEST
         for peer in self._open:
             feed = self.feeds[peer]
+            if peer in self._unaware:
+                continue  # it is told of the map first
             if self._store is not None and peer in self._hearing.lacking:
                 self.due = True  # advertisements and subscriptions may be under way around its link
             elif feed.has_unsent:
