@@ -177,13 +177,13 @@ class MapHistory(Checker):
         if row.state == "crashed":
             self._lived.pop(row.component, None)
         if row.state in FORGETTING or (row.state == "crashed" and row.component in self._forgetful):
-            self._forget(row.component, row.state != "wiped")
+            self._forget(row.component)
 
-    def _forget(self, node: str, with_begun: bool = False) -> None:
+    def _forget(self, node: str) -> None:
         """A broker has lost its map. What nobody else had by then never was; what had begun is lost with a broker that
-        is, or that has no disk."""
+        is, or that has no disk, or another one."""
         self._has.pop(node, None)
-        self._forget_what_nobody_has(with_begun)
+        self._forget_what_nobody_has(with_begun=True)
 
     def _forget_what_nobody_has(self, with_begun: bool = False) -> None:
         known = max(self._has.values(), default=0)
