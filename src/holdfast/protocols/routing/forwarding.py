@@ -225,7 +225,9 @@ class Forwarding(Part):
         if not self._acquaintances.hears(peer, problem):
             return  # what it stores for us goes to whoever takes our place
         if not self._knows(peer):
-            raise ProtocolError(problem)
+            if peer in self._acquaintances.greeted:
+                raise ProtocolError(problem)
+            return  # by an older map, which it has, it is one: it does not hear that anything has come
         try:
             batch = self._home.decode(message.events)
         except EventError as error:

@@ -205,7 +205,9 @@ class Neighbours(Part):
         if not self._acquaintances.hears(peer, problem):
             return
         if prospect is None and not self._counts(peer):
-            raise ProtocolError(problem)
+            if peer in self._acquaintances.greeted:
+                raise ProtocolError(problem)
+            return  # by an older map, which it has, it is one
         if prospect is None and peer not in self.router.neighbours:
             self._hear_old(peer, routes, out)
             return
