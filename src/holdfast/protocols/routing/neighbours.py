@@ -373,8 +373,8 @@ class Neighbours(Part):
             self.settling.ask(peer, ticket)
 
     def greet_prospect(self, peer: str, via: str, out: Outbox) -> None:
-        """Tells one that was welcomed everything. What the neighbour `via` told of its side counts no more: that one may
-        not have told everything anew. What is only in that, since whoever advertised it has gone, goes as if the
+        """Tells one that was welcomed everything. What the neighbour `via` told of its side counts no more: it may not
+        have told everything anew. What is only in that, since whoever advertised it has gone, goes as if the
         welcomed one took it back: behind the events under it, and not told to where it came from."""
         router, beyond = self.router, self._roster.will_be_beyond
         advertised = [entry for entry in router.advertisements.by_source[via] if beyond(broker_of(entry), peer)]
