@@ -1,5 +1,7 @@
 """What was ever written stays readable: the golden bytes never change."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,10 @@ from tests.codec.examples import (
     MESSAGE_EXAMPLES,
     RECORD_EXAMPLES,
     examples_of,
+    names_of,
     plain,
 )
+from tests.repository import ROOT
 
 GOLDEN = Path(__file__).parent / "golden" / "bytes.txt"
 
@@ -30,8 +34,8 @@ def golden_lines(text: str) -> list[tuple[str, str, int, bytes]]:
 
 
 def examples() -> dict[tuple[str, str], Any]:
-    named = {("message", name): value for name, value in examples_of(MESSAGES, MESSAGE_EXAMPLES).items()}
-    named |= {("record", name): value for name, value in examples_of(RECORDS, RECORD_EXAMPLES).items()}
+    named = {("message", name): value for name, value in examples_of(MESSAGE_EXAMPLES).items()}
+    named |= {("record", name): value for name, value in examples_of(RECORD_EXAMPLES).items()}
     named |= {("command", type(command).__name__): command for command in COMMAND_EXAMPLES}
     named["event", Event.__name__] = EVENT
     return named
@@ -74,6 +78,23 @@ def test_golden_bytes_are_read_as_what_they_were_written_for(family: str, name: 
         default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
         wanted[place] = plain(default)
     assert shown == wanted
+
+
+def test_every_type_has_an_example_and_a_name_of_its_own() -> None:
+    assert sorted(examples_of(MESSAGE_EXAMPLES)) == names_of(MESSAGES)
+    assert sorted(examples_of(RECORD_EXAMPLES)) == names_of(RECORDS)
+
+
+def test_types_of_schemes_that_only_tests_have_need_no_golden_bytes() -> None:
+    """In a process of its own: which schemes a test finds depends on what was imported before it."""
+    program = (
+        "from holdfast.broker.registry import SCHEMES; SCHEMES.add('flood', 'tests.schemes.flood')\n"
+        "from holdfast.schemes.catalogue import MESSAGES\n"
+        "from tests.codec.examples import MESSAGE_EXAMPLES, examples_of, names_of\n"
+        "assert MESSAGES.types[200].__name__ == 'Flooded'\n"
+        "assert sorted(examples_of(MESSAGE_EXAMPLES)) == names_of(MESSAGES)"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
 
 def test_every_type_has_golden_bytes_and_is_written_as_the_newest_say() -> None:
