@@ -24,9 +24,11 @@ def docstrings(tree: ast.AST) -> set[int]:
 
 
 def named(source: str) -> Iterator[str]:
-    """Texts that are the kind of a scheme, or quote one; what people read in a docstring may tell of some."""
+    """Texts that are the kind of a scheme, quote one, or have commands with one; what people read in a docstring may
+    tell of some."""
     tree, kinds = ast.parse(source), "|".join(KINDS)
-    pattern = re.compile(rf"(?:{kinds})|[\s\S]*[\"'`](?:{kinds})[\"'`][\s\S]*")
+    inside = rf"[\"'`](?:{kinds})[\"'`]|--(?:scheme|system)[ =](?:{kinds})\b"
+    pattern = re.compile(rf"(?:{kinds})|[\s\S]*(?:{inside})[\s\S]*")
     documenting = docstrings(tree)
     for node in ast.walk(tree):
         match node:
@@ -72,7 +74,15 @@ def test_no_scheme_imports_another() -> None:
             assert found == [], path
 
 
-@pytest.mark.parametrize("source", ['x = "paxos"', "f('write kind = \"tree\"')", 'def f() -> None:\n    x = "tree"\n'])
+@pytest.mark.parametrize(
+    "source",
+    [
+        'x = "paxos"',
+        "f('write kind = \"tree\"')",
+        'def f() -> None:\n    x = "tree"\n',
+        'x = """examples:\n  holdfast sim --system paxos --seeds 1..9\n"""',
+    ],
+)
 def test_a_name_is_found(source: str) -> None:
     assert list(named(source))
 

@@ -38,9 +38,9 @@ SEEDS_MAX = 10**9
 
 EXAMPLES = """\
 examples:
-  holdfast sim site.toml --seeds 1..1000 --jobs 2      break the site in a thousand ways
+  holdfast sim site.toml --seeds 1..1000 --jobs 2       break the site in a thousand ways
   holdfast sim site.toml --replay 17 --trace run.jsonl  one of them again, with its trace
-  holdfast sim --system paxos --seeds 1..100            groups of 3, 5 and 7 brokers
+  {drawn:52}  runs of brokers that each seed draws
   holdfast sim --replay failures/site-17.json           a failure that was saved
   holdfast sim --scenario mine.json --seeds 1..50       a scenario of your own, under fifty seeds
 """
@@ -49,7 +49,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to run, how often, and what to keep."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EXAMPLES
+    parser.epilog = EXAMPLES.format(drawn=f"holdfast sim --system {[*_shapes()][-1]} --seeds 1..100")
     parser.add_argument("site", metavar="SITE", nargs="?", help="a site file (default: one broker, drawn by each seed)")
     parser.add_argument(
         "--system",
