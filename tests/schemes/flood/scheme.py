@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -26,9 +26,6 @@ from tests.schemes.flood.flooding import Flooding
 from tests.schemes.flood.messages import FLOOD_MESSAGES, FLOOD_RECORDS, LARGE_FLOOD_MESSAGES
 from tests.schemes.flood.settings import DEFAULTS, FloodSettings, flood_of
 from tests.schemes.flood.witnesses import Witnesses
-
-if TYPE_CHECKING:
-    pass
 
 BROKERS: Final = 3
 
