@@ -1,4 +1,5 @@
-"""The tree in ARCHITECTURE.md: where a folder's modules are listed, all of them are, and none that there is not."""
+"""The tree in ARCHITECTURE.md: where a folder's modules are listed, all of them are, with all of its
+folders, and none that there is not."""
 
 import re
 from collections.abc import Mapping
@@ -47,13 +48,21 @@ def modules() -> dict[str, set[str]]:
 
 
 def differences(page: str, there: Mapping[str, set[str]]) -> list[str]:
-    found = []
-    for folder, (names, words) in listed(page).items():
+    found, tree = [], listed(page)
+    for folder, (names, words) in tree.items():
         real = there.get(folder, set())
         if names and folder not in ONE_IDEA_A_FILE:
             found += [f"{folder}{name} is not there" for name in sorted(names - real)]
             found += [f"{folder}{name} is not in the tree" for name in sorted(real - names - words)]
+    opened = {folder for folder, (names, _) in tree.items() if names}
+    found += [
+        f"{folder} is not in the tree" for folder in sorted(there.keys() - tree.keys()) if parent(folder) in opened
+    ]
     return found
+
+
+def parent(folder: str) -> str:
+    return folder.rstrip("/").rpartition("/")[0] + "/" if folder.count("/") > 1 else ""
 
 
 def test_the_tree_has_all_modules_of_the_folders_that_it_opens() -> None:
@@ -66,4 +75,7 @@ def test_what_is_missing_and_what_is_gone_is_found() -> None:
     assert differences(page, {"a/": {"one", "three"}, "": {"errors"}}) == [
         "a/two is not there",
         "a/three is not in the tree",
+    ]
+    assert differences(page, {"a/": {"one", "two"}, "a/c/": {"z"}, "a/b/d/": {"w"}, "": {"errors"}}) == [
+        "a/c/ is not in the tree"
     ]
