@@ -139,6 +139,11 @@ def test_a_count_of_violations_that_was_cut_short_says_so(call: Call, tmp_path: 
         (Run(), ("--checkers", "order"), "there is no checker 'order'; there are only-matching, "),
         (Run(), ("--checkers", "liveness,,"), "there is no checker ''; there are only-matching, "),
         (Run(), ("--checkers", "weak-ordered"), "checker 'weak-ordered' needs an argument: weak-ordered:BROKER"),
+        (
+            Run(Header(run="r", system="x", promises=["liveness", "odd"])),
+            (),
+            "the trace of r is of the scheme 'x', which is not known here; there is no checker 'odd'; there are ",
+        ),
         (Run(Header(run="r", system="x", sampled=True)), (), "the trace of r leaves rows out (it is sampled)"),
     ],
 )

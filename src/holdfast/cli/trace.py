@@ -24,7 +24,7 @@ from holdfast.trace.checkers import (
     unchecked,
 )
 from holdfast.trace.checkers.registry import Known
-from holdfast.trace.errors import SampledTrace
+from holdfast.trace.errors import SampledTrace, UnknownChecker
 from holdfast.trace.reliability import Reliability, measure_reliability, told, total
 from holdfast.trace.schema import Header
 from holdfast.trace.story import story
@@ -141,9 +141,7 @@ def _shown(one: Reliability) -> dict[str, Any]:
 
 def _check(arguments: argparse.Namespace) -> int:
     with open_traces(arguments.trace) as (header, rows):
-        known = checkers_of(header.system)
-        made = [make_checker(name, known) for name in _names(arguments.checkers, header, known)]
-        wanted = {checker.name: checker for checker in made}
+        wanted = {checker.name: checker for checker in _made(arguments.checkers, header)}
         without = {name: why for name in wanted if (why := unchecked(header, name))}
         checkers = [checker for name, checker in wanted.items() if name not in without]
         _write([f"not checked  {name}: {why}" for name, why in without.items()])
@@ -153,6 +151,17 @@ def _check(arguments: argparse.Namespace) -> int:
     for checker in checkers:
         _write(_verdict(checker, arguments.show))
     return CHECK_FAILED if any(checker.violations for checker in checkers) else OK
+
+
+def _made(asked: str | None, header: Header) -> list[Checker]:
+    known = checkers_of(header.system)
+    try:
+        return [make_checker(name, known) for name in _names(asked, header, known)]
+    except UnknownChecker as error:
+        if header.system in SCHEMES:
+            raise
+        why = f"the trace of {header.run} is of the scheme {header.system!r}, which is not known here; {error}"
+        raise UnknownChecker(error.checker, why) from error
 
 
 def _names(asked: str | None, header: Header, known: Mapping[str, Known]) -> list[str]:
