@@ -32,6 +32,7 @@ from holdfast.protocols.operating.messages import (
 )
 from holdfast.protocols.sessions.messages import Refusal
 from holdfast.runtime.metrics import exposition
+from holdfast.runtime.refusals import REASONS
 from holdfast.runtime.runner import NodeRunner
 from holdfast.schemes.paxos.parts import make_replica
 from holdfast.schemes.paxos.settings import Member, PaxosSettings
@@ -126,8 +127,7 @@ def test_who_inspects_a_broker_gets_the_names_that_are_furthest_behind_and_the_o
 # --------------------------------------------------------------------------------------------------------- measures
 def series(bench: LogBench) -> dict[str, str]:
     runner = SimpleNamespace(name="b1", measure=bench.node.measure, measure_each=bench.node.measure_each)
-    runner.refusals = dict.fromkeys(("protocol", "role", "version", "name", "limit", "late", "crowded"), 0)
-    runner.refusals |= dict.fromkeys(("frame", "message", "breach"), 0)
+    runner.refusals = dict.fromkeys(REASONS, 0)
     lines = exposition([cast(NodeRunner, runner)]).splitlines()
     return dict(line.rsplit(" ", 1) for line in lines if line.startswith("holdfast_named_"))
 

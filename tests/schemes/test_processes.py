@@ -212,6 +212,28 @@ def test_the_handshake_says_which_scheme_this_is(site: InitialProcesses) -> None
     assert answer.scheme == site.scheme.kind
 
 
+def test_a_broker_that_takes_this_one_for_one_of_another_scheme_is_refused_and_people_are_told(
+    site: InitialProcesses,
+) -> None:
+    name = site.names[0]
+    log = site.folder / f"{name}.log"
+
+    async def told(line: str) -> None:
+        async with asyncio.timeout(ARRIVES_WITHIN_S):
+            while line not in log.read_text():
+                await asyncio.sleep(LOOK_EVERY_S)
+
+    for kind in (kind for kind in SCHEMES.kinds if kind != site.scheme.kind):
+        folder = site.folder / f"beside-{kind}"
+        folder.mkdir()
+        with InitialProcesses(folder, kind) as others:
+            first, second = others.names[:2]
+            others.write_view(first, {}, {second: site.peers[name]})
+            others.start(first)
+            asyncio.run(told(f"scheme: {first} is of the scheme {kind!r}, and {name} of {site.scheme.kind!r}"))
+    assert serves(site)
+
+
 def test_the_folder_of_another_scheme_is_refused_by_what_it_holds(site: InitialProcesses) -> None:
     others = [kind for kind in SCHEMES.kinds if kind != site.scheme.kind]
     name = site.names[0]

@@ -113,6 +113,30 @@ def test_a_listener_for_several_roles_tells_them_apart() -> None:
         listener.feed(Dialling(Role.BROKER, "x", 3, LIMITS, PROTOCOL_VERSIONS).opening)
 
 
+def test_brokers_of_two_schemes_do_not_come_together_and_both_hear_why() -> None:
+    listener = Listening((Role.BROKER,), "b1", 5, LIMITS, PROTOCOL_VERSIONS, "tree")
+    dialling = Dialling(Role.BROKER, "b2", 3, LIMITS, PROTOCOL_VERSIONS, "paxos")
+    with pytest.raises(HandshakeRefused) as caught:
+        listener.feed(dialling.opening)
+    assert (caught.value.reason, caught.value.problem) == ("scheme", "b2 is of the scheme 'paxos', and b1 of 'tree'")
+    with pytest.raises(HandshakeRefused, match="b2 is of the scheme 'paxos', and b1 of 'tree'"):
+        dialling.feed(listener.answer)
+
+
+@pytest.mark.parametrize(("own", "other"), [("tree", "tree"), ("tree", ""), ("", "tree")])
+def test_a_broker_that_names_no_scheme_may_be_of_any(own: str, other: str) -> None:
+    listener = Listening((Role.BROKER,), "b1", 5, LIMITS, PROTOCOL_VERSIONS, own)
+    peer, _ = listener.feed(Dialling(Role.BROKER, "b2", 3, LIMITS, PROTOCOL_VERSIONS, other).opening)
+    assert peer == Peer(Role.BROKER, "b2", 3, 1)
+
+
+def test_only_a_few_characters_are_repeated_of_what_a_stranger_calls_its_scheme() -> None:
+    listener = Listening((Role.BROKER,), "b1", 5, LIMITS, PROTOCOL_VERSIONS, "tree")
+    with pytest.raises(HandshakeRefused) as caught:
+        listener.feed(Dialling(Role.BROKER, "b2", 3, LIMITS, PROTOCOL_VERSIONS, "x" * 3000).opening)
+    assert len(caught.value.problem) < 200
+
+
 @pytest.mark.parametrize("own", [Role.BROKER, Role.CLIENT])
 def test_whoever_answers_says_what_it_is_and_of_which_scheme(own: Role) -> None:
     listener = Listening((Role.CLIENT,), "x", 5, LIMITS, PROTOCOL_VERSIONS, "paxos", own)
@@ -130,6 +154,7 @@ def test_an_answer_by_an_operator_is_a_breach_for_operators_take_no_links() -> N
 # How each was written when it got the fields that it has; a line is added when it gets another, and none is changed.
 GOLDEN = [
     (Hello((1,), "c1", 3), 240, "959101a263310390c400"),
+    (Hello((1,), "b2", 3, scheme="tree"), 240, "969101a262320390c400a474726565"),
     (HelloAccepted(1, "b1", 5), 241, "9401a262310590"),
     (HelloAccepted(1, "b1", 5, (), "tree"), 241, "9601a262310590a474726565a662726f6b6572"),
     (HelloAccepted(1, "c1", 5, (), "tree", Role.CLIENT), 241, "9601a263310590a474726565a6636c69656e74"),

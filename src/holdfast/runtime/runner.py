@@ -328,9 +328,11 @@ class NodeRunner:
         return connection
 
     async def _dial(self, action: Connect) -> None:
-        handshake = Dialling(self.role, self.name, self._incarnation, self._limits, self._catalogue.versions)
+        spoken = self._catalogue
+        scheme = spoken.scheme if self.role is Role.BROKER else ""
+        handshake = Dialling(self.role, self.name, self._incarnation, self._limits, spoken.versions, scheme)
         limits = self._limits.between_brokers() if self.role is Role.BROKER else self._limits
-        connection = Connection(self, handshake, limits, self._catalogue, action.address, action.peer)
+        connection = Connection(self, handshake, limits, spoken, action.address, action.peer)
         self._connections.add(connection)
         try:
             host, port = split_address(action.address)  # which may be what a peer named, and no address at all

@@ -4,7 +4,8 @@ The one that dials says a magic word, which differs between clients, operators a
 was dialled answers `HelloAccepted`, or `HelloRefused` and closes. Which roles there can be is decided by the listener:
 the one for brokers serves no one else, and the one for clients and operators serves no broker. The answer also says
 what answers, since a client may listen too, and of which scheme it is, so that whoever dialled knows what is spoken
-there. Whoever was dialled and closes a link later says why: `LinkClosed` is the last frame of it.
+there. A broker that dials says its own scheme, and one of another refuses it. Whoever was dialled and closes a link
+later says why: `LinkClosed` is the last frame of it.
 
 A machine without I/O: bytes in; out come bytes to send, and the peer when it is known.
 """
@@ -31,6 +32,7 @@ MAGIC: Final = {
     Role.OPERATOR: b"HOLDFAST-MANAGE\n",
 }
 MAGIC_BYTES: Final = 16
+SHOWN_CHARACTERS_MAX: Final = 64  # of what a peer calls its scheme
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -48,6 +50,7 @@ class Reason(enum.Enum):
     ROLE = "role"  # of another listener
     VERSION = "version"  # no version in common
     NAME = "name"  # no name, or one that may not be used
+    SCHEME = "scheme"  # a broker of another scheme
     LIMIT = "limit"  # too many connections
     LATE = "late"  # no handshake within its time
     CROWDED = "crowded"  # too many connections without a handshake: the oldest goes
@@ -58,13 +61,14 @@ class Reason(enum.Enum):
 
 
 class Hello(Message, frozen=True):
-    """The versions that the dialling side speaks, best first, and who it is."""
+    """The versions that the dialling side speaks, best first, and who it is; of a broker, also its scheme."""
 
     versions: tuple[int, ...]
     name: str
     incarnation: int
     features: tuple[str, ...] = ()
     credentials: bytes = b""
+    scheme: str = ""
 
 
 class HelloAccepted(Message, frozen=True):
@@ -135,9 +139,18 @@ class _Step:
 class Dialling(_Step):
     """The side that dialled."""
 
-    def __init__(self, role: Role, name: str, incarnation: int, limits: WireLimits, versions: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        role: Role,
+        name: str,
+        incarnation: int,
+        limits: WireLimits,
+        versions: tuple[int, ...],
+        scheme: str = "",
+    ) -> None:
+        """`scheme` is that of a broker; others get to know which one it is by the answer."""
         super().__init__(limits, versions)
-        hello = Hello(versions, name, incarnation)
+        hello = Hello(versions, name, incarnation, scheme=scheme)
         self.opening = MAGIC[role] + encode_frames([HANDSHAKE.encode(hello)])
 
     def feed(self, data: bytes) -> tuple[Peer | None, bytes]:
@@ -217,6 +230,9 @@ class Listening(_Step):
             check_name(hello.name)
         except HandshakeRefused as refused:
             self._refuse(Reason.NAME, refused.problem)
+        if self._role is Role.BROKER and self._scheme and hello.scheme not in ("", self._scheme):
+            named = repr(hello.scheme[:SHOWN_CHARACTERS_MAX])
+            self._refuse(Reason.SCHEME, f"{hello.name} is of the scheme {named}, and {self._name} of {self._scheme!r}")
         accepted = HelloAccepted(common[0], self._name, self._incarnation, scheme=self._scheme, role=self._own)
         self.answer = encode_frames([HANDSHAKE.encode(accepted)])
         return Peer(self._role, hello.name, hello.incarnation, common[0])
