@@ -128,7 +128,7 @@ def test_who_inspects_a_broker_gets_the_names_that_are_furthest_behind_and_the_o
 def series(bench: LogBench) -> dict[str, str]:
     runner = SimpleNamespace(name="b1", measure=bench.node.measure, measure_each=bench.node.measure_each)
     runner.refusals = dict.fromkeys(REASONS, 0)
-    lines = exposition([cast(NodeRunner, runner)]).splitlines()
+    lines = exposition([cast(NodeRunner, runner)], {}).splitlines()
     return dict(line.rsplit(" ", 1) for line in lines if line.startswith("holdfast_named_"))
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import ClassVar
 
 import holdfast
-from experiments.processes import SiteProcesses
+from experiments.processes import SiteProcesses, free_ports
 from holdfast.broker.registry import SCHEMES
 from holdfast.broker.scheme import InitWish, Scheme
 from holdfast.broker.site import Site, site_from_toml
@@ -64,6 +64,10 @@ class InitialProcesses(SiteProcesses):
         self._text, self.read = initial_text(kind), initial_site(kind)
         super().__init__(folder, [entry.id for entry in self.read.brokers], "site.toml", "warning")
         self.site.write_text(self.site_text(self.addresses, self.peers))
+        self.metrics = dict(zip(self.names, free_ports(len(self.names)), strict=True))
+
+    def more_arguments(self, name: str) -> Sequence[str]:
+        return ["--metrics", f"127.0.0.1:{self.metrics[name]}"]
 
     @property
     def scheme(self) -> Scheme:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import urllib.request
 from collections.abc import Iterator
 
 import pytest
@@ -132,6 +133,19 @@ def test_status_shows_all_brokers_and_says_so_when_one_is_down(site: InitialProc
     site.start()
     assert lacking.returncode == 1
     assert site.names[-1] in lacking.stdout
+
+
+def test_what_a_scheme_measures_is_in_metrics_with_its_kind_and_meaning(site: InitialProcesses) -> None:
+    rows = json.loads(command("status", str(site.site), "--json").stdout)["brokers"]
+    for row in rows:
+        measured = set(row["measures"]) & set(site.scheme.measures)
+        assert measured
+        with urllib.request.urlopen(f"http://127.0.0.1:{site.metrics[row['broker']]}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        for name in measured:
+            assert any(line.startswith(f'holdfast_{name}{{broker="{row["broker"]}"}} ') for line in lines), name
+            assert f"# HELP holdfast_{name} {site.scheme.measures[name]}" in lines
+            assert f"# TYPE holdfast_{name} {'counter' if name.endswith('_total') else 'gauge'}" in lines
 
 
 def test_people_publish_and_read_from_a_shell(site: InitialProcesses) -> None:

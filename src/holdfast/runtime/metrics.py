@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 from holdfast.broker.measures import MEASURES, MEASURES_BY_NAME, MEASURES_BY_REASON
@@ -18,11 +18,12 @@ CONNECTIONS_MAX: Final = 16
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def exposition(runners: Sequence[NodeRunner]) -> str:
-    """All measures of some brokers, and of the process that they share."""
+def exposition(runners: Sequence[NodeRunner], of_scheme: Mapping[str, str]) -> str:
+    """All measures of some brokers, and of the process that they share. `of_scheme`: what brokers of their scheme
+    measure besides what all do, with its meaning."""
     measured = [(runner.name, runner.measure()) for runner in runners]
     lines = []
-    for name, meaning in MEASURES.items():
+    for name, meaning in {**MEASURES, **of_scheme}.items():
         rows = [f'holdfast_{name}{{broker="{broker}"}} {values[name]}' for broker, values in measured if name in values]
         if rows:
             lines += [*_heading(name, meaning), *rows]
@@ -63,10 +64,11 @@ def _heading(name: str, meaning: str) -> list[str]:
 
 
 class MetricsServer:
-    """Listens on one address for all brokers of a process."""
+    """Listens on one address for all brokers of a process, which are of one scheme."""
 
-    def __init__(self, runners: Sequence[NodeRunner]) -> None:
+    def __init__(self, runners: Sequence[NodeRunner], of_scheme: Mapping[str, str]) -> None:
         self.runners = runners
+        self.of_scheme = of_scheme
         self.connections: set[_Exchange] = set()
         self._server: asyncio.Server | None = None
 
@@ -87,7 +89,7 @@ class MetricsServer:
         if method not in ("GET", "HEAD"):
             return "405 Method Not Allowed", "only GET\n"
         if path == "/metrics":
-            return "200 OK", exposition(self.runners)
+            return "200 OK", exposition(self.runners, self.of_scheme)
         if path == "/healthz":
             stopped = [runner.name for runner in self.runners if runner.stopped.is_set()]
             if stopped:
