@@ -158,6 +158,14 @@ def test_people_publish_and_read_from_a_shell(site: InitialProcesses) -> None:
     assert command("names", "list", str(site.site), "--broker", site.names[0]).returncode == 0
 
 
+def test_the_speed_of_a_site_is_measured(site: InitialProcesses) -> None:
+    """By processes of their own, which have to know its scheme, too."""
+    at = ["--site", str(site.site), "--broker", site.names[0]]
+    done = command("bench", *at, "--events", "200", "--rate", "100", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["events"] == 200
+
+
 def test_commands_for_other_schemes_say_that_this_is_none_of_theirs(site: InitialProcesses) -> None:
     """Whatever the site file says: by their addresses, too."""
     for verb in (["network", "show"], ["group", "members"]):

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from multiprocessing.queues import Queue
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from holdfast import client
+from holdfast.broker.registry import SCHEMES
 from holdfast.cli.main import OK
 from holdfast.cli.where import add_where_arguments, url_from
 from holdfast.errors import HoldfastError, NotConnected
@@ -116,10 +117,14 @@ def _measure(url: str, arguments: argparse.Namespace) -> Result:
     count, rate = arguments.events, arguments.rate
     latency_count = 2 * rate
     subscriber = context.Process(
-        target=_subscribe, args=(url, topic, arguments.subscribers, count, latency_count, said), daemon=True
+        target=_beside,
+        args=(SCHEMES.packages, _subscribe, url, topic, arguments.subscribers, count, latency_count, said),
+        daemon=True,
     )
     publisher = context.Process(
-        target=_publish, args=(url, topic, count, arguments.size, latency_count, rate, said), daemon=True
+        target=_beside,
+        args=(SCHEMES.packages, _publish, url, topic, count, arguments.size, latency_count, rate, said),
+        daemon=True,
     )
     found: dict[str, Any] = {}
     try:
@@ -153,6 +158,13 @@ def _hear(part: str, said: Queue[tuple[str, Any]], found: dict[str, Any]) -> Non
         if name == "failed":
             raise HoldfastError(value)
         found[name] = value
+
+
+def _beside(packages: dict[str, str], part: Callable[..., None], *arguments: Any) -> None:
+    """A process beside this one knows the schemes that this one knows."""
+    for kind, package in packages.items():
+        SCHEMES.add(kind, package)
+    part(*arguments)
 
 
 def _publish(
