@@ -450,12 +450,10 @@ class Neighbours(Part):
 
     def leave(self, peer: str, out: Outbox) -> None:
         """It is no neighbour any more, and nobody takes its place. What it has published may still wait for others, and
-        those who want it are not to be forgotten before: where events are stored, its advertisements go when those
-        have passed, as any do."""
+        those who want it are not to be forgotten before: its advertisements go when those have passed, as any do."""
         self._done += self.settling.lost(peer)
-        left = []
+        left = [self._local.advertise(filter) for filter in self._advertised_by(peer)]
         if self._answers is not None:
-            left = [self._local.advertise(filter) for filter in self._advertised_by(peer)]
             self._answers.drop(self.router, peer)
         self.router.remove_neighbour(peer)
         for entry in left:
