@@ -278,12 +278,12 @@ class Neighbours(Part):
 
     def _parse(self, source: str, told: list[Told]) -> dict[str, Filter]:
         """What is told from the side of a neighbour. Entries are told apart by ids all over the network: one may only
-        be told by the side that its broker is on, or the neighbours' entries would get in each other's way."""
+        be told by the side that its broker is on, or the neighbours' entries would get in each other's way. What a
+        broker wants that is gone is told until all have taken it back: it may hide what others want."""
         roster, former = self._roster, self._roster.map.former
-        if former:  # who has not heard of it yet still tells what a broker that is gone wants
-            told = [item for item in told if broker_of(item[0]) not in former]
         for entry, _ in told:
-            if not checked_entry(entry) and not roster.is_on_side(broker_of(entry), source):
+            broker = broker_of(entry)
+            if not checked_entry(entry) and broker not in former and not roster.is_on_side(broker, source):
                 raise ProtocolError(f"in Routes, {entry[:64]!r} is of no broker on the side of {source}")
         return parse(told)
 
