@@ -373,8 +373,8 @@ class Neighbours(Part):
             self.settling.ask(peer, ticket)
 
     def greet_prospect(self, peer: str, via: str, out: Outbox) -> None:
-        """Tells one that was welcomed everything. What the neighbour `via` told of its side counts no more: that one may
-        not have told everything anew. What is only in that, since whoever advertised it has gone, goes as if the
+        """Tells one that was welcomed everything. What the neighbour `via` told of its side counts no more: that one
+        may not have told everything anew. What is only in that, since whoever advertised it has gone, goes as if the
         welcomed one took it back: behind the events under it, and not told to where it came from."""
         router, beyond = self.router, self._roster.will_be_beyond
         advertised = [entry for entry in router.advertisements.by_source[via] if beyond(broker_of(entry), peer)]
@@ -435,6 +435,13 @@ class Neighbours(Part):
             self._awaited.await_too(new)
         self._refreshed_at[new] = out.now
         self._teller.add(new, is_paused=True)
+
+    def share(self, old: str, new: str, out: Outbox) -> None:
+        """The same where the first one stays a neighbour: what is beyond the new one is so no more beyond that one."""
+        self.split(old, new, out)
+        tables = (self.router.advertisements.by_source[old], self.router.subscriptions.by_source[old])
+        advertised, wanted = ([entry for entry in of if self._roster.side_of(broker_of(entry)) == new] for of in tables)
+        self._apply(old, Routes(unadvertised=advertised, unsubscribed=wanted), Telling({}, {}), out)
 
     def has_heard(self, peer: str) -> bool:
         """Whether a neighbour was told all that there is, over the link that it has: events may go there."""

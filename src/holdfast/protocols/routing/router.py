@@ -148,8 +148,8 @@ class Router:
                 pulled.add(other, wanted)
 
     def unadvertise(self, source: str, entry: str) -> None:
-        """Not before what was published under it is taken in by the neighbours that it goes to (D1-B4): those who want it
-        take their subscriptions back when the advertisement goes, and an event that comes behind would find nobody."""
+        """Not before what was published under it is taken in by the neighbours that it goes to (D1-B4): those who want
+        it take their subscriptions back when the advertisement goes, and an event that comes behind finds nobody."""
         waits = {} if self._under_way is None else self._under_way.under_way_beside(source)
         if self._has_beside(source, entry, self.advertisements):
             waits = {}  # it stays, from another side
