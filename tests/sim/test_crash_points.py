@@ -100,6 +100,13 @@ FOUND: list[tuple[Case, Reliability, int, tuple[Mishap, ...]]] = [
         5,
         (Mishap("b2", 42, 0, 3), Mishap("b3", 35, 2, 300), Mishap("b3", 70, reset="b2")),
     ),
+    # Where nothing is told again to who was restarted, new was not told again either, and waited for the word for ever.
+    (
+        CASES["slide"],
+        Reliability.NONE,
+        1,
+        (Mishap("b2", 12, None, 700), Mishap("b1", 18, reset="b3"), Mishap("b3", 40)),
+    ),
 ]
 
 

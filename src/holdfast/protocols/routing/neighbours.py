@@ -149,7 +149,12 @@ class Neighbours(Part):
             out.set_timer((self.name, "refresh"), self._settings.refresh)
 
     def on_neighbour_accepted(self, accepted: NeighbourAccepted, out: Outbox) -> None:
-        self._teller.greet(accepted.peer, accepted.incarnation, out)
+        match self._roster.map.step:
+            case Move(broker, _, new):  # which is not our neighbour before it has heard all that we tell
+                is_awaited = (broker, new) == (self._roster.name, accepted.peer)
+            case _:
+                is_awaited = False
+        self._teller.greet(accepted.peer, accepted.incarnation, out, is_awaited)
 
     def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
         peer = unlinked.peer
