@@ -327,8 +327,14 @@ class Neighbours(Part):
         """A broker is about to be a neighbour: what it tells is kept aside."""
         self.prospects.setdefault(peer, Prospect())
 
-    def forget_word(self, peer: str) -> None:
-        self.prospects.pop(peer, None)
+    def take_word(self, peer: str, out: Outbox) -> None:
+        """Nothing is kept aside any more. If it has come to be a neighbour in another way, what it has told counts: it
+        does not tell it again."""
+        prospect = self.prospects.pop(peer, None)
+        if prospect is not None and prospect.has_told and peer in self.router.neighbours:
+            self._apply(peer, Routes(full=True, complete=prospect.is_complete), prospect.telling, out)
+            for ticket in prospect.tickets:
+                self.settling.ask(peer, ticket)
 
     def keep_near(self, out: Outbox) -> None:
         """The disk knows who the neighbours are now, before the first change."""

@@ -148,11 +148,11 @@ class Moving(Part):
         stage, before = self._stage, changed.before
         self._stage, self._heard = None, {}
         move = before.step
-        if isinstance(move, Move):
-            self._neighbours.forget_word(move.broker)
         if stage is not None and isinstance(move, Move) and self._roster.map == done(before):
             self._moved(move, out)
         self._reconcile(before, stage, out)
+        if isinstance(move, Move):
+            self._neighbours.take_word(move.broker, out)
         self._begin()
 
     def _begin(self) -> None:
