@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Disconnect
 from holdfast.protocols.failure.messages import Alive
-from holdfast.protocols.routing import neighbours as limits
+from holdfast.protocols.routing import words as limits
 from holdfast.protocols.routing.messages import (
     ENTRY_BYTES_MAX,
     NUMBER_MAX,

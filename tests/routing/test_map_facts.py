@@ -77,7 +77,7 @@ class Told(Bench):
     def __init__(self, name: str, network: NetworkMap) -> None:
         settings = RoutingSettings(name=name, graph=GRAPH, addresses=ADDRESSES)
         streams = {"map": [MapAdopted(network)]}
-        super().__init__(make_broker(BrokerSettings(name), Random(1), streams, routing=settings))
+        super().__init__(make_broker(BrokerSettings(name, durable=True), Random(1), streams, routing=settings))
         notes = [each for each in self.handle(Started(1)) if isinstance(each, Note)]
         self.warned = [note.fields["what"] for note in notes if note.level is Level.WARNING]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from holdfast.protocols.routing.messages import EventsStored
 from holdfast.protocols.routing.store import STREAM, EventStore
 from holdfast.schemes.catalogue import RECORDS
 from tests.sessions.bench import event
+from tests.sim.changing_mutants import RenumbersTwice
 
 PEERS = ("a", "b", "c")
 # Neighbour → its events by numbers, and the next number.
@@ -194,6 +196,16 @@ def test_a_move_that_the_disk_does_not_have_was_none() -> None:
     assert [record.moves != [] for record in disk] == [False, False, True], "one record says all"
     broker.disk = disk[:-1]
     assert after_a_crash(broker) == {"a": [(1, 1), (2, 2)], "b": []}
+
+
+def test_a_move_that_the_disk_has_twice_gives_other_numbers_after_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mistake `renumbers-twice`, which no drawn network shows."""
+    monkeypatch.setattr(sys.modules[__name__], "WatchedStore", RenumbersTwice)
+    broker = two("b", "a")
+    broker.changes.move("a", "b")
+    broker.put("b")
+    broker.finish()
+    assert after_a_crash(broker)["b"] != numbers(broker.feeds["b"]) == [(1, 1), (2, 2), (3, 3)]
 
 
 def test_what_was_put_before_and_behind_a_move_in_one_turn_stays_apart() -> None:

@@ -348,8 +348,8 @@ MUTANTS = [
 ]
 
 # No drawn run has shown these yet: a broker would have to crash between what it sent and the word that the other has it
-# just behind a move; an advertisement would have to be unanswered on one side only; and an event to go both ways within
-# two hops.
+# just behind a move (`tests/routing/test_store_moves.py` plays that); an advertisement would have to be unanswered on
+# one side only; and an event to go both ways within two hops.
 UNSEEN = [
     _mutant("renumbers-twice", "buffered", store=RenumbersTwice),
     _mutant("tells-no-unanswered", "buffered", moving=TellsNoUnanswered),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.outbox import Outbox
@@ -13,8 +14,8 @@ from holdfast.protocols.routing.network_map import AddBroker, AddLink, Change, L
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.schemes.tree.moving import Moving
 from holdfast.schemes.tree.parts import NetworkKit
-from holdfast.sim.run import Factories
-from holdfast.sim.scenario import Scenario
+from holdfast.sim.run import Factories, run_scenario
+from holdfast.sim.scenario import Fault, Kill, Scenario
 from tests.sim.crash_points import Mishap, play, points, small_change
 
 BUFFERED, BYPASSED, PERIODIC = Reliability.BUFFERED, Reliability.BYPASS_BUFFERED, Reliability.PERIODIC
@@ -100,6 +101,13 @@ FOUND: list[tuple[Case, Reliability, int, tuple[Mishap, ...]]] = [
         5,
         (Mishap("b2", 42, 0, 3), Mishap("b3", 35, 2, 300), Mishap("b3", 70, reset="b2")),
     ),
+    # Where nothing is told again to who was restarted, new was not told again either, and waited for the word for ever.
+    (
+        CASES["slide"],
+        Reliability.NONE,
+        1,
+        (Mishap("b2", 12, None, 700), Mishap("b1", 18, reset="b3"), Mishap("b3", 40)),
+    ),
 ]
 
 
@@ -116,6 +124,46 @@ def test_events_under_an_advertisement_that_came_while_a_move_waits_reach_the_br
     options = {"events_ms": 3_000, "safety_ms": 6_000, "gaps_ms": (20, 60, 150), "topics": topics, "subscribed": 12}
     outcome, _ = play(CASES["slide"].scenario(BUFFERED, 1, **options), Mishap("b3", 8, 3, 2_600))
     assert outcome.problem == ""
+
+
+def loss(case: Case, level: Reliability, seed: int, lost: str, at_ms: int) -> Scenario:
+    """A broker is lost for good while the change is under way, and declared lost. Which way events take then is new:
+    those that wait on the old one may come later."""
+    changes = {**case.changes, max(case.changes) + 90: RemoveBroker(lost, lost=True)}
+    scenario = small_change(level, case.links, changes, seed, case.spares)
+    faults: list[Fault] = [Kill(at_ms=at_ms, for_ms=0, host=lost, for_ever=True)]
+    operations = [replace(operation, ends="", ends_after_ms=0) for operation in scenario.operations]
+    checkers = [name for name in scenario.checkers if not name.startswith("publisher-order")]
+    return replace(scenario, faults=faults, operations=operations, checkers=checkers)
+
+
+def lose(name: str, level: Reliability, seed: int, times_ms: range) -> None:
+    for lost in CASES[name].concerned:
+        for at_ms in times_ms:
+            outcome = run_scenario(loss(CASES[name], level, seed, lost, at_ms))
+            assert outcome.problem == "", (lost, at_ms)
+
+
+# What was found so: the case, who is lost, and when.
+LOST = [
+    ("inner", "b2", 610),  # new had put aside what the broker told, and threw it away
+    ("slide", "b1", 610),  # what waited at the broker for new was for a neighbour of old, too
+    ("replace", "b1", 635),  # who told such a neighbour its own entries was refused
+    ("replace", "b3", 610),
+]
+
+
+@pytest.mark.parametrize(("name", "lost", "at_ms"), LOST)
+def test_of_what_waits_nothing_is_lost_when_one_of_the_three_is(name: str, lost: str, at_ms: int) -> None:
+    assert run_scenario(loss(CASES[name], BUFFERED, 2, lost, at_ms)).problem == ""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", [2, 3])
+@pytest.mark.parametrize("level", [BUFFERED, BYPASSED])
+@pytest.mark.parametrize("name", ["slide", "between", "inner", "replace"])
+def test_of_what_waits_nothing_is_lost_whenever_one_of_the_three_is(name: str, level: Reliability, seed: int) -> None:
+    lose(name, level, seed, range(602, 650, 4))
 
 
 class ForgetsItsStage(Moving):

@@ -200,3 +200,12 @@ class Outlet:
             require(above in told, "what hides an entry is told", entry=entry, above=above)
             require(told[above].covers(self.wanted[entry]), "what hides an entry covers it", entry=entry, above=above)
             require(entry in self._hides[above], "who hides what is known", entry=entry, above=above)
+
+
+def broadest(entries: Mapping[str, Filter]) -> list[Filter]:
+    """Filters without those that others before them cover."""
+    index = FilterIndex[str]()
+    for entry, filter in entries.items():
+        if index.first_covering(filter) is None:
+            index.add(entry, filter)
+    return [filter for _, filter in index.items()]

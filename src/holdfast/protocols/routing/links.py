@@ -173,7 +173,9 @@ class Links(Part):
     # ------------------------------------------------------------------------------------------------ introductions
     def on_introduction(self, peer: str, introduction: Introduction, out: Outbox) -> None:
         link = self._links.link_of(peer)
-        if not link or peer in self._known:
+        if not link:
+            return  # it was given up in this turn
+        if peer in self._known:
             raise ProtocolError("an introduction is the first message of a neighbour, and comes once")
         if introduction.network != self._network:
             out.report("other-network", Level.WARNING, peer=peer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.kernel.outbox import Outbox
 from holdfast.model import Filter
 from holdfast.protocols.core.interests import ADVERTISEMENT, Interest, Interests, Key
 from holdfast.protocols.routing.router import LOCAL, Router
@@ -94,3 +95,23 @@ class LocalInterests:
                 self.unadvertise(entry)
             else:
                 self._router.unsubscribe(LOCAL, entry)
+
+    def note_changes(self, node: str, out: Outbox) -> None:
+        """What has changed in the tables, for traces."""
+        changed = self._router.take_changed()
+        if not out.tracing:
+            return
+        for table, entry, source, filter, present in changed:
+            owner = self.owners.get(entry, "")
+            out.note(
+                "routed",
+                node=node,
+                table=table,
+                entry=entry,
+                source=source,
+                filter=str(filter),
+                owner=owner,
+                present=present,
+            )
+        out.note("table_size", node=node, table="routes", entries=len(self._router.subscriptions))
+        out.note("table_size", node=node, table="advertisements", entries=len(self._router.advertisements))

@@ -16,7 +16,7 @@ depends only on the others.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from holdfast.errors import ProtocolError
 from holdfast.kernel.inputs import ConnectFailed, Started, TimerKey
@@ -26,15 +26,15 @@ from holdfast.kernel.node import broken
 from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
-from holdfast.matching import FilterIndex
 from holdfast.model import Filter
 from holdfast.protocols.failure.notices import NeighbourSuspected
 from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.awaited import Awaited
+from holdfast.protocols.routing.covered import broadest
 from holdfast.protocols.routing.links import BROKERS
 from holdfast.protocols.routing.local import EntryIds, LocalInterests, broker_of
-from holdfast.protocols.routing.messages import MoveStage, NeighboursChanged, Routes, Settled, Told, checked_entry
+from holdfast.protocols.routing.messages import MoveStage, NeighboursChanged, Routes, Settled
 from holdfast.protocols.routing.network_map import Move
 from holdfast.protocols.routing.notices import (
     BecameReady,
@@ -52,36 +52,8 @@ from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.settling import Question, Settling
 from holdfast.protocols.routing.table_store import TableStore, apply_routes
 from holdfast.protocols.routing.teller import Teller
-from holdfast.protocols.routing.tellings import Telling, parse
-
-ENTRIES_MAX: Final = 1_000_000  # that one neighbour may tell
-
-
-class Prospect:
-    """All that a broker has told that is about to be a neighbour."""
-
-    __slots__ = ("has_told", "is_complete", "telling", "tickets")
-
-    def __init__(self) -> None:
-        self.telling = Telling({}, {})
-        self.has_told = False  # everything that it has to tell
-        self.is_complete = False  # that is all there is beyond it
-        self.tickets: list[int] = []  # under which it asked
-
-    def hear(self, routes: Routes, telling: Telling) -> None:
-        if routes.full:
-            self.telling = telling
-            self.has_told, self.is_complete = True, routes.complete
-        else:
-            for table, told, gone in (
-                (self.telling.advertisements, telling.advertisements, routes.unadvertised),
-                (self.telling.subscriptions, telling.subscriptions, routes.unsubscribed),
-            ):
-                table.update(told)
-                for entry in gone:
-                    table.pop(entry, None)
-        if routes.ticket:
-            self.tickets.append(routes.ticket)
+from holdfast.protocols.routing.tellings import Telling
+from holdfast.protocols.routing.words import Prospect, check_room, knows_all, read
 
 
 class Neighbours(Part):
@@ -149,7 +121,12 @@ class Neighbours(Part):
             out.set_timer((self.name, "refresh"), self._settings.refresh)
 
     def on_neighbour_accepted(self, accepted: NeighbourAccepted, out: Outbox) -> None:
-        self._teller.greet(accepted.peer, accepted.incarnation, out)
+        match self._roster.map.step:
+            case Move(broker, _, new):  # which is not our neighbour before it has heard all that we tell
+                is_awaited = (broker, new) == (self._roster.name, accepted.peer)
+            case _:
+                is_awaited = False
+        self._teller.greet(accepted.peer, accepted.incarnation, out, is_awaited)
 
     def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
         peer = unlinked.peer
@@ -211,8 +188,8 @@ class Neighbours(Part):
         if prospect is None and peer not in self.router.neighbours:
             self._hear_old(peer, routes, out)
             return
-        telling, parts = self._read(peer, routes), self._parts.get(peer, Telling({}, {}))
-        self._check_room(peer, self._told_by(peer), telling, parts)
+        telling, parts = read(self._roster, peer, routes), self._parts.get(peer, Telling({}, {}))
+        check_room(peer, self._told_by(peer), telling, parts)
         if routes.full:
             self._parts[peer] = parts
             parts.advertisements.update(telling.advertisements)
@@ -227,11 +204,6 @@ class Neighbours(Part):
         if routes.ticket:
             self.settling.ask(peer, routes.ticket)
 
-    @staticmethod
-    def _check_room(peer: str, *tellings: Telling) -> None:
-        if sum(len(table) for telling in tellings for table in telling) > 2 * ENTRIES_MAX:
-            raise ProtocolError(f"{peer} tells more than {ENTRIES_MAX} entries, twice over")
-
     def _hear_old(self, peer: str, routes: Routes, out: Outbox) -> None:
         """Our link moves away from it, and new tells the same later: events that are still in its feed may come before
         that. So what it tells is known as from new until then; nothing is forgotten on its word."""
@@ -239,8 +211,8 @@ class Neighbours(Part):
         match network.step:
             case Move(broker, old, new) if (broker, old) == (self._roster.name, peer):
                 if new in self.router.neighbours and self._told_by_new != network.number:
-                    telling = self._read(new, routes)
-                    self._check_room(peer, self._told_by(new), telling)
+                    telling = read(self._roster, new, routes)
+                    check_room(peer, self._told_by(new), telling)
                     self._apply(new, Routes(full=True, complete=False), telling, out)
             case _:
                 pass  # its word does not count any more
@@ -263,33 +235,15 @@ class Neighbours(Part):
         source, routes = detoured.source, detoured.message
         if not isinstance(routes, Routes):
             return  # events, which are not this part's affair
-        if source not in self.router.neighbours or not self._knows_all(routes):
+        if source not in self.router.neighbours or not knows_all(self._roster, routes):
             return  # from a tree that this broker does not have any more, or does not have yet
-        telling = self._read(source, routes)
+        telling = read(self._roster, source, routes)
         if routes.full and not routes.last:
             raise ProtocolError("what is told by a detour comes in one part")
         if source != detoured.sender:
             routes = Routes(routes.advertisements, routes.subscriptions, full=True, complete=False)
         if not self._teller.is_direct(source):
             self._apply(source, routes, telling, out)
-
-    def _read(self, source: str, routes: Routes) -> Telling:
-        return Telling(self._parse(source, routes.advertisements), self._parse(source, routes.subscriptions))
-
-    def _parse(self, source: str, told: list[Told]) -> dict[str, Filter]:
-        """What is told from the side of a neighbour. Entries are told apart by ids all over the network: one may only
-        be told by the side that its broker is on, or the neighbours' entries would get in each other's way."""
-        roster, former = self._roster, self._roster.map.former
-        if former:  # who has not heard of it yet still tells what a broker that is gone wants
-            told = [item for item in told if broker_of(item[0]) not in former]
-        for entry, _ in told:
-            if not checked_entry(entry) and not roster.is_on_side(broker_of(entry), source):
-                raise ProtocolError(f"in Routes, {entry[:64]!r} is of no broker on the side of {source}")
-        return parse(told)
-
-    def _knows_all(self, routes: Routes) -> bool:
-        told = (*routes.advertisements, *routes.subscriptions)
-        return all(self._roster.knows(broker_of(entry)) for entry, _ in told if not checked_entry(entry))
 
     def _apply(self, peer: str, routes: Routes, telling: Telling, out: Outbox) -> None:
         apply_routes(self.router, peer, routes, telling)
@@ -322,8 +276,14 @@ class Neighbours(Part):
         """A broker is about to be a neighbour: what it tells is kept aside."""
         self.prospects.setdefault(peer, Prospect())
 
-    def forget_word(self, peer: str) -> None:
-        self.prospects.pop(peer, None)
+    def take_word(self, peer: str, out: Outbox) -> None:
+        """Nothing is kept aside any more. If it has come to be a neighbour in another way, what it has told counts: it
+        does not tell it again."""
+        prospect = self.prospects.pop(peer, None)
+        if prospect is not None and prospect.has_told and peer in self.router.neighbours:
+            self._apply(peer, Routes(full=True, complete=prospect.is_complete), prospect.telling, out)
+            for ticket in prospect.tickets:
+                self.settling.ask(peer, ticket)
 
     def keep_near(self, out: Outbox) -> None:
         """The disk knows who the neighbours are now, before the first change."""
@@ -373,8 +333,8 @@ class Neighbours(Part):
             self.settling.ask(peer, ticket)
 
     def greet_prospect(self, peer: str, via: str, out: Outbox) -> None:
-        """Tells one that was welcomed everything. What the neighbour `via` told of its side counts no more: it may not
-        have told everything anew. What is only in that, since whoever advertised it has gone, goes as if the
+        """Tells one that was welcomed everything. What the neighbour `via` told of its side counts no more: that one
+        may not have told everything anew. What is only in that, since whoever advertised it has gone, goes as if the
         welcomed one took it back: behind the events under it, and not told to where it came from."""
         router, beyond = self.router, self._roster.will_be_beyond
         advertised = [entry for entry in router.advertisements.by_source[via] if beyond(broker_of(entry), peer)]
@@ -436,6 +396,13 @@ class Neighbours(Part):
         self._refreshed_at[new] = out.now
         self._teller.add(new, is_paused=True)
 
+    def share(self, old: str, new: str, out: Outbox) -> None:
+        """The same where the first one stays a neighbour: what is beyond the new one is so no more beyond that one."""
+        self.split(old, new, out)
+        tables = (self.router.advertisements.by_source[old], self.router.subscriptions.by_source[old])
+        advertised, wanted = ([entry for entry in of if self._roster.side_of(broker_of(entry)) == new] for of in tables)
+        self._apply(old, Routes(unadvertised=advertised, unsubscribed=wanted), Telling({}, {}), out)
+
     def has_heard(self, peer: str) -> bool:
         """Whether a neighbour was told all that there is, over the link that it has: events may go there."""
         return self._teller.speaks_to(peer) and peer not in self._teller.lacking
@@ -450,12 +417,10 @@ class Neighbours(Part):
 
     def leave(self, peer: str, out: Outbox) -> None:
         """It is no neighbour any more, and nobody takes its place. What it has published may still wait for others, and
-        those who want it are not to be forgotten before: where events are stored, its advertisements go when those
-        have passed, as any do."""
+        those who want it are not to be forgotten before: its advertisements go when those have passed, as any do."""
         self._done += self.settling.lost(peer)
-        left = []
+        left = [self._local.advertise(filter) for filter in broadest(self.router.advertisements.by_source[peer])]
         if self._answers is not None:
-            left = [self._local.advertise(filter) for filter in self._advertised_by(peer)]
             self._answers.drop(self.router, peer)
         self.router.remove_neighbour(peer)
         for entry in left:
@@ -464,14 +429,6 @@ class Neighbours(Part):
         self._parted[peer] = None
         self._teller.drop(peer)
         self._learned(peer, out)
-
-    def _advertised_by(self, peer: str) -> list[Filter]:
-        """Without those that others of it cover."""
-        index = FilterIndex[str]()
-        for entry, filter in self.router.advertisements.by_source[peer].items():
-            if index.first_covering(filter) is None:
-                index.add(entry, filter)
-        return [filter for _, filter in index.items()]
 
     # --------------------------------------------------------------------------------------------------------- time
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
@@ -503,7 +460,7 @@ class Neighbours(Part):
         if self._done or self.settling.is_due:
             self._say_settled(out)
         if router.changed:
-            self._note(out)
+            self._local.note_changes(self._settings.name, out)
 
     def _say_settled(self, out: Outbox) -> None:
         """At the turn's end, behind what the same turn told: who hears that all is told has heard all of it. A
@@ -518,26 +475,6 @@ class Neighbours(Part):
                 self._done.append((source, ticket))
         if own := [ticket for source, ticket in done if source == LOCAL]:
             out.tell(TicketsSettled(own))
-
-    def _note(self, out: Outbox) -> None:
-        changed = self.router.take_changed()
-        if not out.tracing:
-            return
-        node = self._settings.name
-        for table, entry, source, filter, present in changed:
-            owner = self._local.owners.get(entry, "")
-            out.note(
-                "routed",
-                node=node,
-                table=table,
-                entry=entry,
-                source=source,
-                filter=str(filter),
-                owner=owner,
-                present=present,
-            )
-        out.note("table_size", node=node, table="routes", entries=len(self.router.subscriptions))
-        out.note("table_size", node=node, table="advertisements", entries=len(self.router.advertisements))
 
     def measure(self) -> dict[str, int]:
         outlets = self.router.subscription_outlets.values()

@@ -65,8 +65,8 @@ class Router:
         answers: Follows | None = None,
         under_way: UnderWay | None = None,
     ) -> None:
-        """Of a level that buffers: `answers` follows which advertisements neighbours are told; `under_way` is what
-        is on its way to them, and gets there before the advertisements that it falls under go."""
+        """`answers`, of a level that buffers, follows which advertisements neighbours are told; `under_way` is what is
+        on its way to them, and gets there before the advertisements that it falls under go."""
         self.neighbours = tuple(neighbours)  # to be read by others; `add_neighbour` and its like change it
         self.is_advertised = advertisements
         self._covering = covering
@@ -148,8 +148,8 @@ class Router:
                 pulled.add(other, wanted)
 
     def unadvertise(self, source: str, entry: str) -> None:
-        """Not before what was published under it is stored at the neighbours that it goes to (D1-B4): those who want it
-        take their subscriptions back when the advertisement goes, and an event that comes behind would find nobody."""
+        """Not before what was published under it is taken in by the neighbours that it goes to (D1-B4): those who want
+        it take their subscriptions back when the advertisement goes, and an event that comes behind finds nobody."""
         waits = {} if self._under_way is None else self._under_way.under_way_beside(source)
         if self._has_beside(source, entry, self.advertisements):
             waits = {}  # it stays, from another side

@@ -80,8 +80,9 @@ class Teller:
         self.after = LATEST if self._level.buffers else NOW
 
     # ------------------------------------------------------------------------------------------------------- links
-    def greet(self, peer: str, life: int, out: Outbox) -> None:
-        """Tells a neighbour whose link is new what is on this side, if its level and its past say so."""
+    def greet(self, peer: str, life: int, out: Outbox, is_awaited: bool = False) -> None:
+        """Tells a neighbour whose link is new what is on this side, if its level and its past say so; in any case if
+        our word `is_awaited`."""
         self.look_around()
         hearer = self._hearers.get(peer)
         if hearer is not None and hearer.is_paused:
@@ -90,7 +91,7 @@ class Teller:
         if hearer is None or hearer.is_synced:
             return  # it is beside the tree; or has only got another map
         restarted = hearer.meet(life)
-        if restarted and not self._level.refreshes:
+        if restarted and not self._level.refreshes and not is_awaited:
             hearer.sync()  # it hears of what changes, and of nothing else
             self._router.take(peer)
         elif restarted and self._level.expires and not self._settings.ask_neighbours:

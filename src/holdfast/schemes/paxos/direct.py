@@ -21,6 +21,8 @@ from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.queues import Lane
+from holdfast.protocols.links.link_set import LinkSet
+from holdfast.protocols.links.pauses import GrowingPauses
 from holdfast.protocols.sessions.conversation import Conversation
 from holdfast.protocols.sessions.messages import DirectChanged, OpenDirect, Publish
 
@@ -28,28 +30,6 @@ if TYPE_CHECKING:
     from random import Random
 
 ADDRESSES_MAX = 16  # that a broker may name; no group is so large
-
-
-class _Place:
-    """An address that the client wants a direct link to."""
-
-    __slots__ = ("failures", "link", "peer")
-
-    def __init__(self) -> None:
-        self.failures = 0
-        self.link = 0  # 0: none
-        self.peer = ""  # who was there last
-
-    def open(self, link: int, peer: str) -> None:
-        self.link, self.peer, self.failures = link, peer, 0
-
-    def close(self) -> None:
-        self.link = 0
-
-    def fail(self) -> int:
-        """How often it did before."""
-        self.failures += 1
-        return self.failures - 1
 
 
 class DirectLinks(Part):
@@ -61,22 +41,20 @@ class DirectLinks(Part):
     def __init__(self, conversation: Conversation, rng: Random) -> None:
         self._conversation = conversation
         self._settings = conversation.settings
-        self._rng = rng
         self._opening: OpenDirect | None = None  # None: there is no session
         self._session_address = ""
-        self._places: dict[str, _Place] = {}  # address → what is there
-        self._by_link: dict[int, str] = {}  # those that are open → address
-        self._dialling: set[str] = set()  # addresses, also those that are not wanted any more
+        self._links = LinkSet(self.name, by_address=True)
+        self._pauses = GrowingPauses(self._settings.pause_min, self._settings.pause_max, rng)
         self._saying = False  # the timer is set
         self._useless: set[str] = set()  # addresses that lead to a broker that the client has a link to
 
     @property
     def is_open(self) -> bool:
-        return bool(self._by_link)
+        return bool(self._links.linked)
 
     def is_dialling(self, address: str) -> bool:
         """Whether an attempt to connect is under way, of which a link or a failure will come."""
-        return address in self._dialling
+        return self._links.is_dialling(address)
 
     # ---------------------------------------------------------------------------------- called by the client's session
     @staticmethod
@@ -97,16 +75,15 @@ class DirectLinks(Part):
 
     def takes(self, up: LinkUp, out: Outbox) -> bool:
         """Whether a link that the session does not want is one of these."""
-        place = self._places.get(up.address)
-        others = [other.peer for address, other in self._places.items() if address != up.address]
-        if up.address in self._dialling and (up.peer == self._conversation.broker or up.peer in others):
+        links, address = self._links, up.address
+        others = [links.last_at(other) for other in links.wanted if other != address]
+        if links.is_dialling(address) and (up.peer == self._conversation.broker or up.peer in others):
             # Another link to the same node has gone for it. That one comes back, and this address is not tried again.
-            self._count_out(up.address, out)
+            self._count_out(address, out)
             return False
-        if place is None or place.link or self._opening is None:
+        if not links.wants(address) or links.link_of(address) or self._opening is None:
             return False
-        place.open(up.link, up.peer)
-        self._by_link[up.link] = up.address
+        links.link_up(up, out)
         out.send(up.peer, self._opening)
         self._keep_saying(out)
         return True
@@ -115,21 +92,20 @@ class DirectLinks(Part):
         if len(self._useless) >= ADDRESSES_MAX:
             self._useless.clear()
         self._useless.add(address)
-        if address in self._places:
-            self._forget(address, out)
+        self._links.unwant(address, out)
 
     def send(self, message: Publish, out: Outbox) -> None:
         """Says on every link what the session's broker is told."""
-        for link, address in self._by_link.items():
-            peer = self._places[address].peer
+        for address in self._links.linked:
+            peer = self._links.last_at(address)
             if peer in out.queues and out.queues[peer].bytes > self._settings.direct_bytes_max:
-                out.disconnect(link, "what is published is not read")
+                out.disconnect(self._links.link_of(address), "what is published is not read")
             else:
                 out.send(peer, message, Lane.USER)
 
     # -------------------------------------------------------------------------------------------------------- links
     def on_link_up(self, up: LinkUp, out: Outbox) -> None:
-        self._dialling.discard(up.address)  # `takes` was asked before
+        self._links.attempt_ended(up.address)  # `takes` was asked before
 
     def on_direct_changed(self, peer: str, changed: DirectChanged, out: Outbox) -> None:
         if self._conversation.is_open_with(peer):
@@ -139,67 +115,38 @@ class DirectLinks(Part):
     def _want(self, addresses: tuple[str, ...], out: Outbox, reason: str = "not to be published to any more") -> None:
         allowed = self._settings.allow_direct
         wanted = [a for a in addresses if allowed and a != self._session_address and a not in self._useless]
-        for address in [address for address in self._places if address not in wanted]:
-            place = self._places[address]
-            if place.link:
-                out.disconnect(place.link, reason)
-            self._forget(address, out)
+        for address in self._links.wanted:
+            if address not in wanted:
+                self._links.close(address, reason, out)
+                self._links.unwant(address, out)
         for address in wanted:
-            if address not in self._places:
-                self._places[address] = _Place()
-                self._dial(address, out)
-
-    def _forget(self, address: str, out: Outbox) -> None:
-        place = self._places.pop(address)
-        if place.link:
-            del self._by_link[place.link]
-            out.drop_queue(place.peer)
-        out.cancel_timer((self.name, "dial", address))
-
-    def _dial(self, address: str, out: Outbox) -> None:
-        if address not in self._dialling:
-            self._dialling.add(address)
-            out.connect("", address)
-
-    def _dial_later(self, address: str, out: Outbox) -> None:
-        failures = self._places[address].fail()
-        pause = min(self._settings.pause_max, self._settings.pause_min << min(failures, 30))
-        out.set_timer((self.name, "dial", address), self._rng.randint(pause // 2, pause))
+            if not self._links.wants(address):
+                self._links.want(address, address, self._pauses, out)
 
     def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
-        if failed.address in self._dialling:
-            self._dialling.discard(failed.address)
-            if failed.address in self._places:
-                self._dial_later(failed.address, out)
+        self._links.connect_failed(failed, out)
 
     def on_link_down(self, down: LinkDown, out: Outbox) -> None:
-        address = self._by_link.pop(down.link, None)
-        if address is not None:
-            place = self._places[address]
-            out.drop_queue(place.peer)
-            place.close()
-            self._dial_later(address, out)
+        self._links.link_down(down, out)
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         match key[1]:
             case "dial":
-                if key[2] in self._places and not self._places[key[2]].link:
-                    self._dial(key[2], out)
+                self._links.timer_fired(key, out)
             case "say":
                 self._saying = False
-                for address in self._by_link.values():
+                for address in self._links.linked:
                     if self._opening is not None:
-                        out.send(self._places[address].peer, self._opening)
+                        out.send(self._links.last_at(address), self._opening)
                 self._keep_saying(out)
             case _:
                 broken("a timer of the direct links has a known name", key=key)
 
     def _keep_saying(self, out: Outbox) -> None:
-        if self._by_link and not self._saying:
+        if self.is_open and not self._saying:
             self._saying = True
             out.set_timer((self.name, "say"), self._settings.ping_every)
 
     def check_invariants(self) -> None:
-        for link, address in self._by_link.items():
-            require(self._places[address].link == link, "a direct link is at its place", address=address)
-        require(self._opening is not None or not self._places, "direct links belong to a session")
+        self._links.check_invariants()
+        require(self._opening is not None or not self._links.wanted, "direct links belong to a session")

@@ -42,6 +42,7 @@ from holdfast.protocols.routing.network_map import Leave, Move, NetworkMap, done
 from holdfast.protocols.routing.notices import FeedsRecovered, LinkMoved, MapChanged, NeighbourAccepted
 from holdfast.protocols.routing.roster import Roster
 from holdfast.schemes.tree.mapping import Mapping
+from holdfast.topology.graph import SpanningTree
 
 BROKERS: Final = frozenset({Role.BROKER})
 UNANSWERED_MAX: Final = 100_000  # filters in one word
@@ -147,11 +148,11 @@ class Moving(Part):
         stage, before = self._stage, changed.before
         self._stage, self._heard = None, {}
         move = before.step
-        if isinstance(move, Move):
-            self._neighbours.forget_word(move.broker)
         if stage is not None and isinstance(move, Move) and self._roster.map == done(before):
             self._moved(move, out)
         self._reconcile(before, stage, out)
+        if isinstance(move, Move):
+            self._neighbours.take_word(move.broker, out)
         self._begin()
 
     def _begin(self) -> None:
@@ -182,12 +183,16 @@ class Moving(Part):
         """Brings the neighbours to what the map says, where no move has done so: brokers that have joined or left; and
         whoever stands where one was that is lost, with what waited for that one."""
         wanted = self._roster.near
-        feeds = (*self._forwarding.feeds, *self._forwarding.feeds.aside)
-        gone = [peer for peer in dict.fromkeys((*self._router.neighbours, *feeds)) if peer not in wanted]
+        # What has ended is older than what was put into other feeds since then, and goes first.
+        feeds, near = self._forwarding.feeds, self._router.neighbours
+        ended = [peer for peer in (*feeds, *feeds.aside) if peer not in near]
+        gone = [peer for peer in (*ended, *near) if peer not in wanted]
         fresh = [peer for peer in wanted if peer not in self._router.neighbours]
         for peer in gone:
             takers = self._takers(peer, before, stage) if before is not None else fresh
             self._give_over(peer, takers, out)
+        if before is not None:
+            self._share(before, stage, out)
         for peer in wanted:
             if peer not in self._router.neighbours:
                 self._join(peer, out)
@@ -195,41 +200,61 @@ class Moving(Part):
             self._neighbours.speak_up(peer, out)
         self._forwarding.forget_gone()
 
+    def _sides(self, tree: SpanningTree, before: NetworkMap) -> dict[str, list[str]]:
+        """By neighbour in a tree of the map before: those that are beyond it, and are members still."""
+        roster, sides = self._roster, dict[str, list[str]]()
+        if roster.is_member and before.find(self._name) is not None:
+            for member in roster.map.names:
+                if member != self._name and before.find(member) is not None:
+                    sides.setdefault(tree.next_hop(self._name, member), []).append(member)
+        return sides
+
     def _takers(self, gone: str, before: NetworkMap, stage: MoveStage | None) -> list[str]:
-        """Those by whom all is reached now that was beyond a neighbour."""
-        tree = done(before).spanning_tree if stage is not None else before.spanning_tree
-        roster = self._roster
-        if not roster.is_member or before.find(self._name) is None:
-            return []
-        beyond = [
-            member
-            for member in roster.map.names
-            if member != self._name and before.find(member) is not None and tree.next_hop(self._name, member) == gone
-        ]
-        if gone not in tree.neighbours(self._name):  # a feed that has ended: what was beyond it is beyond others by now
-            beyond = [gone] if roster.map.find(gone) is not None else list(roster.near)[:1]
-        return list(dict.fromkeys(roster.side_of(member) for member in beyond))
+        """Those by whom all is reached now that was beyond a neighbour when events were put into its feed."""
+        move, word = before.step, None if stage is None else stage.word
+        tree = _routed(before, stage)
+        match move:
+            case Move(broker, old, _) if (self._name, gone) in ((broker, old), (old, broker)):
+                tree = before.spanning_tree  # its feed has ended, and nothing was put into it since
+            case Move(_, old, new) if (self._name, gone) == (new, old) and word is MoveWord.TAKEN:
+                tree = before.spanning_tree  # what old has not taken in may be for the broker, too
+            case _:
+                pass
+        beyond = self._sides(tree, before).get(gone, [])
+        if not beyond and gone not in tree.neighbours(self._name):
+            beyond = [gone] if self._roster.map.find(gone) is not None else list(self._roster.near)[:1]
+        return list(dict.fromkeys(self._roster.side_of(member) for member in beyond))
 
     def _give_over(self, gone: str, takers: list[str], out: Outbox) -> None:
         is_near = gone in self._router.neighbours
-        if len(takers) == 1:
-            [taker] = takers
-            if not is_near:
-                self._join(taker, out)
-            self._forwarding.keep(taker, out)
-            self._forwarding.move_all(gone, taker, out)
-            if is_near:
-                self._neighbours.take_place(gone, taker, None, out)
-            self._forwarding.drop(gone, out)
-            return
         for taker in takers:
-            if taker not in self._router.neighbours:
-                self._forwarding.keep(taker, out)
+            self._forwarding.keep(taker, out)
+            if is_near and len(takers) > 1 and taker not in self._router.neighbours:
                 self._neighbours.split(gone, taker, out)
-            self._forwarding.copy_all(gone, taker)
-        if is_near:
+        if takers:
+            # Before what is held back for one of them since the link began to move: that was published later.
+            *others, last = sorted(takers, key=lambda taker: self._forwarding.feeds[taker].is_suspended)
+            for taker in others:
+                self._forwarding.copy_all(gone, taker)
+            self._forwarding.move_all(gone, last, out)
+        if is_near and len(takers) == 1:
+            self._neighbours.take_place(gone, takers[0], None, out)
+        elif is_near:
             self._neighbours.leave(gone, out)
         self._forwarding.drop(gone, out)
+
+    def _share(self, before: NetworkMap, stage: MoveStage | None, out: Outbox) -> None:
+        """A move that is over where it stood leaves neighbours beyond whom some are no more, since their ways lead by
+        others now: those get what waits for them there, too."""
+        for peer, members in self._sides(_routed(before, stage), before).items():
+            if peer not in self._router.neighbours:
+                continue
+            for side in dict.fromkeys(self._roster.side_of(member) for member in members):
+                if side != peer:
+                    self._forwarding.keep(side, out)
+                    if side not in self._router.neighbours:
+                        self._neighbours.share(peer, side, out)
+                    self._forwarding.copy_all(peer, side)
 
     def _join(self, peer: str, out: Outbox) -> None:
         if peer not in self._router.neighbours:
@@ -386,6 +411,12 @@ class Moving(Part):
 
     def measure(self) -> dict[str, int]:
         return {"map_number": self._roster.map.number, "links_moved_total": self._moved_total}
+
+
+def _routed(network: NetworkMap, stage: MoveStage | None) -> SpanningTree:
+    """The tree that a broker routes by at a stage of its own of the step that is under way."""
+    has_moved = isinstance(network.step, Move) and stage is not None and stage.word is not MoveWord.PASSED
+    return done(network).spanning_tree if has_moved else network.spanning_tree
 
 
 def _way(word: MoveWord, network: NetworkMap) -> tuple[str, str] | None:

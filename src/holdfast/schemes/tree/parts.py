@@ -195,7 +195,7 @@ def make_network(
     ids = EntryIds(settings.name)
     feeds = Feeds({peer: Feed() for peer in near})
     answers = kit.answers(near, ids) if level.buffers else None
-    router = kit.router(near, settings.advertisements, settings.covering, answers, feeds if level.buffers else None)
+    router = kit.router(near, settings.advertisements, settings.covering, answers, feeds)
     settling = Settling()
     local = LocalInterests(ids, home.interests, router, settling)
     table = TableStore(router, recovered_table)
