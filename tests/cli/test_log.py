@@ -16,7 +16,7 @@ from holdfast.cli.lines import EventLine, read_line
 from holdfast.cli.main import BAD_INPUT, main
 from holdfast.errors import RecordsLost, StateLost
 from holdfast.model.event import Event, encode_batch, encode_event
-from holdfast.protocols.core.commands import CoreState, EventBatch
+from holdfast.protocols.core.commands import CoreState, LoggedEvents
 from holdfast.runtime.segment_storage import SegmentStorage
 from holdfast.schemes.catalogue import RECORDS
 from holdfast.storage import Log, LogSettings, open_log
@@ -67,7 +67,7 @@ def test_inspect_tells_what_is_there_and_changes_nothing(call: Call, folder: Pat
     before = contents(folder)
     code, out, _ = call("inspect", str(folder))
     assert code == 0
-    assert out.splitlines()[0].endswith("format 1, checksums in c: clean")
+    assert out.splitlines()[0].endswith("format 2, checksums in c: clean")
     assert "stream events: first 1, next 1001; 100 records" in out
     assert contents(folder) == before
 
@@ -177,7 +177,7 @@ def with_events(tmp_path: Path) -> Path:
     for first in range(1, 61, 3):
         batch = encode_batch([encode_event(event) for event in EVENTS_WRITTEN[first - 1 : first + 2]])
         log.append("state", *RECORDS.encode(CoreState(first, b"x" * 500)))
-        log.append("events", *RECORDS.encode(EventBatch(first, 8, batch)), count=3)
+        log.append("events", *RECORDS.encode(LoggedEvents(first, 8, batch)), count=3)
         log.commit()
     log.close()
     return tmp_path / "log"

@@ -22,7 +22,7 @@ from holdfast.errors import LogUnusable, WrongLog
 from holdfast.kernel.outbox import Append, Truncate
 from holdfast.kernel.storage import EVENTS, FEEDS
 from holdfast.model.event import encode_batch
-from holdfast.protocols.core.commands import EventBatch
+from holdfast.protocols.core.commands import LoggedEvents
 from holdfast.protocols.routing.messages import EventsStored
 from holdfast.runtime.segment_storage import ALARM_SEGMENTS, SegmentStorage
 from holdfast.schemes.catalogue import RECORDS
@@ -52,7 +52,7 @@ class Storage:
     def _fail(reason: str) -> None:
         raise AssertionError(reason)
 
-    async def write(self, stream: str, record: Formed | EventsStored | EventBatch, keep: int = 0) -> None:
+    async def write(self, stream: str, record: Formed | EventsStored | LoggedEvents, keep: int = 0) -> None:
         self._token += 1
         operations: list[Append | Truncate] = [Append(stream, record, self._token, 1)]
         if keep:
@@ -66,7 +66,7 @@ class Storage:
         for _ in range(count):
             self.head += 1
             batch = encode_batch([event(1, text="x" * 4096)])
-            await self.write(EVENTS, EventBatch(self.head, 0, batch), keep=10)
+            await self.write(EVENTS, LoggedEvents(self.head, 0, batch), keep=10)
 
 
 def play(scene: Callable[[], Awaitable[None]]) -> None:

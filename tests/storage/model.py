@@ -82,12 +82,25 @@ def expected(model: LogModel) -> dict[str, tuple[int, int, list[tuple[int, int, 
     return {name: (s.first, s.next, s.records) for name, s in sorted(model.streams.items()) if s.next > 1}
 
 
+def _with_parts(rng: Random) -> tuple[bytes, list[bytes]]:
+    """A body of parts that others of the commit are likely to have, too, and what stands around them."""
+    sizes = [rng.choice([20, 60, 700, 3000]) for _ in range(rng.choice([1, 1, 2, 3]))]
+    parts = [bytes([rng.randrange(3)]) * size + bytes([rng.randrange(3)]) for size in sizes]
+    around = [rng.randbytes(rng.choice([0, 3, 40])) for _ in range(len(parts) + 1)]
+    return b"".join([around[0], *[some for pair in zip(parts, around[1:], strict=True) for some in pair]]), parts
+
+
 def do_something(log: Log, model: LogModel, rng: Random) -> None:
     """Appends, snapshots or truncates, in both."""
     name = rng.choice(STREAMS)
     stream = model.stream(name)
     what = rng.random()
-    if what < 0.8:
+    if what < 0.3:
+        body, parts = _with_parts(rng)
+        kind, count = rng.randrange(256), rng.choice([1, 7])
+        assert log.append(name, kind, body, count, parts) == stream.next
+        stream.append(kind, body, count)
+    elif what < 0.8:
         body = rng.randbytes(rng.choice([0, 1, 30, 100, 100, 900, 5000]))
         count = rng.choice([1, 1, 1, 7])
         kind = rng.randrange(256)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import pytest
 
+from holdfast.errors import LogCorrupt
 from holdfast.storage import Log, open_log
+from holdfast.storage.format import RECORD_BYTES
+from holdfast.storage.group import Group
+from holdfast.storage.sharing import Part, Shared
 from tests.storage.disk import MemoryDisk, PowerCut
 from tests.storage.model import FOLDER, LogModel, contents, do_something, expected, growing, ticking
 from tests.tiers import blocks
@@ -69,8 +74,7 @@ def crash_often(seed: int) -> None:
     log.close()
 
 
-@pytest.mark.parametrize("seeds", blocks(SEEDS, 250, first=0))
-def test_nothing_acknowledged_is_lost_wherever_the_power_goes(seeds: range) -> None:
+def _crash_all(seeds: range) -> None:
     for seed in seeds:
         try:
             crash_often(seed)
@@ -79,7 +83,55 @@ def test_nothing_acknowledged_is_lost_wherever_the_power_goes(seeds: range) -> N
             raise
 
 
+@pytest.mark.parametrize("seeds", blocks(SEEDS, 250, first=0))
+def test_nothing_acknowledged_is_lost_wherever_the_power_goes(seeds: range) -> None:
+    _crash_all(seeds)
+
+
 @pytest.mark.long
 def test_nothing_acknowledged_is_lost_in_many_more_runs() -> None:
     for seed in range(SEEDS, 30 * SEEDS):
         crash_often(seed)
+
+
+class LendsToLaterBlocks(Group):
+    """What stood in a block before is taken for what stands in this one."""
+
+    def _close_block(self) -> None:
+        shared = self._shared
+        super()._close_block()
+        self._shared = shared
+
+
+class CountsFromTheRecord(Shared):
+    """The head of the record that lends is forgotten."""
+
+    def lend(self, body: bytes, parts: Sequence[Part], at: int) -> None:
+        super().lend(body, parts, at - RECORD_BYTES)
+
+
+class LooksAtTheBeginning(Shared):
+    """What begins alike is taken for the same."""
+
+    def _find(self, body: bytes, at: int, end: int) -> tuple[int, int] | None:
+        for lender, number in self._lent.get(body[at : min(at + 64, end)], ()):
+            lent, place = lender.part(number)
+            if len(lent) <= end - at:
+                return place, len(lent)
+        return None
+
+
+@pytest.mark.parametrize(
+    ("where", "mistake"),
+    [
+        ("holdfast.storage.log.Group", LendsToLaterBlocks),
+        ("holdfast.storage.group.Shared", CountsFromTheRecord),
+        ("holdfast.storage.group.Shared", LooksAtTheBeginning),
+    ],
+)
+def test_a_record_that_borrows_from_the_wrong_place_is_seen(
+    where: str, mistake: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(where, mistake)
+    with pytest.raises((AssertionError, LogCorrupt)):
+        _crash_all(range(20))

@@ -198,6 +198,20 @@ def test_the_last_commit_before_a_mark_is_the_window() -> None:
     assert isinstance(outcome(disk), LogCorrupt)
 
 
+@pytest.mark.parametrize("streams", [["a"], ["b"], ["a", "b"]])
+def test_a_mark_says_nothing_of_what_was_appended_and_not_written(streams: list[str]) -> None:
+    disk = MemoryDisk()
+    log = open_log(FOLDER, SETTINGS, disk)
+    log.append("a", 1, b"written")
+    log.commit()
+    durable = contents(log)
+    for stream in streams:
+        log.append(stream, 1, b"not written")
+    log.mark()
+    disk.kill()
+    assert outcome(disk) == durable
+
+
 @pytest.mark.parametrize("segment_bytes", [32 * 1024, 12 * 1024])
 def test_an_older_version_of_a_block_is_not_taken_for_the_one_that_was_written(segment_bytes: int) -> None:
     """A disk that lost a write may show what was there before: valid in itself, in the right place, and stale."""

@@ -429,3 +429,20 @@ def test_a_commit_that_is_larger_than_the_next_segment_gets_one_with_room_behind
     log.commit()
     assert 100 * MEBIBYTE < log._shelf.newest.header.size < 101 * MEBIBYTE
     assert [r[0] for part in reopened(log, disk).scan("a") for r in part] == [1, 2]
+
+
+def test_a_commit_of_many_pieces_is_written_like_one_of_few(tmp_path: Path) -> None:
+    """A block of few records is not put together before it is written."""
+    log = open_log(str(tmp_path / "log"), small())
+    expected = []
+    for sizes in ([2_000] * 3, [2_000] * 300, [1] * 30, [2_000, 1] * 150):
+        for number, size in enumerate(sizes):
+            body = bytes([number % 256]) * size
+            log.append("a", 1, body)
+            expected.append(body)
+        log.commit()
+    assert bodies(log.read("a", 1, max_records=10_000, max_bytes=1 << 30)) == expected
+    log.close()
+    again = open_log(str(tmp_path / "log"), small())
+    assert bodies(again.read("a", 1, max_records=10_000, max_bytes=1 << 30)) == expected
+    again.close()

@@ -12,8 +12,8 @@ from holdfast.cli.lines import write_event
 from holdfast.cli.main import BAD_INPUT, CHECK_FAILED, OK
 from holdfast.errors import NotALog, RecordsLost
 from holdfast.kernel.storage import EVENTS
-from holdfast.model.event import decode_batch
-from holdfast.protocols.core.commands import EventBatch
+from holdfast.model.event import decode_all
+from holdfast.protocols.core.commands import LoggedEvents
 from holdfast.schemes.catalogue import RECORDS
 from holdfast.storage import open_log
 from holdfast.storage.files import SystemFiles
@@ -130,9 +130,9 @@ def _export(arguments: argparse.Namespace) -> int:
 
 def _write_events(kind: int, body: bytes) -> int:
     record = RECORDS.decode(kind, body)
-    if not isinstance(record, EventBatch):
+    if not isinstance(record, LoggedEvents):
         return 0
-    events, _ = decode_batch(record.events)
+    events = decode_all(record.events)
     sys.stdout.buffer.write(b"".join(map(write_event, events)))
     return len(events)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 # What a message without events is taken to weigh in a queue. Exact sizes are known only when it is encoded.
@@ -26,3 +28,8 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 class Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a node appends to one of its streams, and finds there when it is started again."""
+
+    def parts(self) -> Sequence[memoryview]:
+        """Larger parts of its bytes, in their order, that other records of the turn may have, too: a disk need not keep
+        them twice."""
+        return ()

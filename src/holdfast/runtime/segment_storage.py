@@ -148,8 +148,9 @@ class SegmentStorage:
             for operation in operations:
                 match operation:
                     case Append():
-                        kind, body = self._records.encode(operation.record)
-                        opened.append(operation.stream, kind, body, operation.count)
+                        record = operation.record
+                        kind, body = self._records.encode(record)
+                        opened.append(operation.stream, kind, body, operation.count, record.parts())
                         self._token = operation.token
                     case Snapshot():
                         opened.snapshot(operation.stream, *self._records.encode(operation.record))

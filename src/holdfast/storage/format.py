@@ -10,13 +10,15 @@ earlier group was durable: that is how damage is told from a tail that was torn 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 from typing import Final
 
 import google_crc32c  # Without its C part it warns and goes on in Python, a thousand times slower; `inspect` says so.
 
-VERSION: Final = 1
+VERSION: Final = 2
+VERSIONS: Final = (1, 2)  # that can be read; in segments of version 1 no record borrows
+BORROWING: Final = 2  # the version from which on records do
 PAGE: Final = 4096  # what a disk may lose or keep as a whole, and what closing marks keep away from
 
 # crc, previous, magic, length, log, offset, segment, group, time, records, part, flags, reserved
@@ -38,6 +40,7 @@ SEAL: Final = 4  # a closing mark, and the segment's last block: a next segment 
 RECORD: Final = Struct("<IHBBIQ")
 RECORD_BYTES: Final = RECORD.size
 LOST: Final = 1  # no record, but the place of records that a repair could not save
+BORROWS: Final = 2  # a part of its body stands in a record before it: `sharing`
 
 # Records of stream 0 are the log's own. Their kinds:
 OWN_STREAM: Final = 0
@@ -70,13 +73,15 @@ def align(offset: int) -> int:
 
 def encode_block(
     chain: int, salt: int, offset: int, segment: int, group: int, time: int, records: int, part: int, flags: int,
-    payload: bytes,
-) -> tuple[bytes, bytes, int]:  # fmt: skip
-    """The block's bytes in two pieces, and the chain's value after it."""
-    length = BLOCK_BYTES + len(payload)
-    rest = _REST.pack(BLOCK_MAGIC, length, salt, offset, segment, group, time, records, part, flags, 0) + payload
+    payload: Sequence[bytes],
+) -> tuple[bytes, int]:  # fmt: skip
+    """The block's head, behind which its payload follows, and the chain's value after it."""
+    length = BLOCK_BYTES + sum(map(len, payload))
+    rest = _REST.pack(BLOCK_MAGIC, length, salt, offset, segment, group, time, records, part, flags, 0)
     crc = extend(chain, rest)
-    return _CHAIN.pack(crc, chain), rest, crc
+    for piece in payload:
+        crc = extend(crc, piece)
+    return _CHAIN.pack(crc, chain) + rest, crc
 
 
 def encode_record(stream: int, kind: int, flags: int, count: int, number: int, body: bytes) -> bytes:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from struct import Struct, error
 from typing import Final
 
-from holdfast.storage.format import PAGE, VERSION, align, extend
+from holdfast.storage.format import PAGE, VERSION, VERSIONS, align, extend
 from holdfast.storage.index import StreamIndex
 
 HEADER_MAGIC: Final = b"HOLDFAST"
@@ -55,6 +55,7 @@ class Header:
     previous_index: dict[int, StreamIndex] = field(default_factory=dict)
     repairs: list[bytes] = field(default_factory=list)  # what repairs did to the log, as JSON
     length: int = 0  # of the header: where blocks begin
+    version: int = VERSION
 
     def encode(self) -> bytes:
         """The header's bytes, whole pages; sets `length`."""
@@ -74,7 +75,7 @@ class Header:
             parts += [_REPAIR.pack(len(repair)), repair]
         used = sum(map(len, parts))
         self.length = align(_START.size + used)
-        rest = _START.pack(0, self.length, HEADER_MAGIC, VERSION, 0, used)[4:] + b"".join(parts)
+        rest = _START.pack(0, self.length, HEADER_MAGIC, self.version, 0, used)[4:] + b"".join(parts)
         rest = rest.ljust(self.length - 4, b"\0")
         return extend(0, rest).to_bytes(4, "little") + rest
 
@@ -96,21 +97,21 @@ def decode_header(data: bytes) -> Header | None:
     crc, length, _, version, _, _ = _START.unpack_from(data)
     if extend(0, data[4:]) != crc:
         return None
-    if version != VERSION:
+    if version not in VERSIONS:
         raise UnknownVersion(version)
     try:
-        return _decode(data, length)
+        return _decode(data, length, version)
     except (error, UnicodeDecodeError):
         return None
 
 
-def _decode(data: bytes, length: int) -> Header:
+def _decode(data: bytes, length: int, version: int) -> Header:
     at = _START.size
     log_id, segment, size, end, group, first_group, chain, streams, indexes, repairs, _, time = _FIXED.unpack_from(
         data, at
     )
     at += _FIXED.size
-    header = Header(log_id, segment, size, end, group, first_group, chain, time, length=length)
+    header = Header(log_id, segment, size, end, group, first_group, chain, time, length=length, version=version)
     for _ in range(streams):
         id, name_bytes, next, first = _STREAM.unpack_from(data, at)
         at += _STREAM.size

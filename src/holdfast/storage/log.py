@@ -21,12 +21,13 @@ from holdfast.errors import (
 )
 from holdfast.storage.closing import write_closing
 from holdfast.storage.files import Files, SystemFiles
-from holdfast.storage.format import salt_of
+from holdfast.storage.format import BORROWING, salt_of
 from holdfast.storage.group import Block, Group, Stream
 from holdfast.storage.opening import Opened, open_folder
 from holdfast.storage.reading import LogRecord, read_segment
 from holdfast.storage.retention import Retention, beyond_bytes
 from holdfast.storage.settings import STREAM_NAME_BYTES_MAX, STREAMS_MAX, LogSettings
+from holdfast.storage.sharing import Part
 from holdfast.storage.shelf import Shelf
 from holdfast.storage.tail import Tail
 from holdfast.storage.trouble import explained
@@ -61,16 +62,20 @@ class Log:
         self._shelf = Shelf(opened.streams, opened.segments)
         self._tail = Tail(files, folder, settings, self._shelf, opened)
         self._open = Group(settings.block_bytes)
+        self._borrows = self._shelf.newest.header.version >= BORROWING  # those behind it are no older
         self._stopped: LogError | None = None  # why nothing more is taken
         self._closed = False
 
     # ------------------------------------------------------------------------------------------------------ appending
-    def append(self, stream: str, kind: int, body: bytes, count: int = 1) -> int:
-        """Adds a record to what the next commit writes, and gives its number."""
+    def append(self, stream: str, kind: int, body: bytes, count: int = 1, parts: Sequence[Part] = ()) -> int:
+        """Adds a record to what the next commit writes, and gives its number. `parts`: larger parts of the body, in
+        their order, that other records of the commit may have, too; they are written once."""
         known = self._streams.get(stream)
         if known is None or self._stopped is not None:
             known = self._declare(stream)
-        return self._open.add(known, kind, body, count)
+        if parts and not self._borrows:
+            parts, self._borrows = (), self._shelf.newest.header.version >= BORROWING
+        return self._open.add(known, kind, body, count, 0, parts)
 
     def append_all(self, stream: str, kind: int, bodies: Sequence[bytes]) -> int:
         """Appends several records of one number each, faster than one by one; gives the first number."""

@@ -167,13 +167,13 @@ def _settle(files: Files, found: Examination, identity: int, created: bool) -> O
 
 def _seal(files: Files, path: str, after: Header, salt: int) -> None:
     """Finishes what a crash interrupted: the next segment is there, and this one is not sealed yet."""
-    start, rest, _ = encode_block(
+    seal, _ = encode_block(
         after.previous_chain, salt, after.previous_end, after.segment - 1, after.previous_group + 1, after.time, 0, 0,
-        END | SEAL, b"",
+        END | SEAL, [],
     )  # fmt: skip
     file = files.open(path, write=True)
     try:
-        write_whole(files, file, start + rest, after.previous_end)
+        write_whole(files, file, seal, after.previous_end)
         files.sync(file)
     finally:
         files.close(file)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.errors import LogCorrupt, RecordsLost
-from holdfast.storage.format import BLOCK_BYTES, RECORD, RECORD_BYTES, walk
+from holdfast.storage.format import BLOCK_BYTES, LOST, RECORD, RECORD_BYTES, walk
 from holdfast.storage.segment import Segment
+from holdfast.storage.sharing import whole_body
 
 # number, count, time, kind, body: covers the numbers from `number` to below `number + count`; the time is that of the
 # commit, in nanoseconds since 1970. A plain tuple, since a scan makes a million of them a second.
@@ -40,11 +41,17 @@ def read_segment(segment: Segment, end: int, salt: int, id: int, name: str, star
                     if number > start:
                         lost = {name: (start, number)}
                         raise LogCorrupt("numbers are missing", segment.path, offset, offset + fields[3], lost)
-                    if flags:
+                    if flags & LOST:
                         if found:
                             yield found
                         raise RecordsLost(name, number, number + count)
-                    found.append((number, count, time, kind, data[record + head : record + length]))
+                    body = data[record + head : record + length]
+                    if flags:
+                        try:
+                            body = whole_body(data, place + BLOCK_BYTES, record + head, record + length)
+                        except ValueError as error:
+                            raise LogCorrupt(str(error), segment.path, offset, offset + fields[3], {}) from None
+                    found.append((number, count, time, kind, body))
                     start = number + count
                 record += length
             at = offset + fields[3]

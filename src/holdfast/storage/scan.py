@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 
 from holdfast.storage.format import (
     BLOCK_BYTES,
+    BORROWS,
     DECLARATION,
     DECLARE,
     END,
     ENDS,
+    LOST,
     MARK,
     OWN_STREAM,
     RECORD,
@@ -32,6 +34,7 @@ from holdfast.storage.format import (
 )
 from holdfast.storage.header import Header
 from holdfast.storage.index import StreamIndex
+from holdfast.storage.sharing import whole_body
 
 Sink = Callable[[int, int, int, int, int, int, bytes], None]  # time, stream, kind, flags, count, number, body
 
@@ -162,9 +165,13 @@ class SegmentScan:
         seen: dict[int, list[int]] = {}  # stream → its first number here, records, bytes
         while at < end:
             length, id, kind, flags, count, number = unpack(data, at)
+            body, following = data[at + RECORD_BYTES : at + length], at + length
             if id == OWN_STREAM:
-                self._take_own(kind, data[at + RECORD_BYTES : at + length])
+                self._take_own(kind, body)
             else:
+                if flags & BORROWS:
+                    flags, body = self._borrowed(offset, data, at + RECORD_BYTES, following)
+                    length = RECORD_BYTES + len(body)
                 state = streams.get(id)
                 if state is None:
                     state = streams[id] = StreamState(id, f"#{id}", number)
@@ -178,13 +185,21 @@ class SegmentScan:
                     entry[1] += 1
                     entry[2] += length
             if sink is not None:
-                sink(time, id, kind, flags, count, number, data[at + RECORD_BYTES : at + length])
-            at += length
+                sink(time, id, kind, flags, count, number, body)
+            at = following
         for id, (number, records, size) in seen.items():
             index = self.index.get(id)
             if index is None:
                 index = self.index[id] = StreamIndex(self._step)
             index.add(number, offset, time, records, size)
+
+    def _borrowed(self, offset: int, data: bytes, start: int, end: int) -> tuple[int, bytes]:
+        """Flags and body of a record that borrows, as if it did not."""
+        try:
+            return 0, whole_body(data, BLOCK_BYTES, start, end)
+        except ValueError as error:
+            self.damages.append(Damage(self.file, offset, offset + len(data), str(error)))
+            return LOST, b""
 
     def _take_own(self, kind: int, body: bytes) -> None:
         if kind == DECLARE:

@@ -50,7 +50,7 @@ class Tail:
 
     def write(self, blocks: list[Block], time: int) -> None:
         """Writes the blocks as one group. When it returns, they are on the disk and may be read."""
-        total = sum([len(block.payload) for block in blocks]) + BLOCK_BYTES * len(blocks)
+        total = sum([block.size for block in blocks]) + BLOCK_BYTES * len(blocks)
         segment = self._shelf.newest
         if segment.end + total + BLOCK_BYTES > segment.header.size:
             self._roll(total)
@@ -63,12 +63,12 @@ class Tail:
         last = len(blocks) - 1
         for part, block in enumerate(blocks):
             flags = END if part == last else 0
-            start, rest, chain = encode_block(
+            head, chain = encode_block(
                 chain, self._salt, offset, sequence, group, self.time, block.records, part, flags, block.payload
             )
-            parts += (start, rest)
+            parts += (head, *block.payload)
             places.append(offset)
-            offset += BLOCK_BYTES + len(block.payload)
+            offset += BLOCK_BYTES + block.size
         write_whole(self._files, self._file, b"".join(parts), segment.end)
         self._files.sync(self._file)
         self._chain, self.group, self.marked = chain, group, False
@@ -86,7 +86,7 @@ class Tail:
         if offset + 2 * BLOCK_BYTES + len(payload) > segment.header.size:
             self._roll(0)
             return
-        start, rest, chain = encode_block(
+        head, chain = encode_block(
             self._chain,
             self._salt,
             offset,
@@ -96,13 +96,13 @@ class Tail:
             1,
             0,
             END | MARK,
-            payload,
+            [payload],
         )
-        write_whole(self._files, self._file, start + rest, offset)
+        write_whole(self._files, self._file, head + payload, offset)
         self._files.sync(self._file)
         self._chain, self.group, self.marked = chain, self.group + 1, True
         with self._shelf.lock:
-            segment.end = offset + len(start) + len(rest)
+            segment.end = offset + len(head) + len(payload)
 
     def close(self) -> None:
         self._preparation.close()
@@ -137,10 +137,10 @@ class Tail:
         header.size = self._settings.next_segment_bytes(old.header.size, least)
         least = max(least, min(header.size, self._settings.first_segment_bytes))
         path, file = make_segment(self._files, self._folder, self._preparation, header, least)
-        start, rest, _ = encode_block(
-            self._chain, self._salt, old.end, old.header.segment, self.group + 1, self.time, 0, 0, END | SEAL, b""
+        seal, _ = encode_block(
+            self._chain, self._salt, old.end, old.header.segment, self.group + 1, self.time, 0, 0, END | SEAL, []
         )
-        write_whole(self._files, self._file, start + rest, old.end)
+        write_whole(self._files, self._file, seal, old.end)
         self._files.sync(self._file)
         self._files.close(self._file)
         self._file = file

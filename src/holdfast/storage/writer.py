@@ -45,7 +45,7 @@ class LogWriter:
     def submit(self, token: int) -> None:
         """Hands over what was appended. `durable` will be called with this token, or with a later one."""
         blocks = self._log.take()
-        submission = _Submission(blocks, token, sum([len(block.payload) for block in blocks]))
+        submission = _Submission(blocks, token, sum([block.size for block in blocks]))
         with self._changed:
             self._waiting.append(submission)
             self._changed.notify()
