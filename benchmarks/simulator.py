@@ -17,7 +17,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from random import Random
 from typing import Any
 
@@ -90,7 +90,7 @@ class Consumer(Program):
         if self._wanted is not None:
             host.request(1, MakeSubscription(self._wanted))
 
-    def on_deliver(self, host: Machine, subscription: int, events: list[Any]) -> None:
+    def on_deliver(self, host: Machine, subscription: int, events: Collection[Any]) -> None:
         host.request(2, Consume(subscription, len(events)))
 
 

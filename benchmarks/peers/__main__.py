@@ -19,10 +19,14 @@ from benchmarks.peers.systems import SYSTEMS
 ROUNDS = 5
 EVENTS = 100_000  # of a system of ordinary speed, in one run
 LATENCY_EVENTS = 3_000
+CLIENTS_TOGETHER = 50  # for 1,000 clients each
+CLIENTS_IN_TURN = 30_000  # for one of them each
 
 
 def events_of(load: Load, system: System, quick: bool) -> int:
     """How many events make a run of about a second."""
+    if load.kind == "clients":
+        return (CLIENTS_IN_TURN if load.in_turn else CLIENTS_TOGETHER) // (5 if quick else 1)
     if load.kind == "latency":
         return LATENCY_EVENTS // (3 if quick else 1)
     count = EVENTS * system.speed
@@ -78,7 +82,8 @@ def main() -> None:
             print(f"round {number + 1} of {arguments.rounds}, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
             for load, only in all_loads():
                 for system, port, server in started:
-                    if only in ("", system.name) and load.name.startswith(arguments.loads):
+                    meant = only == system.name or (not only and load.kind in system.kinds)
+                    if meant and load.name.startswith(arguments.loads):
                         outcome = run_once(system, port, server, load, arguments.quick)
                         results.setdefault((load.name, system.name), []).append(outcome)
     print(f"\n{arguments.rounds} rounds; one event is one application message on every side: a hundred events packed")

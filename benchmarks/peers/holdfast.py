@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.peers import loads
 from benchmarks.peers.loads import IN_FLIGHT, SUBSCRIPTIONS_PER_CONNECTION, TOPIC, Attributes, Job, Load
-from benchmarks.peers.process import Arrivals, Publishing, now, paced
+from benchmarks.peers.process import Arrivals, Publishing, now, paced, publish_in_pace
 from benchmarks.peers.system import Server, System
 from holdfast import __version__, connect
 from holdfast.client.bus import Bus
@@ -24,6 +24,7 @@ class Holdfast(System):
     form = "publish_many, and async for over subscriptions (overflow='block', window=16384); no data on disk"
     guarantee = "every event acknowledged, deduplicated, in order, flow-controlled; found by content through an index"
     distributions = (("uvloop", "uvloop"), ("msgspec", "msgspec"))
+    kinds = frozenset({"throughput", "latency", "clients", "in-flight", "filters"})
     speed = 3.0
 
     def versions(self) -> str:
@@ -38,7 +39,10 @@ class Holdfast(System):
         loop.run(_publish(job))
 
     def subscribe(self, job: Job) -> None:
-        loop.run(_subscribe(job))
+        if job.load.kind == "clients":
+            asyncio.run(_subscribe_clients(job))
+        else:
+            loop.run(_subscribe(job))
 
 
 def _url(job: Job) -> str:
@@ -58,6 +62,11 @@ async def _publish(job: Job) -> None:
             await _publish_paced(bus, job)
         elif job.load.kind == "in-flight":
             await _publish_in_flight(bus, job)
+        elif job.load.kind == "clients":
+            attributes = loads.attributes_of_size(job.load.size)
+            with Publishing():
+                await publish_in_pace(job, lambda topic: bus.post(attributes, topic=topic))
+                await bus.flush()
         else:
             events = _events(job.load, job.events)
             with Publishing():
@@ -109,6 +118,27 @@ async def _subscribe(job: Job) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _subscribe_clients(job: Job) -> None:
+    arrivals = Arrivals(job)
+    tasks: list[asyncio.Task[None]] = []
+    async with contextlib.AsyncExitStack() as open_buses:
+        for topic in loads.topics(job.load):
+            bus = await open_buses.enter_async_context(connect(_url(job)))
+            subscription = await open_buses.enter_async_context(bus.subscribe(f"topic = '{topic}'"))
+            tasks.append(asyncio.create_task(_count_paced(subscription, arrivals)))
+        arrivals.ready()
+        await arrivals.wait()
+        arrivals.report()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _count_paced(subscription: Subscription, arrivals: Arrivals) -> None:
+    async for _ in subscription:
+        arrivals.arrived_paced()
 
 
 async def _count_each(subscription: Subscription, arrivals: Arrivals) -> None:

@@ -32,11 +32,12 @@ class Outcome(msgspec.Struct, frozen=True):
 def measure(name: str, port: int, server: int, load: Load, events: int) -> Outcome:
     """Runs a load once. ChildProcessError if one of the processes fails."""
     job = Job(port, load, events)
-    with _start(name, "subscribe", job) as subscriber:
+    room, filled = os.pipe()
+    with _start(name, "subscribe", job, filled) as subscriber:
         try:
             _answer(subscriber)  # it is ready
             before = _cpu_seconds(server)
-            with _start(name, "publish", job) as publisher:
+            with _start(name, "publish", job, room) as publisher:
                 try:
                     published, arrived = _answer(publisher), _answer(subscriber)
                 finally:
@@ -61,9 +62,13 @@ def outcome(job: Job, published: dict[str, Any], arrived: dict[str, Any], server
     )
 
 
-def _start(name: str, role: str, job: Job) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "benchmarks.peers.worker", name, role, msgspec.json.encode(job).decode()]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+def _start(name: str, role: str, job: Job, pace: int) -> subprocess.Popen[str]:
+    """`pace` is the process's own from now on: if it ends, the other one notices."""
+    told = msgspec.json.encode(msgspec.structs.replace(job, pace=pace)).decode()
+    command = [sys.executable, "-m", "benchmarks.peers.worker", name, role, told]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=(pace,))
+    os.close(pace)
+    return process
 
 
 def _answer(process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -83,7 +88,10 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _cpu_seconds(session: int) -> float:
-    """What the processes of a session have used: some servers are started by a script that waits for them."""
+    """What the processes of a session have used: some servers are started by a script that waits for them. Nothing, if
+    there is no server."""
+    if not session:
+        return 0.0
     total = 0
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.peers import loads
 from benchmarks.peers.loads import IN_FLIGHT, TOPIC, Job
-from benchmarks.peers.process import Arrivals, Publishing, now, paced
+from benchmarks.peers.process import Arrivals, Publishing, now, paced, publish_in_pace
 from benchmarks.peers.system import Server, System, first_line, program
 from holdfast.runtime import loop
 
@@ -21,6 +21,7 @@ class Nats(System):
     form = "publish(), and a subscription with a callback; ten subscriptions of one connection"
     guarantee = "at most once, nothing acknowledged, by subject"
     programs = ("nats-server",)
+    kinds = frozenset({"throughput", "latency", "clients"})
     distributions = (("nats", "nats-py"),)
 
     def versions(self) -> str:
@@ -36,7 +37,10 @@ class Nats(System):
         loop.run(_publish(job))
 
     def subscribe(self, job: Job) -> None:
-        loop.run(_subscribe(job))
+        if job.load.kind == "clients":
+            asyncio.run(_subscribe_clients(job))
+        else:
+            loop.run(_subscribe(job))
 
 
 async def _connect(job: Job) -> Any:
@@ -53,6 +57,11 @@ async def _publish(job: Job) -> None:
                 await client.flush()
         case "in-flight", "jetstream":
             await _publish_acknowledged(client, job)
+        case "clients", _:
+            message = loads.message_of_size(job.load.size)
+            with Publishing():
+                await publish_in_pace(job, lambda topic: client.publish(topic, message))
+                await client.flush()
         case _, form:
             message = loads.message_of_size(job.load.size)
             flush_every = IN_FLIGHT if form == "flush" else job.events
@@ -98,4 +107,24 @@ async def _subscribe(job: Job) -> None:
     await arrivals.wait()
     arrivals.report()
     await client.close()
+    await asyncio.sleep(0)
+
+
+async def _subscribe_clients(job: Job) -> None:
+    arrivals = Arrivals(job)
+
+    async def count(message: Any) -> None:
+        arrivals.arrived_paced()
+
+    clients = []
+    for topic in loads.topics(job.load):
+        client = await _connect(job)
+        await client.subscribe(topic, cb=count)
+        await client.flush()
+        clients.append(client)
+    arrivals.ready()
+    await arrivals.wait()
+    arrivals.report()
+    for client in clients:
+        await client.close()
     await asyncio.sleep(0)

@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
 import resource
 import statistics
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from benchmarks.peers.loads import EVENTS_A_SECOND, WARM_UP, Job
+from benchmarks.peers import loads
+from benchmarks.peers.loads import EVENTS_A_SECOND, WARM_UP, Job, Load
 
 QUIET_S = 5.0  # nothing more arrives if nothing has for so long
 FIRST_S = 30.0  # from being ready until the first event
@@ -39,6 +41,9 @@ class Arrivals:
         self.expected = job.expected
         self.count = 0
         self.latencies: list[int] = []
+        self._pace = job.pace
+        self._step = pace_step(job.load) * job.load.deliveries
+        self._next_step = self._step
         self._ended_at = 0
         self._done = False
         self._cpu = cpu_seconds()
@@ -51,6 +56,13 @@ class Arrivals:
         self.count += 1
         if self.count == self.expected:
             self.complete()
+
+    def arrived_paced(self) -> None:
+        """Lets the publisher go on, too."""
+        self.arrived()
+        if self.count == self._next_step:
+            self._next_step += self._step
+            os.write(self._pace, b".")
 
     def arrived_after(self, latency: int) -> None:
         self.latencies.append(latency)
@@ -95,6 +107,47 @@ class Arrivals:
             p50_us=statistics.median(counted) / 1_000 if counted else None,
             p99_us=counted[int(len(counted) * 0.99)] / 1_000 if counted else None,
         )
+
+
+def pace_step(load: Load) -> int:
+    """After how many events the subscriber lets the publisher go on by as many."""
+    return max(1, load.ahead // 2)
+
+
+class Pace:
+    """Keeps a publisher from getting too far before the subscriber: `await pace.room()` before each event."""
+
+    def __init__(self, job: Job) -> None:
+        self._room = job.load.ahead
+        self._step = pace_step(job.load)
+        self._pipe = job.pace
+        self._came = asyncio.Event()
+        self._is_over = False
+        asyncio.get_running_loop().add_reader(job.pace, self._read)
+
+    def _read(self) -> None:
+        steps = len(os.read(self._pipe, 4_096))
+        if not steps:
+            self._is_over = True
+            asyncio.get_running_loop().remove_reader(self._pipe)
+        self._room += steps * self._step
+        self._came.set()
+
+    async def room(self) -> None:
+        while not self._room:
+            self._came.clear()
+            if self._is_over:
+                raise ChildProcessError("the subscriber has gone, and not all has arrived")
+            await self._came.wait()
+        self._room -= 1
+
+
+async def publish_in_pace(job: Job, send: Callable[[str], Awaitable[object]]) -> None:
+    """Publishes the events of many clients, each on its topic, by `send`."""
+    pace, topics = Pace(job), loads.topics(job.load)
+    for number in loads.keys_in_turn(job.load, job.events):
+        await pace.room()
+        await send(topics[number])
 
 
 class Publishing:

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.peers import loads
 from benchmarks.peers.loads import TOPIC, Job
-from benchmarks.peers.process import Arrivals, Publishing, now, paced
+from benchmarks.peers.process import Arrivals, Publishing, now, paced, publish_in_pace
 from benchmarks.peers.system import Server, System, first_line, program
 from holdfast.runtime import loop
 
@@ -22,6 +22,7 @@ class Redis(System):
     guarantee = "at most once; a pipeline's answers come before the next pipeline; by channel"
     programs = ("redis-server",)
     distributions = (("redis", "redis"), ("hiredis", "hiredis"))
+    kinds = frozenset({"throughput", "latency", "clients"})
     speed = 0.5
 
     def versions(self) -> str:
@@ -43,11 +44,16 @@ class Redis(System):
         loop.run(_publish(job))
 
     def subscribe(self, job: Job) -> None:
-        loop.run(_subscribe(job))
+        if job.load.kind == "clients":
+            asyncio.run(_subscribe(job))
+        else:
+            loop.run(_subscribe(job))
 
 
 def _client(job: Job) -> Any:
-    return importlib.import_module("redis.asyncio").Redis(host="127.0.0.1", port=job.port)
+    return importlib.import_module("redis.asyncio").Redis(
+        host="127.0.0.1", port=job.port, max_connections=job.load.subscriptions + 16
+    )
 
 
 async def _publish(job: Job) -> None:
@@ -56,6 +62,10 @@ async def _publish(job: Job) -> None:
         await client.ping()
         with Publishing():
             await paced(job.events, lambda: client.publish(TOPIC, loads.stamped(now(), job.load.size)))
+    elif job.load.kind == "clients":
+        message = loads.message_of_size(job.load.size)
+        with Publishing():
+            await publish_in_pace(job, lambda topic: client.publish(topic, message))
     else:
         message, left = loads.message_of_size(job.load.size), job.events
         with Publishing():
@@ -71,6 +81,7 @@ async def _publish(job: Job) -> None:
 async def _subscribe(job: Job) -> None:
     arrivals = Arrivals(job)
     latency = job.load.kind == "latency"
+    arrived = arrivals.arrived_paced if job.load.kind == "clients" else arrivals.arrived
 
     async def consume(subscription: Any) -> None:
         async for message in subscription.listen():
@@ -79,15 +90,16 @@ async def _subscribe(job: Job) -> None:
             if latency:
                 arrivals.arrived_after(now() - loads.stamp_of(message["data"]))
             else:
-                arrivals.arrived()
+                arrived()
 
     client = _client(job)
     tasks = []
-    for _ in range(job.load.subscriptions):
+    topics = loads.topics(job.load)
+    for topic in topics:
         subscription = client.pubsub()
-        await subscription.subscribe(TOPIC)
+        await subscription.subscribe(topic)
         tasks.append(asyncio.create_task(consume(subscription)))
-    while (await client.pubsub_numsub(TOPIC))[0][1] < job.load.subscriptions:
+    while sum(count for _, count in await client.pubsub_numsub(*set(topics))) < len(topics):
         await asyncio.sleep(0.01)
     arrivals.ready()
     await arrivals.wait()

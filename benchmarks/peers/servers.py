@@ -26,9 +26,10 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def running(system: System) -> Iterator[tuple[int, int]]:
-    """The system's server: its port and its process, until the end of the `with`."""
+    """The system's server: its port and its process, which is 0 if it has none, until the end of the `with`."""
     port = free_port()
     with TemporaryDirectory(prefix="holdfast-peers-") as name, contextlib.ExitStack() as started:
+        process: subprocess.Popen[bytes] | None = None
         for server in system.servers(Path(name), port):
             process = subprocess.Popen(
                 server.command,
@@ -39,8 +40,9 @@ def running(system: System) -> Iterator[tuple[int, int]]:
                 start_new_session=True,
             )
             started.callback(_stop, process)
-        _wait_until_it_listens(system.name, process, port)
-        yield port, process.pid
+        if process is not None:
+            _wait_until_it_listens(system.name, process, port)
+        yield port, process.pid if process is not None else 0
 
 
 def _wait_until_it_listens(name: str, process: subprocess.Popen[bytes], port: int) -> None:

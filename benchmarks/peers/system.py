@@ -1,4 +1,4 @@
-"""What a system under measurement is: a server to start, and a publisher and a subscriber to run in processes."""
+"""What a system under measurement is: a server, if it has one, and a publisher and a subscriber in processes."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class System:
     guarantee: ClassVar[str]
     programs: ClassVar[Sequence[str]] = ()  # that must be installed
     distributions: ClassVar[Sequence[tuple[str, str]]] = ()  # Python modules and their names, that must be installed
+    kinds: ClassVar[frozenset[str]] = frozenset({"throughput", "latency"})  # of loads that are for all, which it runs
     speed: ClassVar[float] = 1.0  # about how fast, so that a run takes a second or so: events are scaled by it
 
     def missing(self) -> list[str]:
@@ -40,7 +41,7 @@ class System:
         return ", ".join(f"{name} {importlib.metadata.version(name)}" for _, name in self.distributions)
 
     def servers(self, folder: Path, port: int) -> list[Server]:
-        """What to start, in order; the last one listens at the port."""
+        """What to start, in order; the last one listens at the port. Nothing, if programs talk to each other."""
         raise NotImplementedError
 
     def publish(self, job: Job) -> None:

@@ -9,7 +9,8 @@ from benchmarks.peers.nats import Nats
 from benchmarks.peers.rabbitmq import RabbitMq
 from benchmarks.peers.redis import Redis
 from benchmarks.peers.system import System
+from benchmarks.peers.zeromq import ZeroMq
 
 SYSTEMS: dict[str, System] = {
-    system.name: system for system in (Holdfast(), Nats(), Redis(), Mosquitto(), RabbitMq(), Amqtt())
+    system.name: system for system in (Holdfast(), Nats(), Redis(), Mosquitto(), RabbitMq(), Amqtt(), ZeroMq())
 }

@@ -16,7 +16,7 @@ How it is measured:
   event carries (D4-D2); throughput is the publications that arrived, divided by the time until the last one did
   (D4-D3).
 - **Saturated**: `publish_many` of events of 60 bytes by 1 to 24 publishers, nobody subscribed; events acknowledged in a
-  second, each of them durable at a majority.
+  second, each of them durable at a majority; and the processor time that each replica took for an event.
 - Replicas are processes of their own; so are the publishers together, and the subscribers together. All of them share
   the machine's cores, its disk and its loopback: seven replicas on two cores take turns.
 - A round goes through all configurations, each round begun by another group, and only the group that is measured runs.

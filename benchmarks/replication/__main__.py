@@ -63,21 +63,23 @@ def _offer_all(
     replicas: int, protocol: str, seconds: float, number: int, folder: str | None, zaps: str
 ) -> list[Offered]:
     runs = []
-    with running(replicas, protocol, folder) as url:
-        warm_up = Job(url, 3, 100.0, 0.5, zaps=zaps)
+    with running(replicas, protocol, folder) as group:
+        warm_up = Job(group.url, 3, 100.0, 0.5, zaps=zaps)
         offer(warm_up, replicas, number)
         for publishers in PUBLISHERS:
-            runs.append(offer(Job(url, publishers, OFFERED[publishers], seconds, zaps=zaps), replicas, number))
+            runs.append(offer(Job(group.url, publishers, OFFERED[publishers], seconds, zaps=zaps), replicas, number))
             _tell(f"  {replicas} replicas, {publishers:2} publishers: p50 {runs[-1].p50_ms:.2f} ms")
     return runs
 
 
 def _saturate_all(replicas: int, protocol: str, events: int, number: int, folder: str | None) -> list[Saturated]:
     runs = []
-    with running(replicas, protocol, folder) as url:
+    with running(replicas, protocol, folder) as group:
         for publishers in PUBLISHERS:
-            runs.append(saturate(Job(url, publishers, 0.0, 0.0, events), replicas, protocol, number))
-            _tell(f"  {replicas} replicas {protocol:5}, {publishers:2} publishers: {runs[-1].per_s:,.0f} events/s")
+            runs.append(saturate(Job(group.url, publishers, 0.0, 0.0, events), group.pids, protocol, number))
+            costs = ", ".join(f"{cost:.2f}" for cost in runs[-1].cpu_us)
+            load = f"{replicas} replicas {protocol:5}, {publishers:2} publishers"
+            _tell(f"  {load}: {runs[-1].per_s:,.0f} events/s, {costs} µs each")
     return runs
 
 

@@ -88,12 +88,12 @@ def compare(
             for group in groups_in_turn(number, groups):
                 size, protocol = replicas[group // len(protocols)], protocols[group % len(protocols)]
                 tell(f"round {number + 1} of {rounds}: {size} replicas, {protocol}, load {os.getloadavg()[0]:.1f}")
-                with running(size, protocol) as url:
+                with running(size, protocol) as (url, pids):
                     offer(Job(url, 3, 100.0, 0.5, zaps=zaps), size, number)  # to warm up
                     for count in PUBLISHERS:
                         one = found[size, protocol, count]
                         one.offered.append(offer(Job(url, count, OFFERED[count], seconds, zaps=zaps), size, number))
-                        one.saturated.append(saturate(Job(url, count, 0.0, 0.0, events), size, protocol, number))
+                        one.saturated.append(saturate(Job(url, count, 0.0, 0.0, events), pids, protocol, number))
     return list(found.values())
 
 

@@ -9,9 +9,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -19,6 +20,15 @@ from benchmarks.replication.loads import SUBSCRIBERS, Job
 from experiments.replication.group import NO_PROTOCOL, ReplicaGroup
 
 PIPELINE = 10  # D4-A4
+IDLE_S, IDLE_CPU_S = 0.1, 0.002  # a group is idle if its processes take no more of a processor in that time
+CPUCLOCK_SCHED = 2  # of linux/posix-timers.h: what a process's clock counts
+
+
+class Running(NamedTuple):
+    """A group that runs: where clients find it, and its processes."""
+
+    url: str
+    pids: list[int]
 
 
 class Offered(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +49,8 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Saturated(msgspec.Struct, frozen=True, kw_only=True):
-    """What one saturated run came to: events acknowledged a second."""
+    """What one saturated run came to: events acknowledged a second; and the processor time that each replica took for
+    an event, of all its threads and in the kernel, until it had nothing more to do."""
 
     round: int
     replicas: int
@@ -47,12 +58,12 @@ class Saturated(msgspec.Struct, frozen=True, kw_only=True):
     publishers: int
     per_s: float
     publisher_share: float
+    cpu_us: list[float] = []
 
 
 @contextlib.contextmanager
-def running(replicas: int, protocol: str, folder: str | None = None, rest: str = "") -> Iterator[str]:
-    """A group that has a leader whom all follow, or one broker without replication; gives its URL. `rest` is more of
-    the site file."""
+def running(replicas: int, protocol: str, folder: str | None = None, rest: str = "") -> Iterator[Running]:
+    """A group that has a leader whom all follow, or one broker without replication. `rest` is more of the site file."""
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-replication-", dir=folder) as data,
         ReplicaGroup(Path(data), replicas, protocol if replicas > 1 else NO_PROTOCOL, PIPELINE, rest) as group,
@@ -60,7 +71,7 @@ def running(replicas: int, protocol: str, folder: str | None = None, rest: str =
         group.start()
         if replicas > 1:
             asyncio.run(_ready(group))
-        yield group.url
+        yield Running(group.url, [process.pid for process in group.processes.values()])
 
 
 async def _ready(group: ReplicaGroup) -> None:
@@ -98,19 +109,38 @@ def offered(job: Job, replicas: int, number: int, published: dict[str, Any], arr
     )
 
 
-def saturate(job: Job, replicas: int, protocol: str, number: int) -> Saturated:
+def saturate(job: Job, pids: Sequence[int], protocol: str, number: int) -> Saturated:
+    """`pids`: the processes of the group."""
     with _client("publish", job) as publisher:
-        _begin(publisher)
+        _answer(publisher)
+        before = _processor_seconds(pids)
+        _say_begin(publisher)
         published = _answer(publisher)
+        after = _processor_seconds_when_idle(pids)
     events = job.events // job.publishers * job.publishers
     return Saturated(
         round=number,
-        replicas=replicas,
+        replicas=len(pids),
         protocol=protocol,
         publishers=job.publishers,
         per_s=events / (published["ended_at"] - published["began_at"]) * 1e9,
         publisher_share=_share(published),
+        cpu_us=[(end - start) / events * 1e6 for start, end in zip(before, after, strict=True)],
     )
+
+
+def _processor_seconds(pids: Sequence[int]) -> list[float]:
+    """What each process has taken of a processor so far, also in threads that have ended: clock_getcpuclockid(3)."""
+    return [time.clock_gettime((~pid << 3) | CPUCLOCK_SCHED) for pid in pids]
+
+
+def _processor_seconds_when_idle(pids: Sequence[int]) -> list[float]:
+    taken = _processor_seconds(pids)
+    while True:
+        time.sleep(IDLE_S)
+        before, taken = taken, _processor_seconds(pids)
+        if sum(taken) - sum(before) < IDLE_CPU_S * len(pids):
+            return taken
 
 
 def _share(published: dict[str, Any]) -> float:
@@ -132,6 +162,10 @@ def _client(role: str, job: Job) -> Iterator[subprocess.Popen[str]]:
 
 def _begin(publisher: subprocess.Popen[str]) -> None:
     _answer(publisher)
+    _say_begin(publisher)
+
+
+def _say_begin(publisher: subprocess.Popen[str]) -> None:
     assert publisher.stdin is not None
     publisher.stdin.write("begin\n")
     publisher.stdin.flush()

@@ -16,11 +16,15 @@ from benchmarks.replication.side_by_side import (
     group_name,
     markdown_table,
     paper_tables,
+    processor_table,
     saturated_table,
 )
 
 BUSY_LOAD = 0.5  # of a core each: what others do there is in the figures then
 IDLE_SHARE = 0.5  # of a core: a client that uses less waits for the brokers, not they for it
+PROCESSOR = (
+    "Saturated: processor time for an event, µs, of the replica that takes most, and of the one that takes least"
+)
 SATURATED = "Saturated: events of 60 bytes acknowledged a second, durable at a majority, best round"
 
 
@@ -44,6 +48,8 @@ def tables(results: Results) -> Iterator[Table]:
         yield from paper_tables(results.offered_values(best_p50), results.offered_values(median_per_s))
     if results.saturated:
         yield saturated_table(results, SATURATED)
+        if any(run.cpu_us for run in results.saturated):
+            yield processor_table(results, PROCESSOR)
 
 
 # ------------------------------------------------------------------------------------------------------------ targets

@@ -87,5 +87,11 @@ def median_per_s(runs: list[Offered]) -> float:
     return statistics.median(run.per_s for run in runs)
 
 
+def best_costs(runs: list[Saturated]) -> list[float]:
+    """Processor time of the replicas of the round in which they took least together: what else the machine does only
+    adds to it."""
+    return min((run.cpu_us for run in runs), key=sum)
+
+
 def best_per_s(runs: list[Saturated]) -> float:
     return max(run.per_s for run in runs)

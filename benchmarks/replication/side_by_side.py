@@ -12,6 +12,7 @@ from benchmarks.replication.paper import AT_ODDS, OFFERED, PRINTED, Values
 from benchmarks.replication.results import (
     PROTOCOLS,
     Results,
+    best_costs,
     best_mean,
     best_p50,
     best_per_s,
@@ -151,6 +152,24 @@ def saturated_table(results: Results, title: str) -> Table:
             name = f"{replicas}, {protocol}" if replicas > 1 else group_name(1)
             rows.append((name, [f"{best_per_s(each):,.0f}" for each in runs]))
     return Table(title, [f"#p={count}" for count in results.publishers], rows)
+
+
+def processor_table(results: Results, title: str) -> Table:
+    """Of groups, the replica that takes most (it leads) and the one that takes least."""
+    rows = []
+    for replicas in results.replicas:
+        for protocol in PROTOCOLS if replicas > 1 else PROTOCOLS[:1]:
+            runs = [results.saturated_rounds(replicas, protocol, count) for count in results.publishers]
+            if not all(each and each[0].cpu_us for each in runs):
+                continue
+            name = f"{replicas}, {protocol}" if replicas > 1 else group_name(1)
+            rows.append((name, [_costs(best_costs(each)) for each in runs]))
+    return Table(title, [f"#p={count}" for count in results.publishers], rows)
+
+
+def _costs(costs: Sequence[float]) -> str:
+    most, least = f"{max(costs):.2f}", f"{min(costs):.2f}"
+    return f"{most}, {least}" if len(costs) > 1 else most
 
 
 def markdown_table(table: Table) -> Iterator[str]:

@@ -8,8 +8,9 @@ import pytest
 from benchmarks.peers import loads
 from benchmarks.peers.__main__ import chosen, events_of
 from benchmarks.peers.loads import Job, Load
-from benchmarks.peers.measure import Outcome, outcome
+from benchmarks.peers.measure import Outcome, measure, outcome
 from benchmarks.peers.report import LATENCY, OWN, TARGETS, Results, all_loads, lines, median, ratio, throughput_name
+from benchmarks.peers.servers import running
 from benchmarks.peers.system import System
 from benchmarks.peers.systems import SYSTEMS
 from holdfast import Filter
@@ -27,6 +28,25 @@ def test_attributes_have_exactly_the_size_that_is_asked_for(size: int) -> None:
 def test_a_stamped_message_has_its_size_and_its_time() -> None:
     message = loads.stamped(123_456_789, 60)
     assert (len(message), loads.stamp_of(message)) == (60, 123_456_789)
+
+
+@pytest.mark.parametrize("name", [OWN, "nats", "redis", "zeromq"])
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_every_event_reaches_many_clients_in_pace(name: str, in_turn: bool) -> None:
+    system = SYSTEMS[name]
+    if missing := system.missing():
+        pytest.skip(f"{', '.join(missing)} is not installed")
+    load = Load("", "clients", subscriptions=7, in_turn=in_turn)
+    with running(system) as (port, server):
+        result = measure(name, port, server, load, 400)
+    assert result.lost == 0
+    assert result.rate > 0
+
+
+def test_a_publisher_stays_near_what_has_arrived() -> None:
+    together, in_turn = (Load("", "clients", subscriptions=10, in_turn=in_turn) for in_turn in (False, True))
+    assert (together.ahead, in_turn.ahead, Load("", "throughput").ahead) == (1, loads.AHEAD, 0)
+    assert (len(set(loads.topics(together))), len(set(loads.topics(in_turn)))) == (1, 10)
 
 
 @pytest.mark.parametrize("count", loads.FILTER_COUNTS)
@@ -70,14 +90,15 @@ def test_the_report_says_which_targets_are_met_and_what_was_lost() -> None:
     }
     text = list(lines(results, [OWN, "nats", "redis"]))
     verdicts = [line.split()[-1] for line in text[-len(TARGETS) :]]
-    assert verdicts == ["met", "measured", "MISSED", "measured", "met", "measured"]
+    assert verdicts[:5] == ["MISSED", "measured", "MISSED", "measured", "met"]
+    assert verdicts[-3:] == ["met", "MISSED", "MISSED"]
     assert any("LOST: nats" in line and "5 events" in line for line in text)
 
 
 def test_every_target_is_about_loads_that_are_run() -> None:
     run = {(load.name, only) for load, only in all_loads()}
     for target in TARGETS:
-        for load, system in (target.ours, target.theirs):
+        for load, system in filter(None, (target.ours, target.theirs)):
             assert (load, "") in run or (load, system) in run
 
 

@@ -59,6 +59,7 @@ def results(p50_ms: Values, per_s: Values, saturated_per_s: float = 50_000.0, ro
                 publishers=publishers,
                 per_s=saturated_per_s - 1_000 * number,
                 publisher_share=0.3,
+                cpu_us=[1.0 + number, *[0.5 + number] * (replicas - 1)],
             )
             for number in range(rounds)
             for replicas in REPLICAS
@@ -193,7 +194,7 @@ def test_the_papers_entries_stand_beside_ours_and_inferred_ones_are_marked() -> 
 def test_a_part_that_was_not_measured_is_left_out() -> None:
     everything = results(paper.INFERRED_LATENCY_MS, paper.INFERRED_PER_S)
     halves = [msgspec.structs.replace(everything, **{part: []}) for part in ("offered", "saturated")]
-    assert [len(list(tables(half))) for half in halves] == [1, 7]
+    assert [len(list(tables(half))) for half in halves] == [2, 7]
     assert [len(list(targets(half))) for half in halves] == [2, 3]
     assert all(list(markdown_lines(half)) for half in halves)
 
@@ -270,10 +271,26 @@ def test_a_saved_run_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize("replicas", [1, 3])
 def test_a_small_run_loses_nothing_and_counts_what_it_took(replicas: int, tmp_path: Path) -> None:
     prepare(tmp_path, 2, 5, BOXES)
-    with running(replicas, "multi") as url:
+    with running(replicas, "multi") as (url, pids):
         job = Job(url, 2, 50.0, 0.2, zaps=str(tmp_path))
         run = offer(job, replicas, 0)
         assert (run.replicas, run.publishers, run.lost) == (replicas, 2, 0)
         assert 0 < run.per_s <= 50.0
         assert 0 < run.p50_ms <= run.p99_ms
-        assert saturate(Job(url, 2, 0.0, 0.0, 2_000), replicas, "multi", 0).per_s > 0
+        saturated = saturate(Job(url, 2, 0.0, 0.0, 2_000), pids, "multi", 0)
+        assert saturated.per_s > 0
+        assert len(saturated.cpu_us) == replicas
+        assert all(cost > 0 for cost in saturated.cpu_us)
+
+
+def test_processor_time_is_that_of_the_round_that_took_least() -> None:
+    measured = results(paper.INFERRED_LATENCY_MS, paper.INFERRED_PER_S)
+    processor = list(tables(msgspec.structs.replace(measured, offered=[])))[1]
+    assert dict(processor.rows)["1 (not replicated)"] == ["1.00"] * len(PUBLISHERS)
+    assert dict(processor.rows)["3, batch"] == ["1.00, 0.50"] * len(PUBLISHERS)
+
+
+def test_a_run_of_before_processor_time_was_measured_has_no_table_of_it() -> None:
+    measured = results(paper.INFERRED_LATENCY_MS, paper.INFERRED_PER_S)
+    old = [msgspec.structs.replace(run, cpu_us=[]) for run in measured.saturated]
+    assert len(list(tables(msgspec.structs.replace(measured, offered=[], saturated=old)))) == 1
