@@ -1,7 +1,8 @@
 """Names a wheel after what is in it; pyproject.toml says all else about the build.
 
-The compiled kernel is optional. setuptools gives a wheel the name of a compiled one as soon as an extension was asked
-for, even if none could be built: two wheels of one name, one of which is a hundred times slower.
+The compiled kernel and the compiled reader of events are optional, each by itself. setuptools gives a wheel the name of
+a compiled one as soon as an extension was asked for, even if none could be built: two wheels of one name, one of which
+is a hundred times slower.
 """
 
 from pathlib import Path

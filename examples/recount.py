@@ -73,10 +73,10 @@ async def gather(group: ReplicaGroup, acknowledged: Sequence[tuple[int, int]]) -
     return Evidence(acknowledged, log, await equal_states(group), dict(top["top"]), counts)
 
 
-def entry_of(event: holdfast.Event) -> Entry:
+def entry_of(event: holdfast.ReceivedEvent) -> Entry:
     said = event.attributes
     publication = (int(said["publisher"]), int(said["number"])) if event.topic == ZAP else (0, 0)
-    position = event.position.number if isinstance(event, holdfast.ReceivedEvent) and event.position else 0
+    position = event.position.number if event.position is not None else 0
     return Entry(position, event.topic, publication, event.payload)
 
 

@@ -63,8 +63,9 @@ def _member(member: object) -> str:
         if isinstance(own, classmethod | staticmethod):
             own = own.__func__
         if inspect.isfunction(own):
-            begin = "await " if inspect.iscoroutinefunction(own) else ""
-            lines.append(f"- `{begin}{key}{_signature(own)}`: {_text(own)}\n")
+            signature, coroutines = re.subn(r"-> Coroutine\[Any, Any, (.*)\]$", r"-> \1", _signature(own))
+            begin = "await " if coroutines or inspect.iscoroutinefunction(own) else ""
+            lines.append(f"- `{begin}{key}{signature}`: {_text(own)}\n")
         elif isinstance(own, property):
             lines.append(f"- `{key}`: {_text(own)}\n")
     return lines[0] + ("\n" if len(lines) > 1 else "") + "".join(lines[1:])

@@ -55,8 +55,8 @@ environment_prepare() {
         echo "holdfast: bringing .venv up to date${WITH_SPARK:+, with Spark}" >&2
         rm -f "$stamp"
     fi
-    # A kernel left over from an earlier build would hide that the new one could not be built.
-    rm -f src/holdfast/matching/_kernel*.so
+    # One left over from an earlier build would hide that the new one could not be built.
+    rm -f src/holdfast/matching/_kernel*.so src/holdfast/model/_events*.so
     # The first constraint pins what is installed, the second what builds it.
     environment_pip install --editable ".[$extras]" --build-constraint constraints.txt
     printf '%s\n' "$wanted" >"$stamp.new"

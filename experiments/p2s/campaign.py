@@ -15,7 +15,7 @@ import holdfast
 from benchmarks.machine import description
 from benchmarks.replication.__main__ import groups_in_turn
 from benchmarks.replication.loads import Job
-from benchmarks.replication.measure import Offered, Saturated, offer, running, saturate
+from benchmarks.replication.measure import Offered, Running, Saturated, offer, running, saturate
 from benchmarks.replication.paper import OFFERED, PUBLISHERS, REPLICAS
 from benchmarks.replication.results import Results
 from benchmarks.replication.zaps import prepare
@@ -69,8 +69,8 @@ def run(plan: Plan, tell: Callable[[str], None], folder: str | None = None) -> C
         for number in range(plan.rounds):
             for replicas in groups_in_turn(number, plan.replicas):
                 tell(f"round {number + 1} of {plan.rounds}, replicas: {replicas}, load {os.getloadavg()[0]:.1f}")
-                with running(replicas, PROTOCOL, folder, APPLICATION) as url:
-                    sweep = _Sweep(url, replicas, number, zaps)
+                with running(replicas, PROTOCOL, folder, APPLICATION) as group:
+                    sweep = _Sweep(group, number, zaps)
                     offered += sweep.offer_all(plan)
                     saturated += sweep.saturate_all(plan)
                     seen.append(sweep.counted())
@@ -104,9 +104,9 @@ def _each(job: Job) -> int:
 class _Sweep:
     """A group that was just started, and what its publishers have left to say."""
 
-    def __init__(self, url: str, replicas: int, number: int, zaps: str) -> None:
-        self._base = Job(url, 1, 0.0, 0.0, zaps=zaps, follow=FOLLOW)
-        self._replicas = replicas
+    def __init__(self, group: Running, number: int, zaps: str) -> None:
+        self._base = Job(group.url, 1, 0.0, 0.0, zaps=zaps, follow=FOLLOW)
+        self._pids = group.pids
         self._round = number
         self._published = 0
 
@@ -116,12 +116,12 @@ class _Sweep:
 
     def _offer(self, publishers: int, rate: float, seconds: float) -> Offered:
         job = self._next(publishers=publishers, rate=rate, seconds=seconds)
-        return offer(job, self._replicas, self._round)
+        return offer(job, len(self._pids), self._round)
 
     def saturate_all(self, plan: Plan) -> list[Saturated]:
         jobs = (self._next(publishers=count, events=plan.events) for count in plan.publishers)
-        protocol = PROTOCOL if self._replicas > 1 else ""
-        return [saturate(job, self._replicas, protocol, self._round) for job in jobs]
+        protocol = PROTOCOL if len(self._pids) > 1 else ""
+        return [saturate(job, self._pids, protocol, self._round) for job in jobs]
 
     def _next(self, **changes: float) -> Job:
         """The next job, whose publications go on where those before it ended."""

@@ -35,7 +35,7 @@ SHOWN = Pace(0.2, 0.05, 0.01)  # for people who look at it
 CALM = Pace(0.8, 0.2, 0.2)  # so little that in some minutes no replica trims its log
 
 
-def sent(event: holdfast.Event) -> Sent:
+def sent(event: holdfast.ReceivedEvent) -> Sent:
     return str(event.attributes["publisher"]), int(event.attributes["number"])
 
 

@@ -14,6 +14,7 @@ from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.outbox import Append, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.storage import EVENTS, LogBounds, StoredStreams
+from holdfast.model.batch import EventBatch
 from holdfast.protocols.core.interests import Key
 from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.core.session import Session
@@ -51,7 +52,7 @@ class Patient(Part):
         self.waiting: list[Entered] = list(recovered)
         self.changes = 0
 
-    def admits(self, session: Session, message: Publish, out: Outbox) -> bool:
+    def admits(self, session: Session, message: Publish, batch: EventBatch, out: Outbox) -> bool:
         return True
 
     def entered(self, entered: Entered, out: Outbox) -> None:

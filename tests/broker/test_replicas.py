@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from random import Random
 from typing import Any
 
@@ -46,7 +47,7 @@ class Answers(Program):
 
     def on_started(self, host: Machine) -> None: ...
 
-    def on_deliver(self, host: Machine, subscription: int, events: list[Any]) -> None:
+    def on_deliver(self, host: Machine, subscription: int, events: Collection[Any]) -> None:
         self.delivered += [event.attributes["n"] for event in events]
         self.attempts += [event.attempt for event in events]
         if subscription < 0:  # a named one; it is left to wait

@@ -213,7 +213,7 @@ def test_version_says_what_is_installed(capsys: pytest.CaptureFixture[str]) -> N
     assert run("version", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["holdfast"] == __version__
-    assert set(facts) == {"holdfast", "protocol", "python", "index", "loop"}
+    assert set(facts) == {"holdfast", "protocol", "python", "index", "events", "loop"}
     assert run("version") == 0
     assert capsys.readouterr().out.startswith(f"holdfast   {__version__}\n")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.codec import CodecError
 from holdfast.errors import EventError
-from holdfast.model.event import decode_batch, decode_event
+from holdfast.model.event import decode_event, decode_events, slices_of
 from holdfast.schemes.catalogue import MESSAGES, RECORDS
 from tests.codec.examples import BATCH, MESSAGE_EXAMPLES
 
@@ -110,7 +110,7 @@ EVENTS_OF_NOBODY = {
 @pytest.mark.parametrize("batch", EVENTS_OF_NOBODY.values(), ids=EVENTS_OF_NOBODY)
 def test_bytes_that_are_no_events_are_an_event_error(batch: bytes) -> None:
     with pytest.raises(EventError, match="bytes are no event"):
-        decode_batch(msgspec.Raw(batch))
+        decode_events(msgspec.Raw(batch))
     with pytest.raises(EventError, match="bytes are no event"):
         decode_event(msgspec.Raw(batch[1:]))
 
@@ -122,7 +122,7 @@ def test_a_damaged_batch_is_events_or_an_event_error(place: int, byte: int) -> N
     place %= len(body)
     damaged = msgspec.Raw(body[:place] + bytes([byte]) + body[place + 1 :])
     try:
-        events, slices = decode_batch(damaged)
+        events, slices = decode_events(damaged), slices_of(damaged)
     except EventError:
         return
     assert len(events) == len(slices)

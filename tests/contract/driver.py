@@ -4,7 +4,7 @@ The proofs know nothing of virtual time: they start nodes, kill them, and wait f
 sockets answers the same calls.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from random import Random
 from typing import Any, Protocol
 
@@ -36,7 +36,7 @@ class Inbox(Program):
         self.events: list[str] = []
         self.results: list[Any] = []
 
-    def on_deliver(self, host: Machine, subscription: int, events: list[Any]) -> None:
+    def on_deliver(self, host: Machine, subscription: int, events: Collection[Any]) -> None:
         self.events += [event.id for event in events]
 
     def on_complete(self, host: Machine, request: int, result: Any) -> None:

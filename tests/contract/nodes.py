@@ -16,12 +16,13 @@ from holdfast.kernel.queues import Lane
 from holdfast.kernel.sequencing import CommandsApplied
 from holdfast.kernel.storage import EVENTS, StoredStreams
 from holdfast.kernel.time import MILLISECOND
-from holdfast.protocols.core.commands import Applied, Command, CoreState, EventBatch
+from holdfast.protocols.core.commands import Applied, Command, CoreState, LoggedEvents
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.desks.session_desk import SessionDesk
 from holdfast.protocols.routing.feed import Feed
 from holdfast.protocols.routing.feeds import Feeds
 from holdfast.protocols.sessions.messages import Publish, Redirect
+from tests.routing.events import numbered_events, numbers_of
 
 NOTHING = msgspec.Raw(msgspec.msgpack.encode([]))
 
@@ -83,11 +84,11 @@ class Mover:
             first.go_on()
             second.go_on()
         self._put += 1
-        (first if self._put <= last else second).put([msgspec.Raw(msgspec.msgpack.encode(self._put))])
+        (first if self._put <= last else second).put(numbered_events(self._put))
         for peer, feed in self._feeds.items():
             for batch in feed.take(out.wall, out.now):
-                for event in batch.events:
-                    out.send(peer, numbered(msgspec.msgpack.decode(event)), Lane.USER)
+                for number in numbers_of(batch.events):
+                    out.send(peer, numbered(number), Lane.USER)
         if self._put < self._count:
             out.set_timer(("mover", "tick"), MILLISECOND)
 
@@ -119,7 +120,7 @@ class Librarian:
             match event:
                 case Started():
                     for n in range(3):
-                        out.append(EVENTS, EventBatch(1 + 2 * n, 0, NOTHING), 2)
+                        out.append(EVENTS, LoggedEvents(1 + 2 * n, 0, NOTHING), 2)
                     out.truncate(EVENTS, 3)
                     out.set_timer(("librarian", "dial"), 50 * MILLISECOND)
                 case TimerFired():
@@ -267,7 +268,7 @@ class RemoteSequencer(Part):
     def on_started(self, started: Started, out: Outbox) -> None:
         out.connect(self._sequencer, self._address)
 
-    def submit(self, command: Command, out: Outbox) -> None:
+    def submit(self, command: Command, out: Outbox, known: object = None) -> None:
         self._turn.append(command)
         self.due = True
 

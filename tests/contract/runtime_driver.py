@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from random import Random
 from typing import Any
 
@@ -75,7 +75,7 @@ class Inbox:
         self.events: list[str] = []
         self.results: list[Any] = []
 
-    def on_deliver(self, subscription: int, events: list[Any]) -> None:
+    def on_deliver(self, subscription: int, events: Collection[Any]) -> None:
         self.events += [event.id for event in events]
 
     def on_complete(self, request: int, result: Any) -> None:

@@ -9,8 +9,8 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Effect, ReadLog, Send, SendLog
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import EVENTS
-from holdfast.model.event import decode_batch
-from holdfast.protocols.core.commands import EventBatch
+from holdfast.model.event import decode_all
+from holdfast.protocols.core.commands import LoggedEvents
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.cursors.messages import CursorEvents
@@ -110,8 +110,8 @@ class LogBench(BrokerBench):
         """Position → the number of the event there, as the disk has it."""
         found = {}
         for first, record in self.disk.read(EVENTS, self.disk.bounds()[EVENTS].first, 1 << 30).records:
-            assert isinstance(record, EventBatch)
-            for place, event in enumerate(decode_batch(record.events)[0]):
+            assert isinstance(record, LoggedEvents)
+            for place, event in enumerate(decode_all(record.events)):
                 found[first + place] = event.sequence
         return found
 

@@ -6,12 +6,14 @@ import pytest
 
 from holdfast.kernel.messages import Message
 from holdfast.kernel.time import SECOND
-from holdfast.model.event import decode_batch
+from holdfast.model.batch import EventBatch
+from holdfast.model.event import decode_events
+from holdfast.model.received import ReceivedEvents
 from holdfast.protocols.cursors import messages as said
 from holdfast.protocols.cursors import requests
 from holdfast.protocols.sessions.messages import Refusal, SessionOpened
 from holdfast.protocols.sessions.requests import Close, NewEvent
-from tests.sessions.bench import ClientBench, batch, event, sent, shown
+from tests.sessions.bench import ClientBench, batch, sent, shown
 
 PART = requests.StagePart("q", 1, 2, "s", 1, 9, 5, [NewEvent({"n": 1}), NewEvent({"n": 2})])
 ASKED: list[tuple[Any, Message, Message, Any]] = [
@@ -24,8 +26,8 @@ ASKED: list[tuple[Any, Message, Message, Any]] = [
     (
         requests.ReadEvents("n > 0", 1, 5, 2, 100),
         said.ReadRange(1, "n > 0", 1, 5, 2, 100),
-        said.RangeRead(1, "disk", 4, [], [], 4),
-        requests.EventsRead(4, [], 4),
+        said.RangeRead(1, "disk", 4, [], batch(), 4),
+        requests.EventsRead(4, ReceivedEvents(EventBatch.read(batch())), 4),
     ),
     (
         requests.ForgetCursor("risk"),
@@ -93,7 +95,7 @@ def test_a_refusal_is_an_answer_to_anything() -> None:
 def test_events_that_are_read_have_their_positions() -> None:
     bench = opened()
     bench.ask(requests.ReadEvents("", 1, 5))
-    ((_, _, read),) = bench.say(said.RangeRead(1, "disk", 5, [2, 4], [event(7), event(8)], 5))
+    ((_, _, read),) = bench.say(said.RangeRead(1, "disk", 5, [2, 4], batch(7, 8), 5))
     assert [(e.sequence, e.position.log, e.position.number) for e in read.events] == [(7, "disk", 2), (8, "disk", 4)]
 
 
@@ -101,7 +103,7 @@ def test_staged_events_are_numbered_by_their_task() -> None:
     bench = opened()
     ((_, message),) = bench.ask(PART)
     assert isinstance(message, said.StageEvents)
-    events = decode_batch(message.events)[0]
+    events = decode_events(message.events)
     assert [(e.publisher, e.incarnation, e.sequence) for e in events] == [("c", 9, 5), ("c", 9, 6)]
     assert bench.say(said.Staged(1, 2)) == [("complete", 1, requests.PartStaged(2))]
 

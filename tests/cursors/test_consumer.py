@@ -29,14 +29,13 @@ from holdfast.protocols.cursors.requests import (
 )
 from holdfast.protocols.sessions.messages import Refusal, SessionOpened
 from holdfast.protocols.sessions.requests import UNSOLICITED, Close
-from tests.sessions.bench import ClientBench, event, sent, shown
+from tests.sessions.bench import ClientBench, batch, sent, shown
 
 OPENING = OpenCursor(1, "risk", "n > 0", 5, True, 4)
 
 
 def came(after: int, through: int, *positions: int, attempts: tuple[int, ...] = ()) -> CursorEvents:
-    events: list[EventBytes] = [event(position) for position in positions]
-    return CursorEvents(1, after, through, list(positions), events, list(attempts))
+    return CursorEvents(1, after, through, list(positions), batch(*positions), list(attempts))
 
 
 def completions(rows: list[Any]) -> list[Any]:
@@ -199,8 +198,9 @@ def test_what_breaks_the_rules_ends_the_link() -> None:
         came(10, 12, 11, 11),
         came(10, 12, 10),
         came(10, 12, 13),
-        CursorEvents(1, 10, 12, [11], []),
-        CursorEvents(1, 10, 12, [11], [event(1)], [1, 2]),
+        CursorEvents(1, 10, 12, [11], batch()),
+        CursorEvents(1, 10, 12, [11], batch(1), [1, 2]),
+        CursorEvents(1, 10, 12, [11], EventBytes(b"\x91\x95\xa1\xff\x01\x01\xa0\x80")),
     ):
         rows = live().say(message)
         assert [type(row).__name__ for row in rows] == ["Disconnect"], message

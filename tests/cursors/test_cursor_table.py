@@ -227,7 +227,7 @@ def test_cursors_and_positions_are_those_of_the_model(taken: list[tuple[Any, ...
         core.check_invariants()
         for output in outputs:
             if isinstance(output, Logged):
-                positions += range(output.first, output.first + len(output.events))
+                positions += range(output.first, output.first + len(output.batch))
         model.events = len(positions)
         sessions = {(client, session.epoch) for client, session in core.sessions.items()}
         model.leave(sessions, set(core.sessions) - set(core.register.dormant))

@@ -8,18 +8,19 @@ from holdfast.kernel.inputs import Durable, Started
 from holdfast.kernel.node import InvariantBroken
 from holdfast.kernel.outbox import Append, RecordingOutbox, Truncate
 from holdfast.kernel.storage import EVENTS, LogBounds
-from holdfast.protocols.core.commands import EventBatch
+from holdfast.model.batch import EventBatch
+from holdfast.protocols.core.commands import LoggedEvents
 from holdfast.protocols.core.outputs import Kept, Logged
 from holdfast.protocols.desks.event_log import EventLog
 from tests.sessions.bench import batch, event
 
 
 def logged(first: int, count: int) -> Logged:
-    return Logged(first, 100 + first, [event(n) for n in range(first, first + count)])
+    return Logged(first, 100 + first, EventBatch.of([event(n) for n in range(first, first + count)]))
 
 
 def appended(first: int, count: int, token: int) -> Append:
-    return Append(EVENTS, EventBatch(first, 100 + first, batch(*range(first, first + count))), token, count)
+    return Append(EVENTS, LoggedEvents(first, 100 + first, batch(*range(first, first + count))), token, count)
 
 
 def started(end: int, first: int = 1) -> Started:
@@ -67,7 +68,7 @@ def test_what_is_missing_is_made_again_from_the_journal(sizes: list[int], surviv
     assert sum(effect.count for effect in written) == total - survived
     at = survived + 1
     for effect in written:
-        assert isinstance(effect.record, EventBatch)
+        assert isinstance(effect.record, LoggedEvents)
         assert effect.record.first == at
         at += effect.count
     assert [effect for effect in effects if isinstance(effect, Truncate)] == [Truncate(EVENTS, tail)] * (tail > 1)
@@ -109,14 +110,14 @@ def test_what_comes_behind_a_hole_waits_until_it_is_filled() -> None:
     log.add(logged(6, 2))
     log.finish(7, 0, out)
     assert out.take_effects() == []
-    log.fill(2, 102, logged(2, 3).events, out)  # the first of them is known
+    log.fill(2, 102, logged(2, 3).batch, out)  # the first of them is known
     log.close_hole(7, out)
     assert lacks_some(log)
-    log.fill(5, 105, logged(5, 1).events, out)
+    log.fill(5, 105, logged(5, 1).batch, out)
     log.close_hole(7, out)
     assert not lacks_some(log)
     effects = [effect for effect in out.take_effects() if isinstance(effect, Append)]
-    assert [(effect.record.first, effect.count) for effect in effects if isinstance(effect.record, EventBatch)] == [
+    assert [(effect.record.first, effect.count) for effect in effects if isinstance(effect.record, LoggedEvents)] == [
         (3, 2),
         (5, 1),
         (6, 2),
@@ -129,10 +130,10 @@ def test_no_more_than_a_limit_waits_behind_a_hole_and_the_rest_is_fetched_too(mo
     log, out = with_hole(0, 1)
     log.add(logged(2, 3))
     log.finish(4, 0, out)
-    log.fill(1, 101, logged(1, 1).events, out)
+    log.fill(1, 101, logged(1, 1).batch, out)
     log.close_hole(4, out)
     assert lacks_some(log)
-    log.fill(2, 102, logged(2, 3).events, out)
+    log.fill(2, 102, logged(2, 3).batch, out)
     log.close_hole(4, out)
     assert not lacks_some(log)
 
@@ -141,7 +142,7 @@ def test_what_the_group_has_given_up_is_not_fetched() -> None:
     log, out = with_hole(2, 8)
     log.add(Kept(6))
     log.finish(8, 77, out)
-    skipped = EventBatch(3, 77, batch())
+    skipped = LoggedEvents(3, 77, batch())
     assert out.take_effects() == [Append(EVENTS, skipped, 1, 3), Truncate(EVENTS, 6)]
     assert (log.head, log.durable_head) == (5, 2)
     log.on_durable(Durable(1))
@@ -159,4 +160,4 @@ def test_a_replicas_log_may_be_ahead_of_its_core() -> None:
     log.on_started(started(6), 1, 2)
     log.add(logged(3, 4))
     log.finish(6, 0, out)
-    assert out.take_effects() == [Append(EVENTS, EventBatch(6, 103, batch(6)), 1, 1)]
+    assert out.take_effects() == [Append(EVENTS, LoggedEvents(6, 103, batch(6)), 1, 1)]

@@ -11,6 +11,7 @@ from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import EVENTS
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model import Filter
+from holdfast.model.event import NO_EVENTS
 from holdfast.protocols.core.cursor import Cursor
 from holdfast.protocols.core.cursor_table import CursorTable
 from holdfast.protocols.core.interests import Untold
@@ -226,7 +227,7 @@ def test_a_client_without_room_is_asked_whether_that_is_still_so() -> None:
     bench.say("c", OpenCursor(1, "risk", "", window=1))
     bench.publish("p", 1, 2)
     bench.say("c", CursorProgress(1, 1, 0, unconsumed=1))
-    assert CursorEvents(1, 1, 1, [], []) in told(shown(bench.advance(2 * SECOND)), "c")
+    assert CursorEvents(1, 1, 1, [], NO_EVENTS) in told(shown(bench.advance(2 * SECOND)), "c")
 
 
 def test_a_slow_owner_falls_behind_and_catches_up_from_the_log_without_loss() -> None:

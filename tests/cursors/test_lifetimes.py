@@ -9,7 +9,7 @@ from holdfast.kernel.messages import Record
 from holdfast.kernel.time import SECOND
 from holdfast.model import Filter
 from holdfast.model.event import Event, EventBytes, encode_batch, encode_event
-from holdfast.protocols.core.commands import EventBatch
+from holdfast.protocols.core.commands import LoggedEvents
 from holdfast.protocols.cursors.messages import (
     CursorEvents,
     CursorOpened,
@@ -46,7 +46,7 @@ def test_a_cursor_gets_what_lives_and_is_told_what_does_not(
 ) -> None:
     events = [mortal(n, lifetime) for n, lifetime in enumerate(lifetimes, 1)]
     records: list[tuple[int, Record]] = [
-        (first + 1, EventBatch(first + 1, 0, encode_batch(events[first : first + size])))
+        (first + 1, LoggedEvents(first + 1, 0, encode_batch(events[first : first + size])))
         for first in range(0, len(events), size)
     ]
     after = min(after, len(events))
@@ -70,7 +70,7 @@ def test_a_cursor_gets_what_lives_and_is_told_what_does_not(
 
 def test_who_reads_a_range_of_the_log_gets_everything() -> None:
     part = RangePart(7, "disk", Filter("n > 0"), 1, 2)
-    message, _, _ = part.make([(1, EventBatch(1, 0, encode_batch([mortal(1, 1), event(2)])))], 3)
+    message, _, _ = part.make([(1, LoggedEvents(1, 0, encode_batch([mortal(1, 1), event(2)])))], 3)
     assert isinstance(message, RangeRead)
     assert message.positions == [1, 2]
 
@@ -158,7 +158,7 @@ def live(window: int = 4) -> ClientBench:
 
 
 def come(after: int, through: int, events: dict[int, EventBytes], *expired: int) -> CursorEvents:
-    return CursorEvents(1, after, through, list(events), list(events.values()), [], list(expired))
+    return CursorEvents(1, after, through, list(events), encode_batch(list(events.values())), [], list(expired))
 
 
 def expired(count: int) -> tuple[Any, ...]:

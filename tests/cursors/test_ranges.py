@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from holdfast.kernel.messages import Record
 from holdfast.kernel.node import InvariantBroken
 from holdfast.model import Filter
-from holdfast.protocols.core.commands import CoreState, EventBatch
+from holdfast.protocols.core.commands import CoreState, LoggedEvents
 from holdfast.protocols.core.cursor import Cursor
 from holdfast.protocols.cursors.messages import CursorEnded, CursorEvents, LogRefused, RangeRead
 from holdfast.protocols.desks.ranges import CursorPart, RangePart
 from holdfast.protocols.sessions.messages import Refusal
-from tests.sessions.bench import batch, event
+from tests.sessions.bench import batch
 
 TEXTS = ("", "n > 3", "n < 4", "n = 2 OR n = 5")
 
@@ -30,7 +30,7 @@ def logs(draw: st.DrawFn) -> tuple[int, list[int], list[tuple[int, Record]]]:
     records: list[tuple[int, Record]] = []
     at = 0
     for size in sizes:
-        records.append((first + at, EventBatch(first + at, 0, batch(*numbers[at : at + size]))))
+        records.append((first + at, LoggedEvents(first + at, 0, batch(*numbers[at : at + size]))))
         at += size
     return first, numbers, records
 
@@ -57,7 +57,7 @@ def test_a_range_holds_what_matches_between_its_bounds(
     found = [p for p in range(start, min(end, last) + 1) if wanted(text, numbers[p - first])]
     assert isinstance(message, RangeRead)
     assert message.positions == found
-    assert message.events == [event(numbers[p - first]) for p in found]
+    assert message.events == batch(*[numbers[p - first] for p in found])
     assert (through, count) == (max(start - 1, min(end, last)), len(found))
     assert (message.through, message.scanned) == (through, through - start + 1)
 
@@ -98,7 +98,7 @@ def test_a_cursor_gets_each_event_by_the_filter_that_counted_then(
             break
     assert isinstance(message, CursorEvents)
     assert message.positions == found
-    assert message.events == [event(numbers[p - first]) for p in found]
+    assert message.events == batch(*[numbers[p - first] for p in found])
     assert (message.cursor, message.after, message.through, message.attempts) == (3, after, reached, [])
     assert (through, count) == (reached, len(found))
 
@@ -110,7 +110,7 @@ def test_attempts_are_those_of_the_cursor() -> None:
     cursor.take_over(("c", 1, 1), 3, 1)
     part = CursorPart(1, tuple(cursor.takeovers), tuple(cursor.filters), 0, 9, 9)
     cursor.move(0, Filter(""))  # what was asked for before is as it was
-    message, _, _ = part.make([(1, EventBatch(1, 0, batch(1, 2, 3)))], 4)
+    message, _, _ = part.make([(1, LoggedEvents(1, 0, batch(1, 2, 3)))], 4)
     assert isinstance(message, CursorEvents)
     assert message.attempts == [3, 2, 1]
 
@@ -125,7 +125,7 @@ def test_what_is_gone_is_said_with_where_the_log_begins() -> None:
     )
 
 
-@pytest.mark.parametrize("record", [CoreState(1, b""), EventBatch(2, 0, batch(1))])
+@pytest.mark.parametrize("record", [CoreState(1, b""), LoggedEvents(2, 0, batch(1))])
 def test_a_log_that_holds_something_else_stops_the_node(record: Record) -> None:
     with pytest.raises(InvariantBroken, match="at their positions"):
         RangePart(1, "disk", Filter(""), 1, 9).make([(1, record)], 2)

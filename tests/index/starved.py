@@ -1,4 +1,5 @@
-"""Every allocation of an index fails once, in turn; run as a process of its own, since a mistake here is a crash.
+"""Every allocation of an index, and of what reads batches of events, fails once, in turn; run as a process of its own,
+since a mistake here is a crash.
 
 After each MemoryError the index must be as it was: the same answers, the same counters. Prints how many
 allocations failed.
@@ -7,15 +8,19 @@ allocations failed.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast import Filter
 from holdfast.matching._kernel import Kernel
-from holdfast.matching.engine import Engine, plain_event
+from holdfast.matching.engine import Engine, plain_batch, plain_event
 from holdfast.matching.plan import plan
+from holdfast.model import _events
+from holdfast.model.batch import EventBatch
+from holdfast.model.event import Event, encode_fields
+from holdfast.model.received import ReceivedEvent
 
 FILTERS = [
     "x = 5",
@@ -44,6 +49,9 @@ EVENTS: list[tuple[dict[str, Any], str]] = [
     ({"x": 2**53 + 1, "y": 3.5, "s": "söme", "t": "text"}, ""),
     ({"x": 60, "y": 1, "z": "", "s": "b"}, "other"),
 ]
+BATCH = EventBatch.of(
+    [encode_fields("p", 1, 1 + row // 2, topic, event, b"", 0, row) for row, (event, topic) in enumerate(EVENTS * 10)]
+)
 HELD = ("rows", "clusters", "attributes", "strings")
 
 _testcapi = import_module("_testcapi")  # not every Python has it
@@ -71,7 +79,7 @@ class Checked:
     """An engine, and the filters that it should hold."""
 
     def __init__(self) -> None:
-        self.engine: Engine[Any] = Kernel(plain_event)
+        self.engine: Engine[Any] = Kernel(plain_event, plain_batch)
         self.filters: dict[int, Filter] = {}
 
     def check(self) -> None:
@@ -111,6 +119,10 @@ def play(lasting: bool) -> None:
         for event in EVENTS[1:3]:
             expected = checked.engine.match(*event)
             assert starve(partial(checked.engine.match, *event), checked.check, lasting) == expected
+        found = checked.engine.match_encoded(BATCH)
+        assert starve(partial(checked.engine.match_encoded, BATCH), checked.check, lasting) == found
+        rows = checked.engine.rows_matching(BATCH)
+        assert starve(partial(checked.engine.rows_matching, BATCH), checked.check, lasting) == rows
         starve(checked.engine.items, checked.check, lasting)
         starve(lambda: checked.engine.match_batch(EVENTS), checked.check, lasting)
     while checked.filters:
@@ -176,9 +188,44 @@ def columns() -> None:
         assert starve(lambda: checked.engine.match_columns(ready), checked.check, lasting) == expected
 
 
+def batches() -> None:
+    """What is asked of bytes has no state; after MemoryError, the next answer is whole."""
+    place = (BATCH.data, BATCH.offsets)
+    fields = [(Said("news" * row, {"x": row, "s": "söme"}, b"x" * 300, row),) * 7 for row in range(3)]
+    asked: list[Callable[[], Any]] = [
+        partial(_events.scan, BATCH.encoded, True),
+        partial(_events.take, *place, list(range(0, len(BATCH), 3))),
+        partial(_events.take, *place, range(len(BATCH) - 1)),
+        partial(_events.join, [place, place]),
+        *[partial(ask, *place) for ask in (_events.deadlines, _events.publishers, _events.topics)],
+        *[partial(_events.encode, "publisher", 1, 1, said, 5) for said in fields],
+        *[partial(received, log, positions) for log, positions in (("", ()), ("disk", range(1, 1 + len(BATCH))))],
+    ]
+    for ask in asked:
+        expected = ask()
+        for lasting in (False, True):
+            assert starve(ask, lambda: None, lasting) == expected
+
+
+def received(log: str, positions: Sequence[int]) -> list[ReceivedEvent]:
+    events = _events.received(ReceivedEvent, BATCH.data, BATCH.offsets, log, positions, ())
+    for one in events:
+        for name in Event.__struct_fields__:
+            getattr(one, name)
+    return events
+
+
+class Said(NamedTuple):
+    topic: str
+    attributes: dict[str, Any]
+    payload: bytes
+    lifetime: int
+
+
 if __name__ == "__main__":
     for lasting in (False, True):
         play(lasting)
+    batches()
     split_rungs()
     columns()
     print(failures)

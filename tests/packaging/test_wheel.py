@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from packaging.tags import Tag, sys_tags
 from packaging.utils import parse_wheel_filename
 
-from tests.repository import PACKAGE, ROOT, repository_files
+from tests.repository import ROOT, repository_files
 
 MEGABYTE = 1_000_000
 NO_COMPILER = "/nonexistent/cc"
@@ -33,13 +33,20 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     import holdfast
     import holdfast.matching
+    from holdfast.model.batch import EventBatch
+    from holdfast.model.event import encode_fields
+
+    def event(name, value):
+        return encode_fields("p", 1, 1, "", {name: value}, b"", 0, 0)
 
     answers = []
     for _ in range(2):
         f = holdfast.Filter("price > 100")
         index = holdfast.FilterIndex()
         index.add(1, f)
-        answers.append([index.match({"price": 101.5}), index.match({"price": 99})])
+        events = [event("price", price) for price in (99, 101.5)]
+        rows = index.match_encoded(EventBatch.of(events))
+        answers.append([index.match({"price": 101.5}), index.match({"price": 99}), rows])
 
 print(json.dumps({
     "file": holdfast.__file__,
@@ -48,6 +55,10 @@ print(json.dumps({
     "warnings": [[issubclass(w.category, RuntimeWarning), str(w.message)] for w in caught],
 }))
 """
+
+VERSION = "import sys; from holdfast.cli.main import main; sys.exit(main(['version']))"
+# What is compiled, if it can be: its sources, and where it lies in a wheel.
+MODULES = {"matching/_kernel": "kernel.h", "model/_events": "events.h"}
 
 
 @dataclass(frozen=True)
@@ -84,13 +95,22 @@ def _build(repository: Path, wheels: Path, **environment: str) -> Path:
     return wheel
 
 
-def _build_and_install(folder: Path, **environment: str) -> Installed:
+def _copy(folder: Path) -> Path:
+    """The repository's files, in a folder of their own."""
     copy = folder / "repository"
     for path in repository_files():
         destination = copy / path.relative_to(ROOT)
         destination.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, destination)
-    wheel, target = _build(copy, folder / "wheels", **environment), folder / "target"
+    return copy
+
+
+def _build_and_install(folder: Path, **environment: str) -> Installed:
+    return _install(folder, _build(_copy(folder), folder / "wheels", **environment))
+
+
+def _install(folder: Path, wheel: Path) -> Installed:
+    target = folder / "target"
     install = ["install", "--no-deps", "--no-index", "--no-compile", "--target", str(target), str(wheel)]
     _run([*PIP, *install], folder, _clean_environment())
     [metadata] = target.glob("holdfast-*.dist-info")
@@ -123,6 +143,13 @@ def _tags(wheel: Path) -> frozenset[Tag]:
     return parse_wheel_filename(wheel.name)[3]
 
 
+def _compiled(wheel: Path) -> set[str]:
+    """Which modules a wheel holds compiled."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = [re.fullmatch(r"holdfast/(\w+/_\w+)\..*(?:so|pyd)", name) for name in archive.namelist()]
+    return {found[1] for found in names if found}
+
+
 def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
@@ -151,7 +178,7 @@ def test_the_wheel_runs_outside_the_repository_on_the_compiled_kernel(installed:
     seen = json.loads(installed.run(PROGRAM, tmp_path))
     assert Path(seen["file"]).is_relative_to(installed.target)
     assert seen["engine"] == "compiled"
-    assert seen["answers"] == [[[1], []]] * 2
+    assert seen["answers"] == [[[1], [], {"1": [1]}]] * 2
     assert seen["warnings"] == []
 
 
@@ -161,7 +188,7 @@ def test_a_wheel_built_without_a_compiler_serves_and_warns_once(
     seen = json.loads(installed_without_compiler.run(PROGRAM, tmp_path))
     assert Path(seen["file"]).is_relative_to(installed_without_compiler.target)
     assert seen["engine"] == "portable"
-    assert seen["answers"] == [[[1], []]] * 2
+    assert seen["answers"] == [[[1], [], {"1": [1]}]] * 2
     [[is_runtime_warning, message]] = seen["warnings"]
     assert is_runtime_warning
     assert "compiled kernel" in message
@@ -172,8 +199,9 @@ def test_a_wheel_built_without_a_compiler_has_a_name_of_its_own_and_says_which_i
 ) -> None:
     # The name of the compiled one would let an index or a cache hand out either of them for the other.
     assert _tags(installed_without_compiler.wheel) == {Tag("py3", "none", "any")}
-    program = "import sys; from holdfast.cli.main import main; sys.exit(main(['version']))"
-    assert re.search(r"^index +portable$", installed_without_compiler.run(program, tmp_path), re.MULTILINE)
+    told = installed_without_compiler.run(VERSION, tmp_path)
+    assert re.search(r"^index +portable$", told, re.MULTILINE)
+    assert re.search(r"^events +portable$", told, re.MULTILINE)
 
 
 @needs_compiler
@@ -181,21 +209,42 @@ def test_a_wheel_with_the_compiled_kernel_is_named_for_this_python_and_platform(
     [tag] = _tags(installed.wheel)
     assert tag.platform != "any"
     assert tag in sys_tags()
-    with zipfile.ZipFile(installed.wheel) as wheel:
-        assert [name for name in wheel.namelist() if re.match(r"holdfast/matching/_kernel\.", name)] != []
+    assert _compiled(installed.wheel) == set(MODULES)
 
 
 @needs_compiler
 @pytest.mark.full
-def test_a_kernel_of_older_sources_is_not_packed_when_the_newer_ones_cannot_be_compiled(tmp_path: Path) -> None:
+@pytest.mark.parametrize("edited", [["matching/_kernel"], ["model/_events"], list(MODULES)], ids=" and ".join)
+def test_what_is_of_older_sources_is_not_packed_when_the_newer_ones_cannot_be_compiled(
+    tmp_path: Path, edited: list[str]
+) -> None:
     repository = tmp_path / "repository"
     compiled = _build_and_install(tmp_path).wheel
-    assert _tags(compiled) != {Tag("py3", "none", "any")}
-    os.utime(repository / "src" / "holdfast" / "matching" / "_kernel" / "kernel.h")  # as if it had been edited
-    portable = _build(repository, tmp_path / "again", CC=NO_COMPILER)
-    assert _tags(portable) == {Tag("py3", "none", "any")}
-    with zipfile.ZipFile(portable) as wheel:
-        assert [name for name in wheel.namelist() if "_kernel." in name] == ["holdfast/matching/_kernel.pyi"]
+    assert _compiled(compiled) == set(MODULES)
+    for module in edited:
+        os.utime(repository / "src" / "holdfast" / module / MODULES[module])  # as if it had been edited
+    again = _build(repository, tmp_path / "again", CC=NO_COMPILER)
+    assert _compiled(again) == set(MODULES) - set(edited)
+    assert (_tags(again) == {Tag("py3", "none", "any")}) == (len(edited) == len(MODULES))
+
+
+@needs_compiler
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("broken", "lines"), [("matching/_kernel", ("portable", "compiled")), ("model/_events", ("compiled", "portable"))]
+)
+def test_one_is_compiled_and_serves_where_the_other_cannot_be(
+    tmp_path: Path, broken: str, lines: tuple[str, str]
+) -> None:
+    repository = _copy(tmp_path)
+    with (repository / "src" / "holdfast" / broken / MODULES[broken]).open("a") as header:
+        header.write("#error no compiler takes this\n")
+    half = _install(tmp_path, _build(repository, tmp_path / "wheels"))
+    assert _compiled(half.wheel) == set(MODULES) - {broken}
+    assert _tags(half.wheel) != {Tag("py3", "none", "any")}
+    told = half.run(VERSION, tmp_path)
+    assert re.findall(r"^(?:index|events) +(\w+)$", told, re.MULTILINE) == list(lines)
+    assert json.loads(half.run(PROGRAM, tmp_path))["answers"] == [[[1], [], {"1": [1]}]] * 2
 
 
 def test_the_wheel_holds_types_licence_and_command_but_no_c_source(installed: Installed) -> None:
@@ -225,10 +274,29 @@ def test_importing_holdfast_takes_under_half_a_second_of_the_processor(installed
 
 
 def test_the_build_names_every_c_file() -> None:
-    [extension] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["ext-modules"]
-    folder = PACKAGE / "matching" / "_kernel"
-    present = [path.relative_to(ROOT).as_posix() for path in sorted(folder.glob("*.[ch]"))]
-    assert sorted([*extension["sources"], *extension["depends"]]) == present
+    extensions = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["ext-modules"]
+    assert sorted(extension["name"].removeprefix("holdfast.").replace(".", "/") for extension in extensions) == sorted(
+        MODULES
+    )
+    for extension in extensions:
+        folder = ROOT / "src" / extension["name"].replace(".", "/")
+        assert sorted(extension["sources"]) == sorted(path.relative_to(ROOT).as_posix() for path in folder.glob("*.c"))
+        # An edited header that is not named would leave the old build in its place.
+        assert sorted(extension["depends"]) == sorted(path.relative_to(ROOT).as_posix() for path in _included(folder))
+
+
+def _included(folder: Path) -> set[Path]:
+    """The headers of the package that the sources of a folder include, and those that these include."""
+    found: set[Path] = set()
+    waiting = [*folder.glob("*.[ch]")]
+    while waiting:
+        path = waiting.pop()
+        headers = {
+            (path.parent / name).resolve() for name in re.findall(r'^#include "(.+)"', path.read_text(), re.MULTILINE)
+        }
+        waiting += headers - found
+        found |= headers
+    return found
 
 
 def test_every_pin_is_one_exact_version() -> None:

@@ -178,7 +178,7 @@ class VotesForItself(Voter):
 class DedupesWhenItProposes(Replica):
     """Takes a request that it has seen for done, and gives the application no chance to say so."""
 
-    def submit(self, command: Command, out: Outbox) -> None:
+    def submit(self, command: Command, out: Outbox, known: object = None) -> None:
         seen: set[Command] = self.__dict__.setdefault("seen", set())
         if command not in seen:
             seen.add(command)
@@ -194,7 +194,7 @@ class TrustingLedger(Ledger):
 
 
 class AnswersBeforeItIsDecided(Replica):
-    def submit(self, command: Command, out: Outbox) -> None:
+    def submit(self, command: Command, out: Outbox, known: object = None) -> None:
         super().submit(command, out)
         if self._proposer.is_leading:
             out.tell(CommandsApplied([command]))

@@ -667,9 +667,9 @@ FRESH: list[Fresh] = [
         breaks="events come twice after a broker without a disk was restarted, where several come in one message",
         edits=(
             Edit(
-                f"{_SESSIONS}.incoming:IncomingSubscription.take_all",
-                "if self._seen_before or len(seen) + len(events) > PUBLISHERS_MAX:",
-                "if len(seen) + len(events) > PUBLISHERS_MAX:",
+                f"{_SESSIONS}.incoming:IncomingSubscription._repeated",
+                "known = max(0, min(count, seen + 1 - first))",
+                "known = max(0, min(count, seen + 1 - first)) if count == 1 else 0",
             ),
         ),
     ),
@@ -681,8 +681,8 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_SESSIONS}.outgoing:Outgoing.give_up_unretried",
-                "if place < sent:",
-                "if place < self._taken:",
+                "numbered = min(sent, run.count)",
+                "numbered = 0",
             ),
         ),
     ),
@@ -810,8 +810,8 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_DESKS}.ranges:CursorPart.make",
-                "(until is not None and position > until)",
-                "(until is not None and position >= until)",
+                "min(last, until)",
+                "min(last, until - 1)",
             ),
         ),
     ),
@@ -1070,7 +1070,7 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_ROUTING}.forwarding:Forwarding.finish",
-                "if not congested or self._has_room_beside(peer):",
+                "if not congested or self._room.is_left_beside(peer):",
                 "if not congested:",
             ),
         ),
@@ -1083,9 +1083,8 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_CORE}.arrivals:Arrivals.set_state",
-                "self._around = {} if state is None else {(name, life, n): deadline for name, life, n, deadline in "
-                "state.around}",
-                "self._around = {}",
+                "self._set_around(state.around)",
+                "self._set_around([])",
             ),
         ),
     ),
@@ -1095,9 +1094,9 @@ FRESH: list[Fresh] = [
         breaks="an event comes a second time when another copy of it comes around behind the stored one",
         edits=(
             Edit(
-                f"{_CORE}.arrivals:Arrivals._is_new",
-                "            del self._around[id]\n            self._remember(id)",
-                "            del self._around[id]",
+                f"{_CORE}.arrivals:Arrivals._new",
+                "self._recent.add(publisher, number, number)",
+                "pass",
             ),
         ),
     ),

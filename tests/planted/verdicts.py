@@ -123,7 +123,7 @@ VERDICTS: Final[dict[str, Verdict]] = {
     ),
     "gap-told-only-where-the-subscription-is-not-made-again": Verdict(swarm="one broker"),
     "repetitions-pass-in-bulk": Verdict(
-        test="tests/sessions/test_at_once.py::test_after_the_broker_forgot_events_are_looked_at_one_by_one"
+        test="tests/sessions/test_at_once.py::test_events_taken_together_count_as_those_taken_one_by_one"
     ),
     "numbers-of-what-was-given-up-used-again": Verdict(
         test="tests/sessions/test_client.py::test_without_retry_an_event_that_a_lost_link_swallows_is_lost"
@@ -248,7 +248,9 @@ VERDICTS: Final[dict[str, Verdict]] = {
     "damage-before-the-last-commit-cut-as-torn": Verdict(
         test="tests/storage/test_damage.py::test_the_report_names_the_numbers_that_are_lost"
     ),
-    "mark-names-what-is-not-written": Verdict(test="tests/storage/test_model.py::TestLogMachine"),
+    "mark-names-what-is-not-written": Verdict(
+        test="tests/storage/test_damage.py::test_a_mark_says_nothing_of_what_was_appended_and_not_written"
+    ),
     "segments-removed-without-a-sync-between": Verdict(
         test="tests/storage/test_crashes.py::test_nothing_acknowledged_is_lost_wherever_the_power_goes"
     ),

@@ -10,6 +10,7 @@ from holdfast.model.event import Event
 from holdfast.protocols.routing.covered import Changes
 from holdfast.protocols.routing.router import LOCAL, Router
 from holdfast.topology.graph import BrokerGraph
+from tests.routing.events import batch_of
 
 MakeRouter = Callable[[Sequence[str], bool, bool], Router]
 
@@ -73,7 +74,7 @@ class Tree:
         for source, here in waiting:
             found = [e for e, f in self.local[here].items() if f.matches(event.attributes, event.topic)]
             delivered += found
-            for neighbour in self.routers[here].match(source, [event]):
+            for neighbour in self.routers[here].match(source, batch_of([event])):
                 hops.append((here, neighbour))
                 waiting.append((here, neighbour))
             assert len(hops) <= len(self.routers), "an event goes round in circles"

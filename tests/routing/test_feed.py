@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from random import Random
 
-import msgspec
-
-from holdfast.protocols.routing.batches import BATCH_BYTES, BATCH_EVENTS, in_batches
+from holdfast.model.batch import EventBatch
+from holdfast.protocols.routing.batches import BATCH_BYTES, BATCH_EVENTS, in_messages
 from holdfast.protocols.routing.feed import WINDOW_BYTES, Feed
+from tests.routing.events import numbered_events, numbers_of
 
 
-def events(count: int, size: int = 10, first: int = 1) -> list[msgspec.Raw]:
-    return [msgspec.Raw(b"%08d" % number + bytes(size - 8)) for number in range(first, first + count)]
+def events(count: int, size: int = 0, first: int = 1) -> EventBatch:
+    return numbered_events(*range(first, first + count), size=size)
 
 
 def numbers(feed: Feed) -> list[int]:
     """The numbers of what may be sent now, which must be those that the events carry."""
     found = []
     for batch in feed.take(wall=0):
-        for row, event in enumerate(batch.events):
-            assert int(bytes(event)[:8]) == batch.first + row
-            found.append(batch.first + row)
+        carried = numbers_of(batch.events)
+        assert carried == list(range(batch.first, batch.last + 1))
+        found += carried
     return found
 
 
@@ -49,24 +49,24 @@ def test_no_more_is_under_way_than_the_window() -> None:
 
 
 def test_batches_fit_into_messages() -> None:
-    for given in (events(3_000), events(30, 100_000), events(2, 900_000), []):
-        cuts = in_batches(given)
-        assert [row for start, end in cuts for row in range(start, end)] == list(range(len(given)))
-        for start, end in cuts:
-            assert end - start <= BATCH_EVENTS
-            assert end - start == 1 or sum(map(len, given[start:end])) <= BATCH_BYTES
+    for given in (events(3_000), events(30, 100_000), events(2, 900_000), events(0)):
+        parts = list(in_messages(given))
+        assert [number for part in parts for number in numbers_of(part)] == numbers_of(given)
+        for part in parts:
+            assert len(part) <= BATCH_EVENTS
+            assert len(part) == 1 or part.bytes <= BATCH_BYTES
 
 
 def test_what_has_expired_is_given_up_unless_it_is_under_way() -> None:
     feed = Feed()
-    feed.put(events(2), [100, 200])
-    feed.put(events(1, first=3), [0])
+    feed.put(numbered_events(1, 2, deadlines=[100, 200]))
+    feed.put(events(1, first=3))
     feed.drop_expired(150)
     assert (feed.expired, len(feed)) == (1, 2)
     feed.drop_expired(200)
     assert (feed.expired, len(feed)) == (2, 1)
     assert numbers(feed) == [3]
-    feed.put(events(1, first=4), [100])
+    feed.put(numbered_events(4, deadlines=[100]))
     feed.drop_expired(500)
     assert (feed.expired, len(feed)) == (3, 1), "of what is under way the neighbour will tell"
     feed.check_invariants()

@@ -3,44 +3,39 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from holdfast.kernel.node import InvariantBroken
+from holdfast.model.batch import EventBatch
 from holdfast.model.event import EventBytes
 from holdfast.protocols.routing.batches import BATCH_EVENTS
-from holdfast.protocols.routing.feed import Discipline, Feed, Waiting
+from holdfast.protocols.routing.feed import Discipline, Feed
 from holdfast.protocols.routing.feeds import Feeds
+from tests.routing.events import numbered_events, numbers_of
 
 PEERS = ("left", "right")
 FOREVER = 1 << 62
 
 
-def event(number: int) -> EventBytes:
-    return msgspec.Raw(b"%08d" % number)
-
-
-def read(events: Sequence[EventBytes]) -> list[int]:
-    return [int(bytes(each)) for each in events]
+SIZE = numbered_events(1).bytes  # of one event
 
 
 def given_to(feed: Feed, *numbers: int) -> Feed:
-    feed.put([event(number) for number in numbers])
+    feed.put(numbered_events(*numbers))
     return feed
 
 
 def sent(feed: Feed, wall: int = 0) -> list[tuple[int, int]]:
     """What may be sent now: numbers, and the events that they stand for."""
-    return [(batch.first + row, n) for batch in feed.take(wall) for row, n in enumerate(read(batch.events))]
+    return [(batch.first + row, n) for batch in feed.take(wall) for row, n in enumerate(numbers_of(batch.events))]
 
 
 def held(feed: Feed) -> list[tuple[int, int]]:
-    return [(batch.first + row, n) for batch in feed.pending() for row, n in enumerate(read(batch.events))]
+    return [(batch.first + row, n) for batch in feed.pending() for row, n in enumerate(numbers_of(batch.events))]
 
 
 # ------------------------------------------------------------------------------------------------------------- claims
@@ -48,7 +43,7 @@ def test_a_suspended_feed_takes_in_and_sends_nothing_until_it_goes_on() -> None:
     feed = given_to(Feed(), 1)
     feed.suspend()
     given_to(feed, 2)
-    assert (sent(feed), len(feed), feed.bytes, feed.is_suspended) == ([], 2, 16, True)
+    assert (sent(feed), len(feed), feed.bytes, feed.is_suspended) == ([], 2, 2 * SIZE, True)
     feed.go_on()
     assert (sent(feed), feed.is_suspended) == ([(1, 1), (2, 2)], False)
 
@@ -80,8 +75,8 @@ def test_cutting_leaves_what_was_sent_and_the_next_number_follows_it() -> None:
     assert len(sent(feed)) == 2
     given_to(feed, 3, 4)
     feed.acknowledge(1)
-    assert [(batch.first, read(batch.events)) for batch in feed.cut()] == [(3, [3, 4])]
-    assert (held(feed), feed.following, feed.bytes) == ([(2, 2)], 3, 8)
+    assert [(batch.first, numbers_of(batch.events)) for batch in feed.cut()] == [(3, [3, 4])]
+    assert (held(feed), feed.following, feed.bytes) == ([(2, 2)], 3, SIZE)
     given_to(feed, 9)
     assert sent(feed) == [(3, 9)]
     feed.check_invariants()
@@ -103,19 +98,19 @@ def test_what_the_disk_had_counts_as_sent() -> None:
 
 def test_what_is_promised_is_not_cut_and_does_not_expire() -> None:
     feed = Feed()
-    feed.put([event(1), event(2)], [10, 10])
+    feed.put(numbered_events(1, 2, deadlines=[10, 10]))
     assert feed.promise_all() == 2
     given_to(feed, 3)
-    assert [read(batch.events) for batch in feed.cut()] == [[3]]
+    assert [numbers_of(batch.events) for batch in feed.cut()] == [[3]]
     feed.drop_expired(50)
     assert sent(feed, wall=50) == [(1, 1), (2, 2)]
-    feed.put([event(4)], [10])
+    feed.put(numbered_events(4, deadlines=[10]))
     assert (sent(feed, wall=50), feed.expired) == ([], 1), "nobody waits for that one"
 
 
 def test_nobody_waits_for_what_was_acknowledged_or_given_up() -> None:
     feed = Feed()
-    feed.put([event(1), event(2)], [0, 10])
+    feed.put(numbered_events(1, 2, deadlines=[0, 10]))
     assert len(sent(feed)) == 2
     feed.rewind()
     feed.drop_expired(50)
@@ -134,7 +129,7 @@ def test_what_is_moved_goes_behind_what_waits_and_in_front_of_what_waits_in_a_su
         assert old.move_to(new) == (0, 1 if suspended else 3, 2)
         new.go_on()
         assert sent(new) == list(enumerate(expected, 1))
-        assert (len(old), old.bytes, old.following, new.bytes, new.following) == (0, 0, 1, 32, 5)
+        assert (len(old), old.bytes, old.following, new.bytes, new.following) == (0, 0, 1, 4 * SIZE, 5)
         new.check_invariants()
 
 
@@ -359,19 +354,19 @@ def test_of_what_a_lost_neighbour_had_nothing_is_lost(history: list[tuple[str, i
 # -------------------------------------------------------------------------------------------------------- disciplines
 class Fifo:
     def __init__(self) -> None:
-        self.waiting: deque[tuple[EventBytes, int]] = deque()
+        self.waiting: deque[EventBytes] = deque()
 
-    def put(self, events: Sequence[EventBytes], deadlines: Sequence[int] | None) -> None:
-        self.waiting.extend(zip(events, deadlines or [0] * len(events), strict=True))
+    def put(self, events: EventBatch) -> None:
+        self.waiting.extend(events.slices)
 
-    def take(self, bytes_max: int) -> Waiting:
+    def take(self, bytes_max: int) -> EventBatch:
         taken = []
         while self.waiting and bytes_max > 0:
             taken.append(self.waiting.popleft())
-            bytes_max -= len(taken[-1][0])
-        return [each for each, _ in taken], [deadline for _, deadline in taken]
+            bytes_max -= len(taken[-1])
+        return EventBatch.of(taken)
 
-    def drain(self) -> Waiting:
+    def drain(self) -> EventBatch:
         return self.take(FOREVER)
 
     def __len__(self) -> int:
@@ -386,23 +381,23 @@ class WaitReady:
         self.ready: dict[int, None] = {}
         self._queues: dict[int, deque[EventBytes]] = {}
 
-    def put(self, events: Sequence[EventBytes], deadlines: Sequence[int] | None) -> None:
-        for each, number in zip(events, read(events), strict=True):
+    def put(self, events: EventBatch) -> None:
+        for each, number in zip(events.slices, numbers_of(events), strict=True):
             self._queues.setdefault(number // 100, deque()).append(each)
 
-    def take(self, bytes_max: int) -> Waiting:
+    def take(self, bytes_max: int) -> EventBatch:
         taken: list[EventBytes] = []
         while bytes_max > 0 and (turn := [one for one in self.ready if self._queues.get(one)]):
             first = min(turn, key=self.classes.__getitem__)
             taken.append(self._queues[first].popleft())
             bytes_max -= len(taken[-1])
             self.ready[first] = self.ready.pop(first)  # the others are first now
-        return taken, None
+        return EventBatch.of(taken)
 
-    def drain(self) -> Waiting:
+    def drain(self) -> EventBatch:
         left = [each for queue in self._queues.values() for each in queue]
         self._queues = {}
-        return left, None
+        return EventBatch.of(left)
 
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
@@ -419,7 +414,8 @@ class OneFifo:
         return Pointer(self, peer)
 
     def put(self, peer: str, each: EventBytes) -> None:
-        place = next((place for place, (known, _) in reversed(self.events.items()) if known is each), self._next)
+        found = [place for place, (known, _) in self.events.items() if bytes(known) == bytes(each)]
+        place = found[0] if found else self._next
         self._next = max(self._next, place + 1)
         self.events.setdefault(place, (each, {}))[1][peer] = None
 
@@ -435,20 +431,20 @@ class Pointer:
     def __init__(self, fifo: OneFifo, peer: str) -> None:
         self._fifo, self._peer = fifo, peer
 
-    def put(self, events: Sequence[EventBytes], deadlines: Sequence[int] | None) -> None:
-        for each in events:
+    def put(self, events: EventBatch) -> None:
+        for each in events.slices:
             self._fifo.put(self._peer, each)
 
-    def take(self, bytes_max: int) -> Waiting:
+    def take(self, bytes_max: int) -> EventBatch:
         taken: list[EventBytes] = []
         for place in self._places():
             if bytes_max <= 0:
                 break
             taken.append(self._fifo.pop(place, self._peer))
             bytes_max -= len(taken[-1])
-        return taken, None
+        return EventBatch.of(taken)
 
-    def drain(self) -> Waiting:
+    def drain(self) -> EventBatch:
         return self.take(FOREVER)
 
     def _places(self) -> list[int]:
@@ -461,8 +457,10 @@ class Pointer:
 def test_events_of_a_stand_in_wait_until_their_subscriptions_are_ready_and_take_turns() -> None:
     feed, order = given_to(Feed(), 100, 200), WaitReady({1: 0, 2: 0, 3: 0, 4: 1})
     feed.use(order)
-    given_to(feed, 101, 102, 201, 300, 301, 400)
-    assert (sent(feed), len(feed), feed.bytes, feed.has_unsent) == ([], 8, 64, True)
+    later = (101, 102, 201, 300, 301, 400)
+    given_to(feed, *later)
+    size = numbered_events(100, 200, *later).bytes
+    assert (sent(feed), len(feed), feed.bytes, feed.has_unsent) == ([], 8, size, True)
     order.ready |= {4: None, 2: None, 1: None}
     assert sent(feed) == [(1, 200), (2, 100), (3, 201), (4, 101), (5, 102), (6, 400)]
     order.ready[3] = None
@@ -477,9 +475,8 @@ def test_feeds_with_pointers_into_one_queue_hold_each_event_once() -> None:
     for peer, feed in feeds.items():
         feed.use(fifo.pointer(peer))
     for number, peers in enumerate((PEERS, PEERS[:1], PEERS[1:], PEERS), 1):
-        each = event(number)
         for peer in peers:
-            feeds[peer].put([each])
+            given_to(feeds[peer], number)
     assert len(fifo.events) == 4
     assert sent(feeds["left"]) == [(1, 1), (2, 2), (3, 4)]
     assert len(fifo.events) == 3, "the pointer of the other one stands before them"
@@ -527,6 +524,6 @@ def test_what_expires_in_its_order_is_given_up_when_its_turn_comes() -> None:
     feed = Feed()
     order: Discipline = Fifo()
     feed.use(order)
-    feed.put([event(1), event(2)], [10, 0])
+    feed.put(numbered_events(1, 2, deadlines=[10, 0]))
     assert sent(feed, wall=20) == [(2, 2)]
-    assert (feed.expired, feed.bytes) == (1, 8)
+    assert (feed.expired, feed.bytes) == (1, SIZE)

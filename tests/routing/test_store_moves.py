@@ -10,15 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.kernel.outbox import Append, RecordingOutbox, Truncate
-from holdfast.model.batch import EventBatch
-from holdfast.model.event import decode_event
 from holdfast.protocols.routing.feed import Feed
 from holdfast.protocols.routing.feed_changes import FeedChanges
 from holdfast.protocols.routing.feeds import Feeds
 from holdfast.protocols.routing.messages import EventsStored
 from holdfast.protocols.routing.store import STREAM, EventStore
 from holdfast.schemes.catalogue import RECORDS
-from tests.sessions.bench import event
+from tests.routing.events import numbered_events, numbers_of
 from tests.sim.changing_mutants import RenumbersTwice
 
 PEERS = ("a", "b", "c")
@@ -27,8 +25,9 @@ Shown = dict[str, tuple[list[tuple[int, int]], int]]
 
 
 def numbers(feed: Feed) -> list[tuple[int, int]]:
-    found = [(batch.first + row, data) for batch in feed.pending() for row, data in enumerate(batch.events)]
-    return [(number, decode_event(data).sequence) for number, data in found]
+    return [
+        (batch.first + row, number) for batch in feed.pending() for row, number in enumerate(numbers_of(batch.events))
+    ]
 
 
 def shown(feeds: Feeds) -> Shown:
@@ -61,11 +60,11 @@ class Broker:
 
     def put(self, *peers: str) -> None:
         self.last += 1
-        data = event(self.last)
+        batch = numbered_events(self.last)
         wanted = [peer for peer in self.feeds if peer in peers]
-        self.store.put(EventBatch([decode_event(data)], [data]), {peer: [0] for peer in wanted})
+        self.store.put(batch, {peer: [0] for peer in wanted})
         for peer in wanted:
-            self.feeds[peer].put([data])
+            self.feeds[peer].put(batch)
 
     def finish(self) -> list[list[EventsStored]]:
         """The turn's end. What the disk has if it ends behind each of the turn's records, and then."""

@@ -7,25 +7,27 @@ from collections.abc import Sequence
 from holdfast.kernel.outbox import Append, RecordingOutbox
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model.batch import EventBatch
-from holdfast.model.event import EventBytes, decode_event
+from holdfast.model.event import EventBytes
 from holdfast.protocols.routing.feed import Feed
 from holdfast.protocols.routing.feeds import Feeds
 from holdfast.protocols.routing.store import STREAM, EventStore
+from tests.routing.events import numbered_events, numbers_of
 from tests.sessions.bench import event
 
 
 def written(peers: Sequence[str], events: Sequence[EventBytes], rows: dict[str, list[int]]) -> StoredStreams:
     """The records of a broker that has put these events, each for the neighbours that have its row."""
     store, feeds, out = EventStore(peers, {}, []), Feeds({peer: Feed() for peer in peers}), RecordingOutbox()
-    store.put(EventBatch([decode_event(data) for data in events], list(events)), rows)
+    batch = EventBatch.of(events)
+    store.put(batch, rows)
     for peer, chosen in rows.items():
-        feeds[peer].put([events[row] for row in chosen])
+        feeds[peer].put(batch.take(chosen))
     store.finish(feeds, out)
     return {STREAM: [effect.record for effect in out.take_effects() if isinstance(effect, Append)]}
 
 
 def numbers(feed: Feed) -> list[int]:
-    return [decode_event(data).sequence for batch in feed.pending() for data in batch.events]
+    return [number for batch in feed.pending() for number in numbers_of(batch.events)]
 
 
 def test_events_are_for_the_same_neighbours_when_the_site_file_has_others() -> None:
@@ -42,8 +44,8 @@ def test_events_are_for_the_same_neighbours_when_the_site_file_has_others() -> N
 def test_an_event_that_expires_leaves_a_gap_that_the_next_number_keeps() -> None:
     """D1-B4: what was sent may be acknowledged after it was given up."""
     feed = Feed()
-    feed.put([event(n) for n in (1, 2, 3, 4)], [0, 10, 10, 0])
-    feed.put([event(5)], [10])
+    feed.put(numbered_events(1, 2, 3, 4, deadlines=[0, 10, 10, 0]))
+    feed.put(numbered_events(5, deadlines=[10]))
     taken = feed.take(wall=5)
     assert [(batch.first, len(batch.events)) for batch in taken] == [(1, 4), (5, 1)]
     assert feed.rewind() == 5

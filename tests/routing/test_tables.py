@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
 import pytest
 
 from holdfast.model import Filter
+from holdfast.model.batch import EventBatch
 from holdfast.model.event import Event
 from holdfast.model.values import Value
 from holdfast.protocols.routing.covered import Changes, Outlet
@@ -281,8 +283,8 @@ class _DoesNotPull(Router):
 
 
 class _ForwardsBack(Router):
-    def match(self, source: str, events: Any) -> dict[str, list[int]]:
-        return super().match("nobody", events)
+    def match(self, source: str, batch: EventBatch) -> dict[str, Sequence[int]]:
+        return super().match("nobody", batch)
 
 
 def _with_outlet(neighbours: Any, advertisements: bool, covering: bool) -> Router:

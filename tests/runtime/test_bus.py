@@ -23,7 +23,6 @@ from holdfast.errors import (
     Superseded,
     UrlError,
 )
-from holdfast.protocols.sessions.requests import NewEvent
 from tests.runtime.broker_process import BrokerProcess, free_port
 
 
@@ -359,17 +358,15 @@ def test_who_waits_at_a_bus_that_closes_gets_an_exception_of_its_own(broker: Bro
     run(scene)
 
 
-def test_requests_and_publications_of_a_bus_that_ends_get_exceptions_of_their_own() -> None:
+def test_requests_of_a_bus_that_ends_get_exceptions_of_their_own() -> None:
     async def scene() -> None:
         bus = connect("holdfast://127.0.0.1:1")
-        batch = bus._publishing.collect([NewEvent({"n": n}) for n in range(3)], True)
-        waiting = [asyncio.get_running_loop().create_future() for _ in range(6)]
-        bus._connection._futures.update(enumerate(waiting[:3]))
-        batch.waiters.update(enumerate(waiting[3:]))
+        waiting = [asyncio.get_running_loop().create_future() for _ in range(3)]
+        bus._connection._futures.update(enumerate(waiting))
         bus._end(Superseded("another client has the name"))
         problems = [future.exception() for future in waiting]
-        assert [type(problem) for problem in problems] == [Superseded] * 6
-        assert len({id(problem) for problem in problems}) == 6
+        assert [type(problem) for problem in problems] == [Superseded] * 3
+        assert len({id(problem) for problem in problems}) == 3
 
     run(scene)
 

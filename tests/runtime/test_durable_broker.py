@@ -253,3 +253,30 @@ def test_without_a_site_file_data_is_in_the_users_state_folder(tmp_path: Path, m
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert default_site().brokers[0].data == str(tmp_path / ".local" / "state" / "holdfast" / "b1")
+
+
+def copies_on_disk(folder: Path, text: bytes) -> int:
+    return sum(path.read_bytes().count(text) for path in folder.rglob("*.segment"))
+
+
+def test_an_event_is_on_the_disk_once_and_in_journal_and_log_after_a_kill(tmp_path: Path) -> None:
+    """The journal has what a subscription gets that was away; the log, what is read by position."""
+
+    async def scene() -> None:
+        texts = [f"<number {n:04} of them>" for n in range(1, 1001)]
+        with durable(tmp_path) as broker:
+            async with (
+                holdfast.connect(broker.url, name="p") as publisher,
+                holdfast.connect(broker.url, name="s") as bus,
+                bus.subscribe() as events,
+            ):
+                await publisher.publish_many({"text": text} for text in texts[:500])
+                await publisher.publish({"text": texts[500]})
+                assert [copies_on_disk(tmp_path / "data", text.encode()) for text in texts[:501]] == [1] * 501
+                broker.kill()
+                broker.start()
+                await publisher.publish_many({"text": text} for text in texts[501:])
+                assert [(await events.next()).attributes["text"] for _ in texts] == texts
+                assert [event.attributes["text"] async for event in publisher.read()] == texts
+
+    run(scene)

@@ -214,9 +214,7 @@ def test_5_a_compression_bomb_is_not_decompressed_before_or_after_the_handshake(
     attempts(watch.broker.port, opened() + frame(PUBLISH, bomb), Reason.MESSAGE, "bytes are no Publish")
     with RawPeer(watch.broker.port, opened() + message(Subscribe(1, "bomb = TRUE"))) as peer:
         peer.send(publish({"bomb": True}, payload=bomb))
-        assert [bytes(event) for event in peer.until(Deliver).events] == [
-            bytes(events({"bomb": True}, payload=bomb))[1:]
-        ]
+        assert peer.until(Deliver).events == events({"bomb": True}, payload=bomb)
 
 
 @pytest.mark.parametrize("depth", [100_000, 10_000, 1_000, 500, 60, 9])
@@ -356,8 +354,8 @@ def test_16_a_topic_of_65400_separators_is_a_text_like_any_other(watch: Watch) -
     topic = "/" * 65_400
     with RawPeer(watch.broker.port, opened() + message(Subscribe(1, "topic LIKE '/%/'"))) as peer:
         peer.send(publish({}, topic=topic))
-        (delivered,) = peer.until(Deliver).events
-        assert msgspec.msgpack.decode(delivered)[3] == topic
+        (delivered,) = msgspec.msgpack.decode(peer.until(Deliver).events)
+        assert delivered[3] == topic
 
 
 @pytest.mark.parametrize(
@@ -377,7 +375,7 @@ def test_17_a_pattern_that_makes_matchers_explode_does_not(watch: Watch, pattern
         for first in range(1, 51):
             peer.send(publish({"value": value}, first=first))
         peer.send(publish({"bell": True}, first=51))
-        while not any(b"bell" in bytes(event) for event in peer.until(Deliver).events):
+        while b"bell" not in bytes(peer.until(Deliver).events):
             pass
 
 
@@ -565,7 +563,7 @@ def test_20_and_22_a_value_of_another_kind_is_a_breach(watch: Watch, value: byte
 def test_20_values_at_the_edges_match_exactly(watch: Watch, value: object, matching: str, other: str) -> None:
     with RawPeer(watch.broker.port, opened() + message(Subscribe(1, matching)) + message(Subscribe(2, other))) as peer:
         peer.send(publish({"n": value}))
-        assert peer.until(Deliver).subscriptions == [1]
+        assert peer.until(Deliver).runs == [(1, 1, 1)]
 
 
 @pytest.mark.parametrize("text", [b"\xff\xfe", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"])
@@ -596,7 +594,7 @@ def test_21_names_that_look_alike_are_different_names(watch: Watch) -> None:
         )
         peer.send(publish({decomposed: 1, "a\0b": 1, "\0a": 1, "a\0": 1}, {composed: 1}, topic="t"))
         delivered = peer.until(Deliver)
-        assert sorted(zip(delivered.subscriptions, delivered.numbers, strict=True)) == [(1, 1), (3, 1), (3, 2)]
+        assert sorted(delivered.runs) == [(1, 1, 1), (3, 1, 2)]
 
 
 def test_21_names_and_texts_are_taken_up_to_their_limits_and_not_beyond(watch: Watch) -> None:
@@ -633,8 +631,8 @@ def test_22_a_pickle_in_a_payload_is_bytes_like_any_other(watch: Watch) -> None:
     payload = pickle.dumps(_Runs())
     with RawPeer(watch.broker.port, opened() + message(Subscribe(1, "topic = 't'"))) as peer:
         peer.send(publish({}, topic="t", payload=payload))
-        (delivered,) = peer.until(Deliver).events
-        assert msgspec.msgpack.decode(delivered)[5] == payload
+        (delivered,) = msgspec.msgpack.decode(peer.until(Deliver).events)
+        assert delivered[5] == payload
     attempts(watch.broker.port, opened() + frame(PUBLISH, payload), Reason.MESSAGE, "bytes are no Publish")
 
 

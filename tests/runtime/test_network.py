@@ -14,6 +14,7 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -361,3 +362,39 @@ def test_what_no_way_leads_around_is_kept_where_the_level_keeps_it(network: Brok
         assert await clients.got() == both(range(1, 21))
 
     play(network, scene)
+
+
+# ------------------------------------------------------------------------------------------------------ on the disk
+def copies_on_disk(folder: Path, text: bytes) -> int:
+    return sum(path.read_bytes().count(text) for path in folder.rglob("*.segment"))
+
+
+def test_an_event_is_on_the_disk_of_a_broker_that_buffers_once(tmp_path: Path) -> None:
+    """Where it comes in, in the journal, the log, and the store of what waits for a neighbour; at the neighbour's, in
+    journal and log. All of it is there after both were killed."""
+    texts = [f"<number {n:04} of them>" for n in range(1, 501)]
+
+    async def scene(network: BrokerNetwork) -> None:
+        async with (
+            holdfast.connect(network.url("b2"), name="s") as reader,
+            reader.subscribe("topic = 'kept'", name="desk") as events,
+            holdfast.connect(network.url("b1"), name="p") as publisher,
+        ):
+            first = asyncio.ensure_future(events.next())
+            while not first.done():
+                await publisher.publish({"text": ""}, topic="kept")
+            await network.kill("b2")
+            await publisher.publish_many(({"text": text}, "kept") for text in texts)
+            assert [copies_on_disk(network.folder / "b1", text.encode()) for text in texts] == [1] * len(texts)
+            await network.kill("b1")
+            await network.begin("b1", "b2")
+            taken: list[str] = []
+            while len(taken) < len(texts):
+                text = str((await events.next()).attributes["text"])
+                taken += [text] if text else []
+            assert taken == texts
+            assert [copies_on_disk(network.folder / "b2", text.encode()) for text in texts] == [1] * len(texts)
+
+    with BrokerNetwork(tmp_path, (("b1", "b2"),), BUFFERED, QUICK) as network:
+        asyncio.run(network.begin())
+        asyncio.run(asyncio.wait_for(scene(network), 60))

@@ -17,7 +17,7 @@ from holdfast.kernel.node import Node
 from holdfast.kernel.outbox import CancelTimer, Complete, Deliver, Effect, RecordingOutbox, Send, SetTimer
 from holdfast.kernel.storage import EVENTS, LogBounds, StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.model.event import Event, EventBytes, decode_batch, encode_batch, encode_event
+from holdfast.model.event import Event, EventBytes, decode_events, encode_batch, encode_event
 from holdfast.model.values import Value
 from holdfast.protocols.core.limits import CoreLimits, HostingLimits
 from holdfast.protocols.desks.desk_settings import DeskSettings
@@ -47,7 +47,7 @@ def _by(client: str, message: Message) -> Message:
     if not isinstance(message, messages.Publish):
         return message
     try:
-        events = decode_batch(message.events)[0]
+        events = decode_events(message.events)
         own = [encode_event(msgspec.structs.replace(event, publisher=client)) for event in events]
     except (EventError, OverflowError):
         return message
@@ -217,8 +217,9 @@ def shown(effects: Sequence[Effect]) -> list[Any]:
 
 def _message(message: Message) -> tuple[Any, ...]:
     if isinstance(message, messages.Deliver):
-        events = [msgspec.msgpack.decode(data)[2] for data in message.events]
-        return ("Deliver", list(zip(message.subscriptions, message.numbers, events, strict=True)))
+        events = [one[2] for one in msgspec.msgpack.decode(message.events)]
+        places = [(number, place) for number, first, count in message.runs for place in range(first, first + count)]
+        return ("Deliver", [(*place, event) for place, event in zip(places, events, strict=True)])
     if isinstance(message, messages.Publish):
         sequences = [one[2] for one in msgspec.msgpack.decode(message.events)]
         return ("Publish", message.first, sequences, message.confirmed)

@@ -41,7 +41,7 @@ class FakeSequencer:
         self.is_slow = False  # nothing is applied by itself
         self._core = core
 
-    def submit(self, command: Command, out: Outbox) -> None:
+    def submit(self, command: Command, out: Outbox, known: object = None) -> None:
         self.submitted.append(command)
         if not self.is_slow:
             self.decide(command, out)

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from holdfast.kernel.inputs import Requested
 from holdfast.kernel.outbox import Send
 from holdfast.model import Filter
-from holdfast.model.event import Event
+from holdfast.model.batch import EventBatch, PublisherRun
+from holdfast.protocols.core.backlog import Run
 from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.core.subscriptions import Subscription
 from holdfast.protocols.sessions.incoming import IncomingSubscription, SubscriptionPhase
@@ -26,59 +27,90 @@ def state_of(subscription: object) -> list[object]:
     return [getattr(subscription, name) for name in type(subscription).__slots__]  # type: ignore[attr-defined]
 
 
-@given(st.lists(st.lists(st.sampled_from("pq"), min_size=1, max_size=4), max_size=5), st.integers(0, 8))
-def test_events_taken_together_count_as_those_taken_one_by_one(batches: list[list[str]], consumed: int) -> None:
+def runs_of(events: list[tuple[str, int]]) -> list[PublisherRun]:
+    """Publisher and sequence of each event."""
+    return EventBatch.of([event(sequence, publisher=publisher) for publisher, sequence in events]).publishers
+
+
+PIECE = st.lists(st.tuples(st.sampled_from("pq"), st.integers(1, 4), st.integers(0, 4)), min_size=1, max_size=4)
+
+
+@given(st.lists(st.tuples(PIECE, st.sets(st.integers(0, 8)), st.integers(0, 8), st.booleans()), max_size=5))
+def test_events_taken_together_count_as_those_taken_one_by_one(
+    steps: list[tuple[list[tuple[str, int, int]], set[int], int, bool]],
+) -> None:
+    """Some are late, and some come again after the broker forgot."""
     together, singly = incoming(), incoming()
-    sequence = 0
-    for publishers in batches:
-        events = [Event(name, 1, sequence + place, "", {}) for place, name in enumerate(publishers, 1)]
-        sequence += len(events)
-        assert together.take_all(events)
-        assert all(singly.take(one) for one in events)
+    for pieces, late, consumed, forgets in steps:
+        # As publishers number them, from anywhere on: a broker that forgot begins anew somewhere.
+        events = [(name, first + n) for name, count, first in pieces for n in range(1, count + 1)]
+        late_rows = sorted(row for row in late if row < len(events))
+        repeated = together.take(runs_of(events), late_rows)
+        assert repeated == [
+            row for row, one in enumerate(events) if singly.take(runs_of([one]), [0] if row in late_rows else [])
+        ]
         for subscription in (together, singly):
             subscription.consume(consumed)
             subscription.check_invariants()
+            if forgets:
+                subscription.forgotten(True)
+                subscription.phase = SubscriptionPhase.LIVE
         assert state_of(together) == state_of(singly)
 
 
-def test_after_the_broker_forgot_events_are_looked_at_one_by_one() -> None:
-    subscription = incoming()
-    assert subscription.take_all([Event("p", 1, 1, "", {})])
-    subscription.forgotten(True)
-    assert not subscription.take_all([Event("p", 1, 1, "", {})])
-    assert subscription.received == 0
-
-
-def test_a_subscription_keeps_all_of_a_batch_or_none() -> None:
+def test_a_subscription_keeps_of_a_batch_what_it_keeps_of_its_events() -> None:
     together, singly = (Subscription("c", 1, Filter(""), Overflow.DISCONNECT, 1) for _ in range(2))
     events = [event(n) for n in range(1, 4)]
-    assert together.add_all(events, [7, 8, 9], 5, 1_000)
-    assert all(singly.add(one, 7 + place, 5, 1_000) for place, one in enumerate(events))
+    run = Run(EventBatch.of(events), [7, 8, 9])
+    assert together.add(run, 5, 1_000) == 3
+    assert all(singly.add(run.part(row, row + 1), 5, 1_000) for row in range(3))
     assert together.get_state() == singly.get_state()
-    assert not together.add_all(events, [7, 8, 9], 5, 1_000)
-    assert not together.add_all(events, [7, 8, 9], 9, together.bytes + 1)
+    assert together.add(run, 5, 1_000) == 2
+    assert [singly.add(run.part(row, row + 1), 5, 1_000) for row in range(3)] == [1, 1, 0]
+    assert together.add(run, 9, together.bytes + 1) == 0
     assert together.get_state() == singly.get_state()
 
 
 def test_requests_are_filed_together_as_one_by_one() -> None:
     together, singly = Outgoing(10), Outgoing(10)
-    events = [event(n) for n in range(5, 8)]
+    events = EventBatch.read(batch(5, 6, 7))
     together.add_all(1, 5, events, True)
-    singly.add(1, [(place, place + 5, one) for place, one in enumerate(events)], [], True)
+    singly.add(1, [(place, place + 5, events.part(place, place + 1)) for place in range(3)], [], True)
     for outgoing in (together, singly):
-        assert outgoing.take(2, 1_000) == (1, events[:2], 0)
+        assert outgoing.take(2, 1_000) == (1, events.part(0, 2), 0)
         assert outgoing.answer_all(2) == []
-        assert outgoing.take(2, 1_000) == (3, events[2:], 0)
+        assert outgoing.take(2, 1_000) == (3, events.part(2, 3), 0)
         assert outgoing.answer_all(3) == [(1, [])]
         outgoing.check_invariants()
 
 
 def test_a_message_has_as_many_events_as_its_bytes_allow_and_at_least_one() -> None:
-    outgoing, events = Outgoing(10), [event(n) for n in range(1, 5)]
+    outgoing, events = Outgoing(10), EventBatch.read(batch(1, 2, 3, 4))
     outgoing.add_all(1, 1, events, True)
-    size = len(events[0])
-    assert outgoing.take(10, 2 * size) == (1, events[:2], 0)
-    assert outgoing.take(10, 1) == (3, events[2:3], 0)
+    size = events.bytes // 4
+    assert outgoing.take(10, 2 * size) == (1, events.part(0, 2), 0)
+    assert outgoing.take(10, 1) == (3, events.part(2, 3), 0)
+
+
+def test_a_message_takes_of_several_requests_what_its_bytes_allow() -> None:
+    outgoing, events = Outgoing(10), EventBatch.read(batch(1, 2, 3, 4, 5, 6))
+    for request, start in enumerate((0, 2, 4), 1):
+        outgoing.add_all(request, start + 1, events.part(start, start + 2), True)
+    size = events.bytes // 6
+    assert outgoing.take(10, 3 * size) == (1, events.part(0, 3), 0)
+    outgoing.check_invariants()
+    assert outgoing.answer_all(1) == []
+    outgoing.resend_all()
+    assert outgoing.take(10, 10 * size) == (2, events.part(1, 6), 0)
+    assert outgoing.answer_all(6) == [(1, []), (2, []), (3, [])]
+
+
+def test_what_is_sent_whole_and_sent_again_is_the_bytes_that_were_made() -> None:
+    outgoing, events = Outgoing(10), EventBatch.read(batch(1, 2))
+    outgoing.add_all(1, 1, events, True)
+    for _ in range(2):
+        assert outgoing.take(10, 1_000)[1] is events
+        outgoing.resend_all()
 
 
 def test_a_traced_client_publishes_the_same_bytes() -> None:

@@ -19,7 +19,8 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Append, Complete, Effect, Send
 from holdfast.kernel.outbox import Deliver as HandedOver
-from holdfast.protocols.core.commands import Applied, EventBatch
+from holdfast.model.event import slices_of
+from holdfast.protocols.core.commands import Applied, LoggedEvents
 from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.sessions.messages import (
     Accepted,
@@ -50,7 +51,7 @@ from holdfast.protocols.sessions.requests import (
     PublishEvents,
 )
 from tests.codec.examples import plain
-from tests.sessions.bench import Bench, BrokerBench, ClientBench, batch, event
+from tests.sessions.bench import Bench, BrokerBench, ClientBench, batch
 
 
 class ClientOfAnyScheme(ClientBench):
@@ -74,7 +75,7 @@ def heard(effects: list[Effect]) -> dict[Any, Any]:
             found.setdefault(("application", "answers", key), []).append(effect.result)
         elif isinstance(effect, Append) and isinstance(effect.record, Applied):
             found.setdefault("journal", []).extend(plain(effect.record.commands))
-        elif isinstance(effect, Append) and isinstance(effect.record, EventBatch):
+        elif isinstance(effect, Append) and isinstance(effect.record, LoggedEvents):
             events = enumerate(msgspec.msgpack.decode(effect.record.events), effect.record.first)
             found.setdefault("log", []).extend(events)
     for effect in effects:
@@ -88,7 +89,8 @@ def _hear(found: dict[Any, Any], send: Send) -> None:
     to, message = send.to, send.message
     match message:
         case Deliver():
-            for number, place, data in zip(message.subscriptions, message.numbers, message.events, strict=True):
+            places = [(number, first + place) for number, first, count in message.runs for place in range(count)]
+            for (number, place), data in zip(places, slices_of(message.events), strict=True):
                 found.setdefault((to, "events", number), []).append((place, bytes(data)))
         case Dropped():
             found.setdefault((to, "events", message.subscription), []).append(("dropped", message.through))
@@ -242,7 +244,7 @@ def client_inputs(steps: list[tuple[Any, ...]]) -> list[Input]:
             case "deliver":
                 places = list(range(delivered[argument] + 1, delivered[argument] + 1 + more[0]))
                 delivered[argument] += more[0]
-                said = Deliver([argument] * more[0], places, [event(n) for n in places])
+                said = Deliver([(argument, places[0], more[0])] if places else [], batch(*places))
             case "dropped":
                 said = Dropped(argument, more[0])
             case "consume":

@@ -14,6 +14,7 @@ from holdfast.kernel.node import InvariantBroken
 from holdfast.matching import FilterIndex
 from holdfast.model.event import Event, EventBytes, encode_batch, encode_event
 from holdfast.protocols.core import commands
+from holdfast.protocols.core.backlog import batch_of
 from holdfast.protocols.core.commands import Applied, Command
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.hosting import Hosting
@@ -67,14 +68,14 @@ def plain_outputs(outputs: list[Output]) -> list[Any]:
             case Woken():
                 rows.append(("woken", [(s.client, s.number) for s in output.subscriptions]))
             case Expired():
-                events = [bytes(data) for data in output.events]
+                events = [bytes(data) for data in output.batch.slices]
                 rows.append(("expired", output.subscription.client, output.subscription.number, events))
             case Removed():
                 rows.append(("removed", output.subscription.client, output.subscription.number))
             case CursorTaken():
                 rows.append(("taken", output.cursor.get_state(), output.window, output.after, output.unconsumed))
             case CursorFed():
-                rows.append(("fed", output.cursor.name, output.positions, output.events))
+                rows.append(("fed", output.cursor.name, list(output.run.positions), output.run.batch.slices))
             case _:
                 rows.append(output)
     return rows
@@ -102,8 +103,8 @@ def skip(client: str, first: int, count: int) -> Command:
 def kept(core: BrokerCore, client: str, number: int) -> list[tuple[int, int]]:
     """(number, the publisher's sequence) of what a subscription keeps."""
     subscription = core.sessions[client].subscriptions[number]
-    events = subscription.read(0, len(subscription))
-    return [(n, msgspec.msgpack.decode(data)[2]) for n, data in enumerate(events, subscription.first_kept)]
+    events = batch_of(subscription.read(0, len(subscription))).events
+    return [(n, event.sequence) for n, event in enumerate(events, subscription.first_kept)]
 
 
 # --------------------------------------------------------------------------------------------------------- sessions
@@ -454,6 +455,19 @@ def test_an_event_that_is_kept_does_not_keep_the_batch_that_it_came_in() -> None
     assert size < 1_000_000
 
 
+def test_an_event_that_came_with_repeated_ones_does_not_keep_them_in_memory() -> None:
+    core = opened(A, B)
+    do(core, subscribe(A, 1))
+    tracemalloc.start()
+    do(core, publish(B, 1, batch(1)))
+    for first in range(1, 51):
+        do(core, publish(B, first, encode_batch([event(first, payload=b"x" * 100_000), event(first + 1)])))
+    size = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert len(kept(core, A, 1)) == 51
+    assert size < 1_000_000
+
+
 def test_the_oldest_events_go_where_that_was_asked_for() -> None:
     core = opened(A, B, limits=SMALL)
     do(core, subscribe(A, 1, Overflow.DROP_OLDEST))
@@ -612,7 +626,7 @@ def test_a_batch_that_the_session_has_no_room_for_is_kept_event_by_event() -> No
     do(core, publish(B, 1, batch(1, 2, 2, 2, 2, **large)))
     assert (kept(core, A, 1), kept(core, A, 2)) == ([(1, 1)], [(3, 2), (4, 2)])
     subscription = core.sessions[A].subscriptions[2]
-    assert (subscription.dropped_through, len(subscription.positions(0, 9))) == (2, 2)
+    assert (subscription.dropped_through, len(subscription)) == (2, 2)
     core.check_invariants()
 
 

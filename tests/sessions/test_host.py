@@ -252,7 +252,7 @@ def test_nothing_of_a_subscription_is_sent_or_kept_after_its_end() -> None:
 
 # ------------------------------------------------------------------------------------------------------- repetition
 def test_what_is_not_confirmed_is_sent_again_ever_more_rarely() -> None:
-    bench = with_subscriber(silent_after=100 * SECOND)
+    bench = with_subscriber(silent_after=100 * SECOND, repeat_after=SECOND)
     bench.say("p", Publish(1, batch(1, 2)))
     times = []
     for _ in range(60):
@@ -264,7 +264,7 @@ def test_what_is_not_confirmed_is_sent_again_ever_more_rarely() -> None:
 
 
 def test_what_is_sent_after_a_long_silence_is_not_repeated_at_once() -> None:
-    bench = with_subscriber()
+    bench = with_subscriber(repeat_after=SECOND)
     bench.say("p", Publish(1, batch(1)))
     bench.say("s", Progress((1,), (1,), (1,)))
     bench.advance(5 * SECOND)
@@ -274,7 +274,7 @@ def test_what_is_sent_after_a_long_silence_is_not_repeated_at_once() -> None:
 
 
 def test_progress_makes_repetition_quick_again_and_only_what_is_missing_is_repeated() -> None:
-    bench = with_subscriber()
+    bench = with_subscriber(repeat_after=SECOND)
     bench.say("p", Publish(1, batch(1, 2, 3)))
     bench.advance(4 * SECOND)
     bench.say("s", Progress((1,), (1,), (0,)))
@@ -296,7 +296,7 @@ def test_a_client_that_misses_something_gets_it_at_once_but_not_twice() -> None:
 
 
 def test_a_client_without_credit_is_asked_how_far_it_is() -> None:
-    bench = with_subscriber(window=2)
+    bench = with_subscriber(window=2, repeat_after=SECOND)
     bench.say("p", Publish(1, batch(1, 2, 3)))
     bench.say("s", Progress((1,), (2,), (0,)))
     assert sent(shown(bench.advance(SECOND)), S) == [Dropped(1, 2)]
@@ -310,7 +310,8 @@ def test_an_end_is_told_until_the_client_knows() -> None:
     assert sent(shown(bench.advance(SECOND)), S) == [ended, ended]
     bench.handle(bench.down("s"))
     bench.handle(bench.up("s"))
-    assert bench.say("s", OpenSession(1, EPOCH, (1,), (0,), (0,))) == [(S, OPENED), (S, ended)]
+    opened = replace(OPENED, report_every=1)
+    assert bench.say("s", OpenSession(1, EPOCH, (1,), (0,), (0,))) == [(S, opened), (S, ended)]
     assert bench.say("s", Unsubscribe(1)) == [(S, Unsubscribed(1))]
     assert sent(shown(bench.advance(SECOND)), S) == []
 

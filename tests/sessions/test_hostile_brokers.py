@@ -9,6 +9,7 @@ from holdfast.kernel.inputs import ConnectFailed, Input, LinkDown, LinkUp, Recei
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Complete, Connect, Disconnect, Effect, Send
 from holdfast.kernel.time import SECOND
+from holdfast.model.event import encode_batch
 from holdfast.protocols.cursors import messages as log
 from holdfast.protocols.cursors import requests as asked_of_log
 from holdfast.protocols.sessions.conversation import Phase
@@ -52,7 +53,9 @@ addresses = st.lists(st.sampled_from(["a:1", "z:1", "z:2"]), max_size=2).map(tup
 refusals = st.lists(st.tuples(number, st.sampled_from(Refusal), st.text(max_size=3)), max_size=2).map(tuple)
 lists = st.lists(st.integers(1, 3), max_size=4)
 positions = st.lists(number, max_size=4)
-events_read = st.lists(st.one_of(events, raw), max_size=4)
+events_read = st.one_of(raw, st.lists(st.one_of(events, raw), max_size=4).map(encode_batch))
+runs = st.lists(st.tuples(st.integers(1, 3), number, st.one_of(st.integers(0, 3), integers)), max_size=4)
+placed = st.lists(st.tuples(number, st.one_of(st.integers(0, 3), integers)), max_size=3)
 log_messages = (
     st.builds(log.CursorOpened, number, number, number, number),
     st.integers(0, 5).map(lambda at: log.CursorOpened(1, 1, at, at)),
@@ -62,7 +65,7 @@ log_messages = (
     st.builds(log.CursorEvents, number, number, number, positions, events_read, positions),
     st.integers(0, 5).flatmap(
         lambda at: st.builds(log.CursorEvents, st.just(1), st.just(at), st.just(at + 2), st.just([at + 1]),
-                             st.lists(events, min_size=1, max_size=1))
+                             events.map(lambda one: encode_batch([one])))
     ),
     st.builds(log.Acknowledged, number, number),
     st.builds(log.NameForgotten, number, st.booleans()),
@@ -89,9 +92,10 @@ messages = st.one_of(
     st.builds(SubscriptionEnded, number, st.text(max_size=3)),
     st.builds(Accepted, st.one_of(st.integers(0, 4), integers), refusals),
     lists.flatmap(lambda found: st.builds(
-        Deliver, st.just(found), st.lists(number, min_size=len(found), max_size=len(found)),
-        st.lists(st.one_of(events, raw), min_size=len(found), max_size=len(found)))),
-    st.builds(Deliver, lists, lists, st.lists(events, max_size=3)),
+        Deliver, st.tuples(*[st.tuples(st.just(subscription), number, st.just(1)) for subscription in found]).map(list),
+        st.lists(events, min_size=len(found), max_size=len(found)).map(encode_batch),
+        st.one_of(st.just([]), st.integers(1, 9).map(lambda first: [(first, len(found))] if found else [])))),
+    st.builds(Deliver, runs, events_read, placed),
     st.builds(Dropped, number, number),
     st.just(Pong()),
     *log_messages,

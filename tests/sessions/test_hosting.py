@@ -12,8 +12,8 @@ from holdfast.errors import ApplicationChanged
 from holdfast.kernel.application import Derived, Hosted
 from holdfast.kernel.inputs import Durable
 from holdfast.kernel.outbox import Append, Disconnect
-from holdfast.model.event import decode_event
 from holdfast.protocols.core import commands
+from holdfast.protocols.core.backlog import batch_of
 from holdfast.protocols.core.commands import Command
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.hosting import PUBLISHER, Hosting
@@ -80,7 +80,7 @@ def answers(core: BrokerCore, *given: Command) -> list[ApplicationAnswered]:
 
 def kept(core: BrokerCore, client: str = B) -> list[tuple[str, int, str, dict[str, Any]]]:
     subscription = core.sessions[client].subscriptions[1]
-    events = [decode_event(data) for data in subscription.read(0, len(subscription))]
+    events = batch_of(subscription.read(0, len(subscription))).events
     return [(event.publisher, event.sequence, event.topic, event.attributes) for event in events]
 
 
@@ -205,7 +205,7 @@ def test_a_broker_that_forgot_does_not_reuse_the_ids_of_what_it_made() -> None:
             [commands.OpenSession(A, 1, 0), subscribe(A, 1, text=""), publish(A, 1, batch(1, topic="t"))], 1
         ):
             core.apply(number, wall, command)
-        ids.append(decode_event(core.sessions[A].subscriptions[1].read(0, 9)[-1]).id)
+        ids.append(batch_of(core.sessions[A].subscriptions[1].read(0, 9)).ids[-1])
     assert ids == [f"{PUBLISHER}/{WALL}/1", f"{PUBLISHER}/{WALL + 1}/1"]
 
 

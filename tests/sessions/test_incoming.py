@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.kernel.node import InvariantBroken
-from holdfast.model.event import Event
 from holdfast.protocols.sessions import incoming
 from holdfast.protocols.sessions.incoming import IncomingSubscription, SubscriptionPhase
 from holdfast.protocols.sessions.messages import Overflow
@@ -28,8 +27,9 @@ def make(window: int = 1000) -> IncomingSubscription:
     return subscription
 
 
-def event(publisher: str, sequence: int, incarnation: int = 1) -> Event:
-    return Event(publisher, incarnation, sequence, "", {})
+def take(subscription: IncomingSubscription, publisher: str, sequence: int, incarnation: int = 1) -> bool:
+    """Whether the application is to have the event."""
+    return not subscription.take([(publisher, incarnation, sequence, 1)])
 
 
 @given(steps=st.lists(STEP, min_size=12, max_size=40))
@@ -52,7 +52,7 @@ def test_a_subscription_counts_as_the_model_does(steps: list[tuple[str, str, int
                 if sequence == 0:
                     continue
                 received += 1
-                assert subscription.take(event(publisher, sequence)) == new
+                assert take(subscription, publisher, sequence) == new
                 if new:
                     last[publisher] = sequence
                     replayed[publisher] = sequence
@@ -97,7 +97,7 @@ def test_a_quarter_of_the_window_but_at_least_one_event_is_urgent(window: int) -
     quarter = max(1, window // 4)
     for n in range(1, quarter + 1):
         assert not subscription.urgent
-        subscription.take(event("p", n))
+        take(subscription, "p", n)
     seen = [subscription.urgent]
     subscription.reported()
     seen.append(subscription.urgent)
@@ -118,12 +118,12 @@ def test_a_gap_and_a_question_are_urgent_until_they_are_reported(flag: str) -> N
 def test_an_event_that_fills_a_gap_ends_it_and_so_does_a_new_beginning() -> None:
     def gap_after(step: Callable[[IncomingSubscription], object]) -> bool:
         subscription = make()
-        subscription.take(event("p", 1))
+        take(subscription, "p", 1)
         subscription.gap = True
         step(subscription)
         return subscription.gap
 
-    assert not gap_after(lambda subscription: subscription.take(event("p", 2)))
+    assert not gap_after(lambda subscription: take(subscription, "p", 2))
     assert gap_after(lambda subscription: subscription.skip(1))
     assert not gap_after(lambda subscription: subscription.skip(2))
     assert not gap_after(lambda subscription: subscription.forgotten(True))
@@ -131,17 +131,17 @@ def test_an_event_that_fills_a_gap_ends_it_and_so_does_a_new_beginning() -> None
 
 def test_incarnations_of_a_publisher_are_told_apart() -> None:
     subscription = make()
-    assert subscription.take(event("p", 5, incarnation=1))
+    assert take(subscription, "p", 5, incarnation=1)
     subscription.forgotten(True)
-    assert not subscription.take(event("p", 4, incarnation=1))
-    assert subscription.take(event("p", 1, incarnation=2))
+    assert not take(subscription, "p", 4, incarnation=1)
+    assert take(subscription, "p", 1, incarnation=2)
 
 
 def test_as_many_publishers_are_remembered_as_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(incoming, "PUBLISHERS_MAX", 3)
     subscription = make()
     for name in "abcd":
-        subscription.take(event(name, 1))
+        take(subscription, name, 1)
     assert list(subscription._seen) == [("b", 1), ("c", 1), ("d", 1)]
 
 
@@ -149,7 +149,7 @@ def test_as_many_publishers_are_remembered_as_are_allowed(monkeypatch: pytest.Mo
 def test_an_invariant_that_does_not_hold_is_found(field: str) -> None:
     subscription = make(4)
     for n in range(3):
-        subscription.take(event("p", n + 1))
+        take(subscription, "p", n + 1)
     subscription.check_invariants()
     if field == "_runs":
         subscription._runs[0][0] = 4

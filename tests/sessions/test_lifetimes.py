@@ -11,6 +11,7 @@ from holdfast.kernel.node import InvariantBroken
 from holdfast.kernel.outbox import Append, Disconnect
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model import Filter
+from holdfast.model.batch import EventBatch
 from holdfast.model.event import (
     DEADLINE_MAX,
     Event,
@@ -18,9 +19,9 @@ from holdfast.model.event import (
     deadlines_in,
     encode_batch,
     encode_event,
-    event_marks,
 )
 from holdfast.protocols.core import commands
+from holdfast.protocols.core.backlog import Run, batch_of
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.lifetimes import RUNS_MAX, Deadlines, Outcomes
 from holdfast.protocols.core.limits import CoreLimits
@@ -49,7 +50,7 @@ def test_a_deadline_is_publication_plus_lifetime_and_fits_into_what_is_kept(
     """D1-A4. A publisher may say anything; 0 is for ever, and no other deadline is taken for that."""
     one = Event("p", 1, 2, "t", {"n": 1}, b"x", published_at, lifetime)
     assert one.deadline == deadline
-    assert event_marks([encode_event(one)]) == [("p/1/2", deadline)]
+    assert EventBatch.of([encode_event(one)]).deadlines == ([deadline] if deadline else None)
     assert deadlines_in(encode_batch([encode_event(one)])) == ([deadline] if deadline else [])
 
 
@@ -115,7 +116,7 @@ def test_what_expired_leaves_a_subscription_in_order_and_is_remembered_until_it_
         match step:
             case "add":
                 model.add(argument)
-                assert ring.add(event(model.last), model.last, EVENTS_MAX, 100_000)
+                assert ring.add(Run(EventBatch.of([event(model.last)])), EVENTS_MAX, 100_000)
                 if argument:
                     ring.perish([(model.last, argument)])
             case "receive":
@@ -124,7 +125,7 @@ def test_what_expired_leaves_a_subscription_in_order_and_is_remembered_until_it_
             case "expire":
                 gone = model.expire(argument)
                 assert ring.has_expired(argument) == bool(gone)
-                assert [event_marks([data])[0][0] for data in ring.expire(argument)] == [f"p/1/{n}" for n in gone]
+                assert batch_of(ring.expire(argument)).ids == [f"p/1/{n}" for n in gone]
             case "restore":
                 ring = Subscription.from_state(ring.get_state())
         ring.check_invariants(EVENTS_MAX)
@@ -149,7 +150,7 @@ def test_what_is_remembered_of_expired_events_is_bounded() -> None:
 def test_late_events_are_those_that_the_client_counts_and_each_counts_once() -> None:
     ring = Subscription("client:c", 1, Filter(""), Overflow.DISCONNECT, 3)
     for n in range(1, 7):
-        ring.add(event(n), n, 99, 10_000)
+        ring.add(Run(EventBatch.of([event(n)])), 99, 10_000)
     ring.receive(2, 1)
     ring.receive(2, 1)  # said again
     assert ring.outcomes == Outcomes(on_time=1, expired=1)
@@ -180,7 +181,7 @@ def test_who_wants_an_event_that_has_expired_when_it_is_accepted_does_not_get_it
     assert answered == Answered(B)
     assert isinstance(expired, Expired)
     assert expired.subscription is wanted
-    assert [bytes(data) for data in expired.events] == [bytes(mortal(1))]
+    assert [bytes(data) for data in expired.batch.slices] == [bytes(mortal(1))]
     assert isinstance(woken, Woken)
     assert kept(core, A, 1) == [(1, 2), (2, 3)], "numbers have no gaps"
     assert core.sessions[B].accepted == 4, "its publisher did nothing wrong"
@@ -199,7 +200,7 @@ def test_an_expired_event_has_its_place_in_the_log() -> None:
     core = opened(A, B, log=True)
     outputs = core.apply(core.number + 1, WALL + SECOND, publish(B, 1, encode_batch([mortal(1), event(2)])))
     (logged,) = [output for output in outputs if isinstance(output, Logged)]
-    assert (logged.first, len(logged.events)) == (1, 2)
+    assert (logged.first, len(logged.batch)) == (1, 2)
 
 
 def test_what_expires_at_the_head_goes_and_what_expires_behind_it_waits() -> None:
@@ -326,7 +327,7 @@ def client(window: int = 100) -> ClientBench:
 
 
 def come(*events: EventBytes, first: int = 1) -> Deliver:
-    return Deliver([1] * len(events), list(range(first, first + len(events))), list(events))
+    return Deliver([(1, first, len(events))], encode_batch(events))
 
 
 def expired(count: int) -> tuple[Any, ...]:

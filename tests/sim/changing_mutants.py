@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.outbox import NOW, After, Outbox
-from holdfast.model.event import Event
+from holdfast.model.batch import EventBatch
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.messages import FeedMoved, MoveStage, MoveWord
 from holdfast.protocols.routing.neighbours import Neighbours
@@ -102,8 +102,8 @@ class MatchesAgainstTheOld(Router):
         self._before = None if new in self.neighbours else (old, new)
         super().rewrite(old, new)
 
-    def match(self, source: str, events: Sequence[Event]) -> dict[str, list[int]]:
-        rows = super().match(source, events)
+    def match(self, source: str, batch: EventBatch) -> dict[str, Sequence[int]]:
+        rows = super().match(source, batch)
         old, new = self._before or ("", "")
         feeds: Any = self._under_way
         if new in rows and old in feeds:

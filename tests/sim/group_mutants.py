@@ -14,9 +14,11 @@ from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.sequencing import CommandsApplied, Deposed, Elected
 from holdfast.kernel.storage import StoredStreams
+from holdfast.model.event import count_events
 from holdfast.protocols.core import core as core_module
 from holdfast.protocols.core.commands import OpenSession, Publish
 from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.judgement import Known
 from holdfast.protocols.core.outputs import Opened, Output
 from holdfast.protocols.core.register import SessionRegister
 from holdfast.protocols.desks.session_desk import SessionDesk
@@ -67,7 +69,7 @@ class AppliedEarly(BrokerCore):
         self.early += 1
         return super().apply(self.number + 1, wall, command)
 
-    def apply(self, number: int, wall: int, command: Any) -> list[Output]:
+    def apply(self, number: int, wall: int, command: Any, known: Known | None = None) -> list[Output]:
         if self.early:
             self.early -= 1
             return []
@@ -84,7 +86,7 @@ def applies_its_own_proposals(told: Told, rng: Random, streams: StoredStreams, a
             cores.append(self)
 
     class Proposing(Replica):
-        def submit(self, command: Any, out: Outbox) -> None:
+        def submit(self, command: Any, out: Outbox, known: object = None) -> None:
             super().submit(command, out)
             if self._proposer.is_leading:
                 out.tell(CommandsApplied(cores[0].apply_early(out.wall, command)))
@@ -156,7 +158,7 @@ class KeepsItsClients(SessionDesk):
         if not self._sequencer.is_serving:
             session = self.session(peer)
             if session is not None:
-                count = len(self._core.decode(message.events))
+                count = count_events(message.events)
                 out.send(peer, Accepted(message.first + count - 1, ()))
 
 
@@ -234,14 +236,14 @@ class ForgetsSessions(Snapshots):
 class TakesRepetitionsForNew(BrokerCore):
     """Tells repetitions when they are proposed, by what is applied then; and not when they are applied."""
 
-    def _publish(self, command: Publish, wall: int, outputs: list[Output]) -> None:
+    def _publish(self, command: Publish, *rest: Any) -> None:
         session = self.register.session(command.client, command.epoch)
         if session is not None and command.first <= session.accepted:
             accepted, session.accepted = session.accepted, command.first - 1
-            super()._publish(command, wall, outputs)
+            super()._publish(command, *rest)
             session.accepted = max(accepted, session.accepted)
         else:
-            super()._publish(command, wall, outputs)
+            super()._publish(command, *rest)
 
 
 class _GrantingAnew(SessionRegister):

@@ -15,6 +15,7 @@ from holdfast.kernel.node import Node
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.core.commands import Command
 from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.judgement import Known
 from holdfast.protocols.core.outputs import Output
 from holdfast.schemes.paxos.draw import group_shape
 from holdfast.schemes.tree.one_broker import OneBrokerShape
@@ -81,8 +82,8 @@ class World:
         world = self
 
         class Compared(self._core):  # type: ignore[name-defined, misc]
-            def apply(self, number: int, wall: int, command: Command) -> list[Output]:
-                outputs: list[Output] = super().apply(number, wall, command)
+            def apply(self, number: int, wall: int, command: Command, known: Known | None = None) -> list[Output]:
+                outputs: list[Output] = super().apply(number, wall, command, known)
                 world.cores[told.broker.name] = self
                 state = hashlib.sha256(repr(self.hosting.get_state()).encode()).digest()
                 if world._states.setdefault(number, state) != state:

@@ -13,12 +13,12 @@ from holdfast.kernel.outbox import LATEST, NOW, After, Outbox
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import StoredStreams
-from holdfast.model.event import Event, EventBytes
-from holdfast.model.received import ReceivedEvent
+from holdfast.model.batch import EventBatch
+from holdfast.model.received import ReceivedEvents
+from holdfast.protocols.core.backlog import Run, batch_of, positions_of
 from holdfast.protocols.core.commands import Publish
 from holdfast.protocols.core.core import BrokerCore
-from holdfast.protocols.core.judgement import Refused
-from holdfast.protocols.core.outputs import Output
+from holdfast.protocols.core.judgement import Matched
 from holdfast.protocols.core.register import SessionRegister
 from holdfast.protocols.core.session import Session
 from holdfast.protocols.core.subscriptions import Subscription
@@ -67,36 +67,32 @@ class Mutant:
         return msgspec.structs.replace(scenario, checkers=[self.checker] if self.checker in promised else [])
 
 
-Judged = tuple[list[list[Subscription]], Refused]
-
-
 # --------------------------------------------------------------------------------------------------- broken brokers
 class DeliversToEveryone(BrokerCore):
-    def _judge(self, session: Session, events: list[Event], slices: list[EventBytes]) -> Judged:
-        everyone = [subscription for subscription, _ in self.index.items()]
-        _, refused = super()._judge(session, events, slices)
-        return [list(everyone) for _ in events], refused
+    def _accept(self, batch: EventBatch, matched: Matched, *rest: Any) -> None:
+        everyone = {subscription: range(len(batch)) for subscription, _ in self.index.items()}
+        super()._accept(batch, everyone, *rest)
 
 
 class TakesRepetitionsForNew(BrokerCore):
-    def _publish(self, command: Publish, wall: int, outputs: list[Output]) -> None:
+    def _publish(self, command: Publish, *rest: Any) -> None:
         session = self.register.session(command.client, command.epoch)
         if session is not None and command.first <= session.accepted:
             accepted, session.accepted = session.accepted, command.first - 1
-            super()._publish(command, wall, outputs)
+            super()._publish(command, *rest)
             session.accepted = max(accepted, session.accepted)
         else:
-            super()._publish(command, wall, outputs)
+            super()._publish(command, *rest)
 
 
 class SkipsGaps(BrokerCore):
     """Takes events that leave a gap as if what is missing had come: a late original is then taken for a repetition."""
 
-    def _publish(self, command: Publish, wall: int, outputs: list[Output]) -> None:
+    def _publish(self, command: Publish, *rest: Any) -> None:
         session = self.register.session(command.client, command.epoch)
         if session is not None and command.first > session.accepted + 1:
             session.accepted = command.first - 1
-        super()._publish(command, wall, outputs)
+        super()._publish(command, *rest)
 
 
 class _Careless(Admission):
@@ -112,25 +108,29 @@ class TakesGaps(SessionDesk):
 
 
 class ForgetsEverySeventh(BrokerCore):
-    def _judge(self, session: Session, events: list[Event], slices: list[EventBytes]) -> Judged:
-        matched, refused = super()._judge(session, events, slices)
-        for row, wanted in enumerate(matched):
-            if (self.events + row) % 7 == 0 and len(wanted) > 1:
-                wanted.pop()
-        return matched, refused
+    def _accept(self, batch: EventBatch, matched: Matched, *rest: Any) -> None:
+        left = {subscription: list(rows) for subscription, rows in matched.items()}
+        for row in range(len(batch)):
+            wanting = [rows for rows in left.values() if row in rows]
+            if (self.events + row) % 7 == 0 and len(wanting) > 1:
+                wanting[-1].remove(row)
+        super()._accept(batch, {subscription: rows for subscription, rows in left.items() if rows}, *rest)
 
 
 class SwapsForSome(BrokerCore):
     """Two neighbouring events of different publishers reach every second subscription in the wrong order."""
 
-    def _publish(self, command: Publish, wall: int, outputs: list[Output]) -> None:
+    def _publish(self, command: Publish, *rest: Any) -> None:
         before = {subscription: len(subscription) for subscription, _ in self.index.items()}
-        super()._publish(command, wall, outputs)
+        super()._publish(command, *rest)
         for subscription, length in before.items():
             added = len(subscription) - length
             if subscription.number % 2 == 0 and added == 1 and length >= 1:
-                events = subscription._events
+                runs = subscription.read(0, len(subscription))
+                events = batch_of(runs).slices
                 events[-1], events[-2] = events[-2], events[-1]
+                subscription._backlog.clear()
+                subscription._backlog.add(Run(EventBatch.of(events), positions_of(runs)))
 
     def check_invariants(self) -> None:
         pass
@@ -139,18 +139,18 @@ class SwapsForSome(BrokerCore):
 class SwapsForAll(BrokerCore):
     """The last two events of a batch change places, for everyone alike."""
 
-    def _judge(self, session: Session, events: list[Event], slices: list[EventBytes]) -> Judged:
-        if len(events) > 1:
-            events[-1], events[-2] = events[-2], events[-1]
+    def _enter(self, batch: EventBatch, *arguments: Any) -> None:
+        slices = batch.slices
+        if len(slices) > 1:
             slices[-1], slices[-2] = slices[-2], slices[-1]
-        return super()._judge(session, events, slices)
+        super()._enter(EventBatch.of(slices), *arguments)
 
 
 class KnowsNoLimit(BrokerCore):
-    def _publish(self, command: Publish, wall: int, outputs: list[Output]) -> None:
+    def _publish(self, command: Publish, *rest: Any) -> None:
         limits = self.limits
         self.limits = self.crowding.limits = msgspec.structs.replace(limits, backlog_events=10**9)
-        super()._publish(command, wall, outputs)
+        super()._publish(command, *rest)
         self.limits = self.crowding.limits = limits
 
     def check_invariants(self) -> None:
@@ -160,12 +160,12 @@ class KnowsNoLimit(BrokerCore):
 class EndsWhatWaits(BrokerCore):
     """Takes two events that wait for an overflow."""
 
-    def _publish(self, command: Publish, wall: int, outputs: list[Output]) -> None:
+    def _publish(self, command: Publish, *rest: Any) -> None:
         limits = self.limits
         self.limits = self.crowding.limits = msgspec.structs.replace(
             limits, backlog_events=min(2, limits.backlog_events)
         )
-        super()._publish(command, wall, outputs)
+        super()._publish(command, *rest)
         self.limits = self.crowding.limits = limits
 
     def check_invariants(self) -> None:
@@ -230,13 +230,13 @@ class ForgetsThePaused(SessionDesk):
 class _GivesUpTheNext(Subscription):
     __slots__ = ()
 
-    def expire(self, before: int) -> list[EventBytes]:
-        events = super().expire(before)
-        if events and len(self) and self.deadlines is not None:
-            events += self.read(0, 1)
+    def expire(self, before: int) -> list[Run]:
+        runs = super().expire(before)
+        if runs and len(self) and self.deadlines is not None:
+            runs += self.read(0, 1)
             self.deadlines.expire(self.first_kept, 1)
             self._release(1)
-        return events
+        return runs
 
 
 class _ExpiringOneMore(SessionRegister):
@@ -271,14 +271,14 @@ class BelievesItself(Subscriber):
     """Takes whatever comes as the next event."""
 
     def on_deliver(self, peer: str, message: Deliver, out: Outbox) -> None:
-        numbers = []
+        runs = []
         received: dict[int, int] = {}
-        for subscription in message.subscriptions:
+        for subscription, _, count in message.runs:
             known = self._subscriptions.get(subscription)
             last = received.get(subscription, known.received if known is not None else 0)
-            received[subscription] = last + 1
-            numbers.append(last + 1)
-        super().on_deliver(peer, Deliver(message.subscriptions, numbers, message.events), out)
+            received[subscription] = last + count
+            runs.append((subscription, last + 1, count))
+        super().on_deliver(peer, Deliver(runs, message.events), out)
 
 
 def _brokers(
@@ -305,10 +305,8 @@ def _clients(part: type[Subscriber]) -> Factories:
 class KnowsNoDeadline(Subscriber):
     """Hands over whatever comes, however late."""
 
-    def _take(
-        self, subscription: IncomingSubscription, numbers: list[int], events: list[ReceivedEvent], wall: int
-    ) -> tuple[list[ReceivedEvent], list[ReceivedEvent]]:
-        return super()._take(subscription, numbers, events, 0)
+    def _late(self, events: ReceivedEvents, out: Outbox) -> list[int]:
+        return []
 
 
 class _Forgetful(Subscriber):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -185,20 +186,19 @@ class Consumer(Client):
         if first is self or (not self.world.draining and self.world.rng.random() < 0.6):
             self.world.later(50, 500, self._open_first)
 
-    def on_deliver(self, host: Machine, subscription: int, events: list[Any]) -> None:
+    def on_deliver(self, host: Machine, subscription: int, events: Collection[Any]) -> None:
         world, reading = self.world, self._by_number[-subscription]
         if reading.over:
             world.fail("who lost a cursor gets nothing more", reading.owner)
         reading.got += events
-        world.seen = max(world.seen, number(events[-1]))
+        last = number(reading.got[-1])
+        world.seen = max(world.seen, last)
         reading.unconsumed += len(events)
         if reading.unconsumed > reading.window:
             world.fail("the window is not exceeded", reading.owner, reading.unconsumed, reading.window)
         life = host.life
         slow = 1 if world.draining else world.slow_ms
-        world.later(
-            0, world.rng.choice([1, slow]), lambda: self._consume(life, reading, len(events), number(events[-1]))
-        )
+        world.later(0, world.rng.choice([1, slow]), lambda: self._consume(life, reading, len(events), last))
 
     def _consume(self, life: int, reading: Reading, count: int, position: int) -> None:
         if self.host.life != life or reading.over or reading.owner is None:

@@ -12,9 +12,10 @@ import pytest
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.sequencing import CommandsApplied
 from holdfast.kernel.storage import EVENTS
-from holdfast.model.event import EventBytes, encode_batch
+from holdfast.model.batch import EventBatch
+from holdfast.model.event import NO_EVENTS
 from holdfast.protocols.core import commands
-from holdfast.protocols.core.commands import EventBatch
+from holdfast.protocols.core.commands import LoggedEvents
 from holdfast.protocols.core.outputs import CursorTaken, Output
 from holdfast.protocols.core.staging import Staging
 from holdfast.protocols.cursors.messages import Acknowledge, Acknowledged, AskLog, OpenCursor
@@ -70,10 +71,10 @@ class ForgetsWhoLostACursor(Snapshots):
 
 # --------------------------------------------------------------------------------------------------------------- parts
 class RefillsWithNothing(EventLog):
-    def fill(self, first: int, wall: int, events: list[EventBytes], out: Outbox) -> None:
-        count = first + len(events) - 1 - self.head
+    def fill(self, first: int, wall: int, batch: EventBatch, out: Outbox) -> None:
+        count = first + len(batch) - 1 - self.head
         if count > 0:
-            token = out.append(EVENTS, EventBatch(self.head + 1, wall, encode_batch([])), count)
+            token = out.append(EVENTS, LoggedEvents(self.head + 1, wall, NO_EVENTS), count)
             self.head += count
             self.under_way.append((token, self.head))
 

@@ -11,6 +11,7 @@ from holdfast.model.event import Event, EventBytes
 from holdfast.protocols.core import commands
 from holdfast.protocols.core.commands import Command
 from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.judgement import Known
 from holdfast.protocols.core.outputs import CursorTaken, Logged, Output
 
 Owner = tuple[str, int, int]
@@ -55,8 +56,8 @@ class Truth:
         found = {}
         for number in sorted(self._by_number):
             for logged in self._by_number[number][0]:
-                for place, data in enumerate(logged.events):
-                    found[logged.first + place] = dict(decode_event(data).attributes)
+                for place, event in enumerate(logged.batch.events, logged.first):
+                    found[place] = dict(event.attributes)
         return found
 
     def takes(self) -> dict[Owner, Take]:
@@ -67,7 +68,7 @@ class Truth:
         head = 0
         for number in sorted(self._by_number):
             logged, taken = self._by_number[number]
-            head += sum(len(output.events) for output in logged)
+            head += sum(len(output.batch) for output in logged)
             for command, acknowledged, placed in taken:
                 owner = (command.client, command.epoch, command.cursor)
                 if command.generation or has.get(command.name) == owner:
@@ -85,10 +86,10 @@ def traced(core: type[BrokerCore], truth: Truth) -> type[BrokerCore]:
     """A core that tells what it decides."""
 
     class Traced(core):  # type: ignore[valid-type,misc]
-        def apply(self, number: int, wall: int, command: Command) -> list[Output]:
-            known = isinstance(command, commands.OpenCursor) and command.name in self.cursors.cursors
-            outputs: list[Output] = super().apply(number, wall, command)
-            truth.see(number, command, outputs, known)
+        def apply(self, number: int, wall: int, command: Command, known: Known | None = None) -> list[Output]:
+            was_there = isinstance(command, commands.OpenCursor) and command.name in self.cursors.cursors
+            outputs: list[Output] = super().apply(number, wall, command, known)
+            truth.see(number, command, outputs, was_there)
             return outputs
 
     return Traced

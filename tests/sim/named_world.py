@@ -18,8 +18,8 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.parts import Assembly
 from holdfast.kernel.storage import EVENTS, LogBounds, StoredStreams
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.model.event import decode_batch
-from holdfast.protocols.core.commands import EventBatch
+from holdfast.model.event import decode_all, slices_of
+from holdfast.protocols.core.commands import LoggedEvents
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.cursors import requests as log
@@ -345,8 +345,10 @@ def stored_events(disk: Disk) -> dict[int, tuple[dict[str, Any], tuple[int, byte
     found = {}
     bounds = disk.bounds().get(EVENTS, LogBounds())
     for first, record in disk.read(EVENTS, bounds.first, 1 << 30).records:
-        assert isinstance(record, EventBatch)
-        for place, (event, data) in enumerate(zip(*decode_batch(record.events), strict=True), first):
+        assert isinstance(record, LoggedEvents)
+        for place, (event, data) in enumerate(
+            zip(decode_all(record.events), slices_of(record.events), strict=True), first
+        ):
             if place >= bounds.first:
                 found[place] = (dict(event.attributes), (record.wall, bytes(data)))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -127,8 +128,8 @@ class ForgetsWhatCameAround(Forwarding):
 class ForwardsBack(Router):
     """D0-B1: an event goes back to where it came from."""
 
-    def match(self, source: str, events: Any) -> dict[str, list[int]]:
-        return super().match(LOCAL, events)
+    def match(self, source: str, batch: EventBatch) -> dict[str, Sequence[int]]:
+        return super().match(LOCAL, batch)
 
 
 class DoesNotPull(Router):
@@ -214,7 +215,7 @@ class ShufflesAPublisher(Forwarding):
     """D0-C25: the events of one message leave in the wrong order."""
 
     def _route(self, source: str, batch: EventBatch, out: Outbox) -> None:
-        super()._route(source, EventBatch(batch.events[::-1], batch.slices[::-1]), out)
+        super()._route(source, EventBatch.of(batch.slices[::-1]), out)
 
 
 class NetworkMutant(msgspec.Struct, frozen=True):

@@ -17,11 +17,11 @@ from holdfast.broker.scheme import Making, Told
 from holdfast.kernel.application import Derived, Hosted
 from holdfast.kernel.node import Node
 from holdfast.kernel.storage import StoredStreams
-from holdfast.model.event import decode_event
 from holdfast.model.values import Value
 from holdfast.protocols.core.commands import Command
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.hosting import PUBLISHER
+from holdfast.protocols.core.judgement import Known
 from holdfast.protocols.core.outputs import Logged, Output
 from holdfast.schemes.paxos.draw import group_shape
 from holdfast.sim.run import Factories, run_scenario
@@ -96,12 +96,11 @@ class World:
 
     def feed(self, wall: int, logged: Logged) -> None:
         """What the log has, in its order, to the reference; whichever replica is the first to have it."""
-        for position, data in enumerate(logged.events, logged.first):
+        for position, event in enumerate(logged.batch.events, logged.first):
             if position <= self._head:
                 continue
             assert position == self._head + 1
             self._head = position
-            event = decode_event(data)
             if event.publisher == PUBLISHER:
                 made = Derived(event.topic, event.attributes, event.payload)
                 if not self._due or made != self._due.pop(0):
@@ -133,8 +132,8 @@ class World:
         world = self
 
         class Logging(BrokerCore):
-            def apply(self, number: int, wall: int, command: Command) -> list[Output]:
-                outputs = super().apply(number, wall, command)
+            def apply(self, number: int, wall: int, command: Command, known: Known | None = None) -> list[Output]:
+                outputs = super().apply(number, wall, command, known)
                 for output in outputs:
                     if isinstance(output, Logged):
                         world.feed(wall, output)

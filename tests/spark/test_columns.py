@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from holdfast.errors import EventError
-from holdfast.model.event import EventBytes, encode_fields
+from holdfast.model.event import EventBytes, encode_batch, encode_fields, slices_of
 from holdfast.model.values import Value
 from holdfast.protocols.cursors.requests import EncodedEvents
 from holdfast.spark.columns import EventColumns
@@ -43,7 +43,7 @@ def event(attributes: Mapping[str, Value], number: int = 1, topic: str = "stock"
 
 def chunk(*events: EventBytes, first: int = 11) -> EncodedEvents:
     positions = list(range(first, first + len(events)))
-    return EncodedEvents(positions[-1], "log", positions, list(events), len(events))
+    return EncodedEvents(positions[-1], "log", positions, encode_batch(events), len(events))
 
 
 TYPES: dict[str, DataType] = {
@@ -184,7 +184,10 @@ def test_the_fast_way_and_the_careful_way_give_the_same_rows(events: list[dict[s
     careful: pa.RecordBatch = fit(layout, arrow, read)
     assert EventColumns(layout).batch(read).to_pylist() == careful.to_pylist()
     # And one event for itself is what it is among others.
-    alone = [EventColumns(layout).batch(chunk(e, first=p)) for p, e in zip(read.positions, read.events, strict=True)]
+    alone = [
+        EventColumns(layout).batch(chunk(e, first=p))
+        for p, e in zip(read.positions, slices_of(read.events), strict=True)
+    ]
     assert [batch.to_pylist()[0] for batch in alone] == careful.to_pylist()
 
 

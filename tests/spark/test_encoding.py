@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import EventError
-from holdfast.model.event import EVENT_BYTES_MAX, Event, check_event, decode_batch
+from holdfast.model.event import EVENT_BYTES_MAX, Event, check_event, decode_events, slices_of
 from holdfast.spark.encoding import PART_BYTES, PART_EVENTS, EventEncoder
 from holdfast.spark.sink_options import Kind, SinkColumns
 
@@ -51,7 +51,7 @@ def events_of(encoder: EventEncoder, *batches: Any) -> list[Event]:
     found = []
     for batch in batches:
         for part, count in encoder.parts(batch):
-            events, slices = decode_batch(part)
+            events, slices = decode_events(part), slices_of(part)
             assert len(events) == count
             for event, data in zip(events, slices, strict=True):
                 check_event(event, len(data))

@@ -1,5 +1,7 @@
 """Frames are cut out of any stream of reads, and nothing is kept or allocated for what a length only claims."""
 
+import operator
+import sys
 import tracemalloc
 
 import pytest
@@ -63,11 +65,19 @@ def test_a_large_frame_in_small_pieces_is_not_copied_for_each_of_them() -> None:
     """60 MiB took nine seconds of the event loop, and a byte more cost as much as all bytes before it."""
     reader = FrameReader(WireLimits(frame_bytes=1 << 20), CATALOGUE.large_kinds)
     large = encode_frames([(min(CATALOGUE.large_kinds), bytes(100_000)), (1, b"next")])
-    assert reader.feed(large[:10_000]) == []
-    held = reader._buffer
-    for start in range(10_000, 100_000, 10_000):
-        assert reader.feed(large[start : start + 10_000]) == []
-        assert reader._buffer is held
+    pieces = [large[start : start + 10_000] for start in range(0, len(large), 10_000)]
+    for piece in pieces[:-1]:
+        assert reader.feed(piece) == []
+    assert all(map(operator.is_, reader._pieces[1:], pieces[1:-1]))
     assert reader.waiting == 100_000
-    assert reader.feed(large[100_000:]) == [(min(CATALOGUE.large_kinds), bytes(100_000)), (1, b"next")]
+    assert reader.feed(pieces[-1]) == [(min(CATALOGUE.large_kinds), bytes(100_000)), (1, b"next")]
     assert reader.waiting == 0
+
+
+def test_a_large_frame_in_tiny_pieces_takes_no_more_memory_than_it_has_bytes() -> None:
+    reader = FrameReader(WireLimits(frame_bytes=1 << 20), CATALOGUE.large_kinds)
+    large = encode_frames([(min(CATALOGUE.large_kinds), bytes(range(250)) * 100)])
+    for start in range(len(large) - 1):
+        assert reader.feed(large[start : start + 1]) == []
+        assert sum(map(sys.getsizeof, reader._pieces)) < 1.25 * start + 100
+    assert reader.feed(large[-1:]) == [(min(CATALOGUE.large_kinds), bytes(range(250)) * 100)]

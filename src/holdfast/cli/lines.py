@@ -96,12 +96,12 @@ def write_line(event: ReceivedEvent) -> bytes:
     )
 
 
-def write_event(event: Event) -> bytes:
+def write_event(event: Event | ReceivedEvent) -> bytes:
     """What its publisher said of it."""
     return _line(event, {})
 
 
-def _line(event: Event, more: Mapping[str, Any]) -> bytes:
+def _line(event: Event | ReceivedEvent, more: Mapping[str, Any]) -> bytes:
     line = EventLine(
         topic=event.topic,
         attributes=event.attributes,

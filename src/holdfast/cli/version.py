@@ -11,6 +11,7 @@ import msgspec
 from holdfast import __version__
 from holdfast.cli.main import OK
 from holdfast.matching.index import ENGINE
+from holdfast.model.batch import READ_BY
 from holdfast.protocols.client_catalogue import PROTOCOL_VERSIONS
 
 
@@ -25,6 +26,7 @@ def _run(arguments: argparse.Namespace) -> int:
         "protocol": ", ".join(map(str, PROTOCOL_VERSIONS)),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "index": ENGINE,
+        "events": READ_BY,
         "loop": "uvloop" if importlib.util.find_spec("uvloop") else "asyncio",
     }
     if arguments.json:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterable, Iterable, Mapping
+from collections.abc import AsyncIterable, Coroutine, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
@@ -35,7 +35,7 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.storage import StoredStreams
 from holdfast.model import Filter
 from holdfast.model.position import Position
-from holdfast.model.received import ReceivedEvent
+from holdfast.model.received import ReceivedEvents
 from holdfast.model.values import Value
 from holdfast.protocols.client_catalogue import CLIENT_CATALOGUE
 from holdfast.protocols.cursors.requests import CursorForgotten, ForgetCursor
@@ -143,7 +143,7 @@ class Bus:
             self._end(BusClosed("the bus was closed"))
 
     # --------------------------------------------------------------------------------------------------- publishing
-    async def publish(
+    def publish(
         self,
         attributes: Mapping[str, Value],
         *,
@@ -151,13 +151,13 @@ class Bus:
         payload: bytes = b"",
         lifetime: float | None = None,
         retry: bool = True,
-    ) -> None:
+    ) -> Coroutine[Any, Any, None]:
         """Publishes an event, and returns when it is acknowledged.
 
         `lifetime` is in seconds. With `retry=False` an event that a lost link swallows is not sent again: it raises
         OutcomeUnknown, or NotConnected if there was no link to begin with.
         """
-        await self._publishing.publish(new_event(attributes, topic, payload, lifetime), retry)
+        return self._publishing.publish(attributes, topic, payload, lifetime, retry)
 
     async def post(
         self,
@@ -323,7 +323,7 @@ class Bus:
         return Advertisement(self._connection, filter)
 
     # --------------------------------------------------------------------------------------- called by the runner
-    def on_deliver(self, subscription: int, events: list[ReceivedEvent]) -> None:
+    def on_deliver(self, subscription: int, events: ReceivedEvents) -> None:
         self._subscriptions.deliver(subscription, events)
 
     def on_complete(self, request: int, result: Any) -> None:

@@ -37,6 +37,7 @@ class Connection:
         self.reason = ""
         self.refusal = ""
         self.scheme = ""  # of the broker that was reached first
+        self.is_usable = False  # `check_open` has nothing to say
         self._problem: HoldfastError | None = None  # that ended it
         self._on_state = on_state
         self._runner: NodeRunner | None = None
@@ -65,6 +66,7 @@ class Connection:
         """Starts the node; NotConnected if no broker has answered in time, and the node is to be stopped."""
         self.check_new()
         self._runner, self._opened = runner, asyncio.get_running_loop().create_future()
+        self.is_usable = True
         runner.start()
         try:
             await asyncio.wait_for(asyncio.shield(self._opened), timeout_s)
@@ -81,6 +83,7 @@ class Connection:
 
     def end(self, problem: HoldfastError) -> None:
         """Nothing more is answered."""
+        self.is_usable = False
         self._problem = self._problem or problem
         self._change(State.CLOSED, str(problem))
         for future in (self._opened, *self._futures.values()):

@@ -6,24 +6,27 @@ import asyncio
 from collections import deque
 
 from holdfast.errors import BusClosed, HoldfastError, renewed
-from holdfast.model.received import ReceivedEvent
+from holdfast.model.received import ReceivedEvent, ReceivedEvents
 
 
 class EventFeed:
-    """Filled by the bus, emptied by an application that waits."""
+    """Filled by the bus, emptied by an application that waits. Events are made when it comes to their batch."""
 
-    __slots__ = ("_is_begun", "_waiter", "events", "over", "problem")
+    __slots__ = ("_batches", "_is_begun", "_waiter", "events", "over", "problem")
 
     def __init__(self) -> None:
-        self.events: deque[ReceivedEvent] = deque()
+        self.events: list[ReceivedEvent] = []  # of the batch that is handed out, the last one first
+        self._batches: deque[ReceivedEvents] = deque()  # behind it
         self.problem: HoldfastError | None = None  # why no more come
         self.over = False
         self._is_begun = False
         self._waiter: asyncio.Future[None] | None = None
 
     async def more(self) -> bool:
-        """Waits until there is an event. False when it was closed here; raises what ended it else."""
-        while not self.events:
+        """Waits until there is one of `events`. False when it was closed here; raises what ended it else."""
+        if self.events:
+            return True
+        while not self._batches:
             if self.problem is not None:
                 raise renewed(self.problem)
             if self.over:
@@ -35,14 +38,32 @@ class EventFeed:
                 await self._waiter
             finally:
                 self._waiter = None
+        self.events += self._batches.popleft().make()
+        self.events.reverse()
         return True
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.events and not self._batches
+
+    def take(self) -> list[ReceivedEvent]:
+        """All that are there."""
+        taken = self.events[::-1]
+        for batch in self._batches:
+            taken += batch.make()
+        self.clear()
+        return taken
+
+    def clear(self) -> None:
+        self.events.clear()
+        self._batches.clear()
 
     def begin(self) -> None:
         """The subscription is there: events may come."""
         self._is_begun = True
 
-    def add(self, events: list[ReceivedEvent]) -> None:
-        self.events.extend(events)
+    def add(self, events: ReceivedEvents) -> None:
+        self._batches.append(events)
         self._wake()
 
     def end(self, problem: HoldfastError | None) -> None:

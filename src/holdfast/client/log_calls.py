@@ -57,8 +57,8 @@ class LogRange:
     async def batches(self) -> AsyncIterator[list[ReceivedEvent]]:
         """Lists of events, never an empty one."""
         async for read in self._reads(encoded=False):
-            if read.events:
-                yield read.events
+            if len(read.events):
+                yield read.events.make()
 
     async def encoded(self) -> AsyncIterator[requests.EncodedEvents]:
         """The same events as their publishers encoded them (`holdfast.model.event`), with their positions; for who

@@ -11,7 +11,7 @@ from holdfast.client.feed import EventFeed
 from holdfast.client.log_calls import Start
 from holdfast.errors import BusClosed, HoldfastError
 from holdfast.model.position import Position
-from holdfast.model.received import ReceivedEvent
+from holdfast.model.received import ReceivedEvent, ReceivedEvents
 
 if TYPE_CHECKING:
     from holdfast.client.subscriptions import Subscriptions
@@ -59,7 +59,7 @@ class NamedSubscription:
             if self.auto_ack and self._done:
                 self._acknowledge()
             self._feed.end(None)
-            self._feed.events.clear()
+            self._feed.clear()
             await self._subscriptions.end_cursor(self._number)
 
     async def ack(self, event: ReceivedEvent) -> None:
@@ -80,9 +80,9 @@ class NamedSubscription:
         self._asked_for_more()
         while await feed.more():
             while feed.events:
-                event = feed.events.popleft()
+                event = feed.events.pop()
                 self._taken += 1
-                if not feed.events or self._taken >= quarter:
+                if self._taken >= quarter or feed.is_empty:
                     self._report()
                 self._hand_out(event)
                 yield event
@@ -98,8 +98,7 @@ class NamedSubscription:
         self._asked_for_more()
         if not await self._feed.more():
             return []
-        batch = list(self._feed.events)
-        self._feed.events.clear()
+        batch = self._feed.take()
         self._taken += len(batch)
         self._report()
         self._hand_out(batch[-1])
@@ -110,15 +109,14 @@ class NamedSubscription:
         self._asked_for_more()
         if not await self._feed.more():
             raise BusClosed("the subscription is closed")
-        event = self._feed.events.popleft()
+        event = self._feed.events.pop()
         self._taken += 1
         self._report()
         self._hand_out(event)
         return event
 
     def _hand_out(self, event: ReceivedEvent) -> None:
-        if event.position is not None:
-            self._last = event.position.number
+        self._last = event.number
 
     def _asked_for_more(self) -> None:
         """Everything handed out so far is dealt with. Said once for all that a turn of the event loop asks for."""
@@ -142,7 +140,7 @@ class NamedSubscription:
     def _expired(self, count: int) -> None:
         self.expired += count
 
-    def _deliver(self, events: list[ReceivedEvent]) -> None:
+    def _deliver(self, events: ReceivedEvents) -> None:
         self._feed.add(events)
 
     def _end(self, problem: HoldfastError | None) -> None:

@@ -108,7 +108,7 @@ class BrokerDesk:
             await runner.stop()
 
     # --------------------------------------------------------------------------------------- called by the runner
-    def on_deliver(self, subscription: int, events: list[Any]) -> None:
+    def on_deliver(self, subscription: int, events: Any) -> None:
         """Nothing is delivered to an operator."""
 
     def on_complete(self, request: int, result: Any) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from holdfast.client import refusals
 from holdfast.client.connection import Connection
-from holdfast.client.publications import Publication, from_publication
+from holdfast.client.publications import Publication, from_publication, new_event
 from holdfast.errors import HoldfastError, renewed
+from holdfast.model.values import Value
 from holdfast.protocols.sessions import requests
 
 BATCH_EVENTS = 256
@@ -17,17 +18,43 @@ UNANSWERED_MAX = 4_096  # events that may be on their way before a publisher wai
 
 
 class _Batch:
-    """Events that were asked for in one turn, and who waits for them: for most, nobody does."""
+    """Events that were asked for in one turn, and what came of them. Who waits for one shares a single wake-up with all
+    who wait for others of them."""
 
-    __slots__ = ("events", "waiters")
+    __slots__ = ("awaited", "ended", "events", "is_answered", "loop", "problems", "wake_up")
 
     def __init__(self) -> None:
         self.events: list[requests.NewEvent] = []
-        self.waiters: dict[int, asyncio.Future[None]] = {}  # place → who waits
+        self.awaited: list[int] = []  # the places of those that somebody waits for: of most, nobody does
+        self.loop = asyncio.get_running_loop()
+        self.wake_up: asyncio.Future[None] | None = None  # done when all are answered; cancelled with any who waits
+        self.is_answered = False
+        self.problems: dict[int, HoldfastError] = {}  # place → why that event was refused, if somebody waits for it
+        self.ended: HoldfastError | None = None  # why nothing is answered
+
+    def renew(self) -> asyncio.Future[None]:
+        """What to wait for, if there was nothing yet or that was cancelled."""
+        if self.wake_up is None or self.wake_up.cancelled():
+            self.wake_up = self.loop.create_future()
+        return self.wake_up
+
+    def answer(self) -> None:
+        """All are answered, with `problems` or `ended`."""
+        self.is_answered = True
+        if self.wake_up is not None and not self.wake_up.done():
+            self.wake_up.set_result(None)
+
+    def look(self, place: int) -> None:
+        """Raises what is wrong with the event of a place."""
+        if self.ended is not None:
+            raise renewed(self.ended)
+        problem = self.problems.pop(place, None)
+        if problem is not None:
+            raise problem
 
 
 class Publishing:
-    """Publications of one turn of the event loop travel together; there is a future only for who waits."""
+    """Publications of one turn of the event loop travel together, and are waited for together."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -44,15 +71,34 @@ class Publishing:
         """Events that are on their way."""
         return self._unanswered
 
-    async def publish(self, event: requests.NewEvent, retry: bool) -> None:
+    async def publish(
+        self, attributes: Mapping[str, Value], topic: str, payload: bytes, lifetime: float | None, retry: bool
+    ) -> None:
         """Returns when the event is acknowledged."""
-        self._connection.check_open()
+        event = new_event(attributes, topic, payload, lifetime)
+        if not self._connection.is_usable:
+            self._connection.check_open()
         if self._unanswered >= UNANSWERED_MAX:
             await self.admit()
-        waiter = asyncio.get_running_loop().create_future()
-        batch = self.collect([event], retry)
-        batch.waiters[len(batch.events) - 1] = waiter
-        await waiter
+        batch = self._collecting.get(retry) or self._begin(retry)
+        place = len(batch.events)
+        batch.events.append(event)
+        batch.awaited.append(place)
+        self._unanswered += 1
+        if place + 1 >= BATCH_EVENTS:
+            self._send(retry)
+        task = asyncio.current_task(batch.loop)
+        cancelled_before = task.cancelling() if task is not None else 0
+        while not batch.is_answered:
+            try:
+                await (batch.wake_up or batch.renew())
+            except asyncio.CancelledError:
+                # Whoever is cancelled cancels what he waits for, and so wakes the others too: these wait again.
+                if task is None or task.cancelling() > cancelled_before:
+                    raise
+                batch.renew()
+        if batch.problems or batch.ended is not None:
+            batch.look(place)
 
     async def post(self, event: requests.NewEvent) -> None:
         """Returns when there is room for the event."""
@@ -83,18 +129,20 @@ class Publishing:
                 self.collect(batch, True)
         return len(batch)
 
-    def collect(self, events: list[requests.NewEvent], retry: bool) -> _Batch:
+    def collect(self, events: list[requests.NewEvent], retry: bool) -> None:
         """Adds events to what leaves after this turn, or now if that is enough for a message."""
-        batch = self._collecting.get(retry)
-        if batch is None:
-            batch = self._collecting[retry] = _Batch()
+        batch = self._collecting.get(retry) or self._begin(retry)
         batch.events += events
         self._unanswered += len(events)
         if len(batch.events) >= BATCH_EVENTS:
             self._send(retry)
-        elif not self._flush_due:
+
+    def _begin(self, retry: bool) -> _Batch:
+        """A new batch, which leaves after this turn if not before."""
+        batch = self._collecting[retry] = _Batch()
+        if not self._flush_due:
             self._flush_due = True
-            asyncio.get_running_loop().call_soon(self._send_all)
+            batch.loop.call_soon(self._send_all)
         return batch
 
     def _send_all(self) -> None:
@@ -130,14 +178,11 @@ class Publishing:
         self._unanswered -= len(batch.events)
         for place, reason, text in result.refused:
             problem = refusals.of_event(self._connection, batch.events[place], reason, text)
-            refused = batch.waiters.pop(place, None)
-            if refused is None:
+            if place in batch.awaited:
+                batch.problems[place] = problem
+            else:
                 self._posted_problem = self._posted_problem or problem
-            elif not refused.done():
-                refused.set_exception(problem)
-        for waiter in batch.waiters.values():
-            if not waiter.done():
-                waiter.set_result(None)
+        batch.answer()
         if self._room and self._unanswered < UNANSWERED_MAX:
             _wake(self._room)
         if self._idle and not self._unanswered:
@@ -147,11 +192,10 @@ class Publishing:
     def end(self, problem: HoldfastError) -> None:
         """Nothing more is answered."""
         for batch in [*self._batches.values(), *self._collecting.values()]:
-            if len(batch.waiters) < len(batch.events):
+            if len(batch.awaited) < len(batch.events):
                 self._posted_problem = self._posted_problem or renewed(problem)
-            for waiter in batch.waiters.values():
-                if not waiter.done():
-                    waiter.set_exception(renewed(problem))
+            batch.ended = problem
+            batch.answer()
         self._batches.clear()
         self._collecting.clear()
         self._unanswered = 0

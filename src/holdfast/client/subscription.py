@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.client.feed import EventFeed
 from holdfast.errors import BusClosed, HoldfastError
-from holdfast.model.received import ReceivedEvent
+from holdfast.model.received import ReceivedEvent, ReceivedEvents
 
 if TYPE_CHECKING:
     from holdfast.client.subscriptions import Subscriptions
@@ -32,7 +32,8 @@ class Subscription:
         self._subscriptions = subscriptions
         self._number = 0
         self._feed = EventFeed()
-        self._taken = 0  # by the application, and not reported to the node yet
+        self._taken = 0  # by the application, and not reported to the node yet: less than
+        self._quarter = max(1, window // 4)
 
     async def __aenter__(self) -> Subscription:
         self._number = await self._subscriptions.make(self)
@@ -48,17 +49,17 @@ class Subscription:
         """Ends the subscription; what was not taken is gone."""
         if self._number and not self._feed.over:
             self._end(None)
-            self._feed.events.clear()
+            self._feed.clear()
             await self._subscriptions.end(self._number)
 
     async def __aiter__(self) -> AsyncIterator[ReceivedEvent]:
-        events, quarter = self._feed.events, max(1, self.window // 4)
+        events, quarter = self._feed.events, self._quarter
         while await self._feed.more():
             while events:
                 # Before it is handed out: whoever leaves the loop has taken it.
                 self._taken += 1
-                event = events.popleft()
-                if not events or self._taken >= quarter:
+                event = events.pop()
+                if self._taken >= quarter:
                     self._report()
                 yield event
 
@@ -71,10 +72,10 @@ class Subscription:
         """All events that are there, at least one; an empty list when the subscription was closed here."""
         if not await self._feed.more():
             return []
-        batch = list(self._feed.events)
-        self._feed.events.clear()
+        batch = self._feed.take()
         self._taken += len(batch)
-        self._report()
+        if self._taken >= self._quarter:
+            self._report()
         return batch
 
     async def next(self) -> ReceivedEvent:
@@ -82,15 +83,16 @@ class Subscription:
         if not await self._feed.more():
             raise BusClosed("the subscription is closed")
         self._taken += 1
-        event = self._feed.events.popleft()
-        self._report()
+        event = self._feed.events.pop()
+        if self._taken >= self._quarter:
+            self._report()
         return event
 
     def _report(self) -> None:
-        """Tells the node what the application has taken, which makes room for more."""
-        if self._taken:
-            taken, self._taken = self._taken, 0
-            self._subscriptions.consumed(self._number, taken)
+        """Tells the node what the application has taken, which makes room for more. By quarters of the window is soon
+        enough: the broker may still send the rest of it."""
+        taken, self._taken = self._taken, 0
+        self._subscriptions.consumed(self._number, taken)
 
     # ------------------------------------------------------------------------------------------------ called by the bus
     def _missed(self, count: int | None) -> None:
@@ -100,7 +102,7 @@ class Subscription:
     def _expired(self, count: int) -> None:
         self.expired += count
 
-    def _deliver(self, events: list[ReceivedEvent]) -> None:
+    def _deliver(self, events: ReceivedEvents) -> None:
         self._feed.add(events)
 
     def _end(self, problem: HoldfastError | None) -> None:

@@ -11,7 +11,7 @@ from holdfast.client.named import NamedSubscription
 from holdfast.client.subscription import Subscription
 from holdfast.errors import HoldfastError, SubscriptionEnded
 from holdfast.model.position import Position
-from holdfast.model.received import ReceivedEvent
+from holdfast.model.received import ReceivedEvents
 from holdfast.protocols.cursors import requests as log_requests
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.messages import Overflow
@@ -77,7 +77,7 @@ class Subscriptions:
             self._making.pop(request, None)
 
     # --------------------------------------------------------------------------------------------------- for the bus
-    def deliver(self, number: int, events: list[ReceivedEvent]) -> None:
+    def deliver(self, number: int, events: ReceivedEvents) -> None:
         found = self._open.get(number)
         if found is not None:
             found._deliver(events)

@@ -13,6 +13,7 @@ One outbox serves one node for all its life. During a turn it only collects; the
 from __future__ import annotations
 
 import enum
+from collections.abc import Collection
 from typing import Any, Final
 
 import msgspec
@@ -117,7 +118,7 @@ class Deliver(_Effect, frozen=True):
     """For the application beside a client node: events of one of its subscriptions, in order."""
 
     subscription: int
-    events: list[Any]
+    events: Collection[Any]
 
 
 class Complete(_Effect, frozen=True):
@@ -275,7 +276,7 @@ class Outbox:
             self.stopping = reason
 
     # ---------------------------------------------------------------------------------------- application, trace
-    def deliver(self, subscription: int, events: list[Any]) -> None:
+    def deliver(self, subscription: int, events: Collection[Any]) -> None:
         """Hands events to the application beside a client node."""
         self.actions.append(Deliver(subscription, events))
 
@@ -353,7 +354,7 @@ class RecordingOutbox(Outbox):
         super().stop(reason)
         self.effects.append(Stop(reason))
 
-    def deliver(self, subscription: int, events: list[Any]) -> None:
+    def deliver(self, subscription: int, events: Collection[Any]) -> None:
         super().deliver(subscription, events)
         self.effects.append(Deliver(subscription, events))
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import warnings
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, Literal, NoReturn
 
-from holdfast.matching.engine import Engine, Event, Id, plain_event
+from holdfast.matching.engine import Engine, Event, Id, plain_batch, plain_event
 from holdfast.matching.explanation import Explanation, explain
 from holdfast.matching.plan import plan
 from holdfast.matching.portable import PortableEngine
 from holdfast.matching.relations import Relations
 from holdfast.matching.witness import witness
+from holdfast.model.batch import EventBatch
 from holdfast.model.canonical import NEVER
 from holdfast.model.filter import Filter, check_filter
 
@@ -32,7 +33,7 @@ except ImportError:
     )
 else:
     ENGINE = "compiled"
-    ENGINES["compiled"] = lambda: Kernel(plain_event)
+    ENGINES["compiled"] = lambda: Kernel(plain_event, plain_batch)
 
 
 class FilterIndex(Generic[Id]):
@@ -81,6 +82,26 @@ class FilterIndex(Generic[Id]):
     def match_batch(self, events: Iterable[Event]) -> list[list[Id]]:
         """`match` for many events: dicts of attributes, or pairs (attributes, topic)."""
         return self._engine.match_batch(events)
+
+    def match_encoded(self, batch: EventBatch) -> dict[Id, Sequence[int]]:
+        """Which events of a batch match, by id: the rows of each filter that matches some, rising; all of them as a
+        `range`. Ids come in the order in which their filters first match, and, of one event, in that of addition.
+
+        Read from the bytes, without making objects of events, unless a filter must be asked (`filters_asked` of
+        `counters` says how often). EventError, with its row, for the first event that holds what no event can.
+        """
+        if batch.doubtful:
+            _refuse_unmatchable(batch)
+        return self._engine.match_encoded(batch)
+
+    def rows_matching(self, batch: EventBatch) -> Sequence[int]:
+        """The rows of the events of a batch that match at least one filter, rising; all of them as a `range`.
+
+        No more filters are looked at than that takes. EventError as for `match_encoded`.
+        """
+        if batch.doubtful:
+            _refuse_unmatchable(batch)
+        return self._engine.rows_matching(batch)
 
     def match_columns(self, batch: Any) -> tuple[array[int], list[Id]]:
         """`match` for every row of an Arrow record batch: two columns of equal length, event rows and ids.
@@ -167,3 +188,10 @@ class FilterIndex(Generic[Id]):
         except KeyError:
             return False
         return True
+
+
+def _refuse_unmatchable(batch: EventBatch) -> None:
+    """Of events that break a rule, some only pass a limit, and can be matched still."""
+    for row in batch.doubtful:
+        event = batch.event(row)
+        plain_event(event.attributes, event.topic, row)

@@ -7,12 +7,13 @@ presence of an attribute. Candidates are asked one by one. Correct, and fast eno
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeAlias
 
 from holdfast.errors import DuplicateId, UnknownId
-from holdfast.matching.engine import Attributes, Event, Id, plain_event
+from holdfast.matching.engine import Attributes, Event, Id, plain_event, readable_event
 from holdfast.matching.plan import PRESENCE, STRING, Conjunction, utf8
+from holdfast.model.batch import EventBatch
 from holdfast.model.filter import Filter
 from holdfast.model.values import TOPIC
 
@@ -74,6 +75,23 @@ class PortableEngine(Generic[Id]):
         return [
             self._match(plain_event(attributes, topic, row), topic) for row, (attributes, topic) in enumerate(pairs)
         ]
+
+    def match_encoded(self, batch: EventBatch, /) -> dict[Id, Sequence[int]]:
+        rows: dict[Id, list[int]] = {}
+        for row, ids in enumerate(self._match_encoded(batch)):
+            for id in ids:
+                rows.setdefault(id, []).append(row)
+        everything = range(len(batch))
+        return {id: found if len(found) < len(everything) else everything for id, found in rows.items()}
+
+    def rows_matching(self, batch: EventBatch, /) -> Sequence[int]:
+        rows = [row for row, ids in enumerate(self._match_encoded(batch)) if ids]
+        return rows if len(rows) < len(batch) else range(len(batch))
+
+    def _match_encoded(self, batch: EventBatch) -> Iterator[list[Id]]:
+        for row in range(len(batch) if self._records else 0):
+            event = readable_event(batch, row)
+            yield self._match(plain_event(event.attributes, event.topic, row), event.topic)
 
     def match_columns(self, batch: Any, /) -> tuple[array[int], list[Id]]:
         rows: array[int] = array("q")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Protocol, TypeAlias
+from typing import Annotated, Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -33,11 +33,14 @@ EVENT_BYTES_MAX = 1024 * 1024 - 1024
 BATCH_EVENTS_MAX = 8_192  # that travel together
 # Shorter bytes than these can't break any of the limits above: a name and its value take three bytes or more.
 SMALL_BYTES = 128
+# What encoding and checking raise for what can't be an event.
+UNENCODABLE: Final = (EventError, TypeError, ValueError, OverflowError, RecursionError)
 # Deadlines are kept in 64 bits, and what publishers say may add up to more.
 DEADLINE_MAX = 2**63 - 1
 
 
-def _deadline(published_at: int, lifetime: int) -> int:
+def deadline_of(published_at: int, lifetime: int) -> int:
+    """From then on an event is expired; 0: never."""
     if not lifetime:
         return 0
     deadline = published_at + lifetime
@@ -64,7 +67,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unkno
     @property
     def deadline(self) -> int:
         """From then on, by the wall clock, it is expired; 0: never."""
-        return _deadline(self.published_at, self.lifetime)
+        return deadline_of(self.published_at, self.lifetime)
 
 
 class Contents(Protocol):
@@ -83,14 +86,18 @@ class Contents(Protocol):
     def lifetime(self) -> int: ...
 
 
-# An event's immutable bytes; embedded in a message as they are.
+# An event's immutable bytes, or those of a msgpack array of events; embedded in a message as they are.
 EventBytes = msgspec.Raw
+NO_EVENTS: Final = EventBytes(b"\x90")
+
+_ARRAY_HEADS: Final = {0xDC: 3, 0xDD: 5}  # bytes, by the first of them; others have one
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_one = msgspec.msgpack.Decoder(Event).decode
 # A batch that claims more is refused before any of it is decoded: a frame of 1 MiB can hold 100,000 events of nothing.
 _Batch: TypeAlias = Annotated[list[Event], msgspec.Meta(max_length=BATCH_EVENTS_MAX)]
 _decode_events: Callable[[EventBytes | bytes], list[Event]] = msgspec.msgpack.Decoder(_Batch).decode
+_decode_all: Callable[[EventBytes | bytes], list[Event]] = msgspec.msgpack.Decoder(list[Event]).decode
 _decode_slices = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
@@ -102,9 +109,10 @@ def any_expires(events: Iterable[Event]) -> bool:
     return any(map(_lifetime, events))
 
 
-def any_expired(events: Sequence[Event], wall: int) -> bool:
-    """Whether for some it is too late at that time."""
-    return any_expires(events) and any(0 < event.deadline <= wall for event in events)
+def events_alone(encoded: EventBytes) -> memoryview:
+    """The bytes of all events of a msgpack array, without its head."""
+    view = memoryview(encoded)
+    return view[_ARRAY_HEADS.get(view[0], 1) :] if len(view) else view
 
 
 def encode_event(event: Event) -> EventBytes:
@@ -126,23 +134,6 @@ def encode_fields(
     return msgspec.Raw(_encode(fields))
 
 
-def encode_many(
-    publisher: str,
-    incarnation: int,
-    first: int,
-    contents: Iterable[Contents],
-    published_at: int,
-) -> list[EventBytes]:
-    """`encode_fields` for what a publisher says from sequence `first` on."""
-    encode, raw = _encode, msgspec.Raw
-    return [
-        raw(
-            encode((publisher, incarnation, number, new.topic, new.attributes, new.payload, published_at, new.lifetime))
-        )
-        for number, new in enumerate(contents, first)
-    ]
-
-
 def decode_event(data: EventBytes) -> Event:
     """The event of these bytes, or EventError."""
     try:
@@ -159,14 +150,12 @@ class _Id(msgspec.Struct, frozen=True, array_like=True, gc=False):
     sequence: int
 
 
-_decode_id = msgspec.msgpack.Decoder(_Id).decode
 _decode_ids = msgspec.msgpack.Decoder(list[_Id]).decode
 
 
-def event_ids(events: Sequence[EventBytes] | EventBytes) -> list[str]:
-    """The ids, as text, of some events, or of a batch of them."""
-    ids = _decode_ids(events) if isinstance(events, msgspec.Raw) else [_decode_id(event) for event in events]
-    return [f"{id.publisher}/{id.incarnation}/{id.sequence}" for id in ids]
+def event_ids(events: EventBytes) -> list[str]:
+    """The ids, as text, of a batch of events."""
+    return [f"{id.publisher}/{id.incarnation}/{id.sequence}" for id in _decode_ids(events)]
 
 
 class _Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -182,15 +171,6 @@ class _Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
     lifetime: int = 0
 
 
-_decode_mark = msgspec.msgpack.Decoder(_Mark).decode
-
-
-def event_marks(events: Sequence[EventBytes]) -> list[tuple[str, int]]:
-    """The id, as text, and the deadline of some events; for who looks at nothing else."""
-    marks = [_decode_mark(event) for event in events]
-    return [(f"{m.publisher}/{m.incarnation}/{m.sequence}", _deadline(m.published_at, m.lifetime)) for m in marks]
-
-
 _decode_marks = msgspec.msgpack.Decoder(list[_Mark]).decode
 
 
@@ -200,18 +180,71 @@ def deadlines_in(batch: EventBytes) -> list[int]:
         marks = _decode_marks(batch)
     except UNREADABLE as error:
         raise EventError(f"bytes are no events: {error}") from error
-    return [_deadline(mark.published_at, mark.lifetime) for mark in marks] if any(map(_lifetime, marks)) else []
+    return [deadline_of(mark.published_at, mark.lifetime) for mark in marks] if any(map(_lifetime, marks)) else []
 
 
-def decode_batch(batch: EventBytes) -> tuple[list[Event], list[EventBytes]]:
-    """A msgpack array of events, twice: decoded, to look at, and as slices of the same bytes, to pass on.
-
-    EventError if the bytes are none.
-    """
+def decode_events(batch: EventBytes) -> list[Event]:
+    """The events of a stranger's msgpack array of them. EventError if the bytes are none, or too many."""
     try:
-        return _decode_events(batch), _decode_slices(batch)
+        return _decode_events(batch)
     except UNREADABLE as error:
         raise EventError(f"bytes are no events: {error}") from error
+
+
+def decode_all(batch: EventBytes) -> list[Event]:
+    """The same of an array that was found sound before, or made here: it may have any number of them."""
+    try:
+        return _decode_all(batch)
+    except UNREADABLE as error:
+        raise EventError(f"bytes are no events: {error}") from error
+
+
+class _Topic(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An event's topic; the rest is skipped."""
+
+    publisher: msgspec.Raw
+    incarnation: msgspec.Raw
+    sequence: msgspec.Raw
+    topic: str
+
+
+_decode_topics = msgspec.msgpack.Decoder(list[_Topic]).decode
+
+
+def topics_in(batch: EventBytes) -> list[str]:
+    """The topic of each event of a batch."""
+    return [found.topic for found in _decode_topics(batch)]
+
+
+def _head(batch: EventBytes) -> tuple[int, int]:
+    """How many events a msgpack array says that it has, and in how many bytes."""
+    head = bytes(memoryview(batch)[:5])
+    if head and head[0] >> 4 == 0x9:
+        return head[0] & 0x0F, 1
+    if len(head) >= 3 and head[0] == 0xDC:
+        return int.from_bytes(head[1:3], "big"), 3
+    if len(head) == 5 and head[0] == 0xDD:
+        return int.from_bytes(head[1:], "big"), 5
+    raise EventError("bytes are no events: they begin as no array does")
+
+
+def count_events(batch: EventBytes) -> int:
+    """How many events a msgpack array has, without a look at them."""
+    return _head(batch)[0]
+
+
+def array_head(count: int) -> bytes:
+    """What begins a msgpack array of so many."""
+    if count < 16:
+        return bytes((0x90 | count,))
+    return b"\xdc" + count.to_bytes(2, "big") if count < 65_536 else b"\xdd" + count.to_bytes(4, "big")
+
+
+def join_arrays(batches: Sequence[EventBytes]) -> EventBytes:
+    """One msgpack array of several, without a look at the events in them."""
+    heads = [_head(batch) for batch in batches]
+    bodies = [memoryview(batch)[size:] for batch, (_, size) in zip(batches, heads, strict=True)]
+    return msgspec.Raw(b"".join([array_head(sum([count for count, _ in heads])), *bodies]))
 
 
 def slices_of(batch: EventBytes) -> list[EventBytes]:

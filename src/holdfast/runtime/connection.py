@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from typing import Protocol, cast
 
 from holdfast.codec import UNREADABLE
@@ -21,6 +22,7 @@ WRITE_BUFFER_BYTES = 256 * 1024
 # What is read from one connection before the node has dealt with it. The event loop may read many times in a row, and
 # small messages take up a hundred times their bytes.
 READ_BYTES_MAX = 256 * 1024
+READ_AT_ONCE_BYTES = 256 * 1024  # asked of a socket
 CLOSE_WITHIN_S = 2.0
 PROBLEM_CHARACTERS_MAX = 400  # that the other side is told
 
@@ -36,7 +38,9 @@ class Owner(Protocol):
         """The other side did what it may not; the connection is being closed for that."""
         ...
 
-    def on_messages(self, connection: Connection, messages: list[Message]) -> None: ...
+    def on_messages(self, connection: Connection, messages: list[Message]) -> bool:
+        """Whether the node has dealt with them. If not, it says so later."""
+        ...
 
     def on_writable(self, connection: Connection) -> None: ...
 
@@ -49,7 +53,18 @@ class Owner(Protocol):
         ...
 
 
-class Connection(asyncio.Protocol):
+class _ReadBuffer(threading.local):
+    """Where an event loop's connections read into, one after the other: to make room for a large read and to give it
+    back costs ten times as much as a small read itself."""
+
+    def __init__(self) -> None:
+        self.view = memoryview(bytearray(READ_AT_ONCE_BYTES))
+
+
+_read_buffer = _ReadBuffer()
+
+
+class Connection(asyncio.BufferedProtocol):
     """`handshake` says which side this is."""
 
     def __init__(
@@ -75,6 +90,7 @@ class Connection(asyncio.Protocol):
         self._listening = isinstance(handshake, Listening)
         self._limits = limits
         self.speak(catalogue)
+        self._buffer = _read_buffer.view
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._undigested = 0  # bytes that the owner's node has not dealt with
@@ -107,10 +123,15 @@ class Connection(asyncio.Protocol):
         if isinstance(self._handshake, Dialling):
             transport.write(self._handshake.opening)
 
-    def data_received(self, data: bytes) -> None:
-        self.bytes_read += len(data)
-        if self._closed or self._reason:
-            return
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.bytes_read += nbytes
+        if not self._closed and not self._reason:
+            self._read(bytes(self._buffer[:nbytes]))
+
+    def _read(self, data: bytes) -> None:
         try:
             if self._handshake is not None:
                 data = self._greet(self._handshake, data)
@@ -134,7 +155,8 @@ class Connection(asyncio.Protocol):
             except (KeyError, *UNREADABLE):
                 self._on_unreadable(frames)
                 return
-            self._owner.on_messages(self, messages)
+            if self._owner.on_messages(self, messages):
+                return
             self._undigested += len(data)
             if self._undigested >= READ_BYTES_MAX and not self._paused and self._transport is not None:
                 self._paused = True

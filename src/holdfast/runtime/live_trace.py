@@ -23,7 +23,7 @@ from holdfast.errors import EventError
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Note
-from holdfast.model.event import EventBytes, decode_batch
+from holdfast.model.event import EventBytes, decode_events
 from holdfast.trace import schema
 
 TRACE_BYTES_MAX: Final = 256 * 1024**2  # of a broker's trace, unless another size is asked for
@@ -112,7 +112,7 @@ class LiveTrace:
 
     def _note_published(self, client: str, published: EventBytes) -> None:
         try:
-            events = decode_batch(published)[0] if len(published) else []
+            events = decode_events(published) if len(published) else []
         except EventError:
             return  # the node will say what is wrong with it
         for event in events:

@@ -42,7 +42,7 @@ from holdfast.runtime.live_trace import LiveTrace
 from holdfast.runtime.refusals import Refusals
 from holdfast.runtime.storage import Storage
 from holdfast.wire.addresses import split_address
-from holdfast.wire.framing import encode_frames
+from holdfast.wire.framing import encode_frame, encode_frames
 from holdfast.wire.handshake import Dialling, Listening, Peer, Reason
 from holdfast.wire.limits import WireLimits
 
@@ -88,6 +88,8 @@ class NodeRunner:
         self._catalogue = catalogue
         self._spoken_in = spoken_in
         self._carrier = Carrier[Connection](self, program, tracing=make_trace is not None)
+        # A broker hears many peers at a time, and takes together what they say; a client waits for nobody.
+        self._at_once = role is Role.CLIENT
         self._node: Node | None = None
         self._loop = asyncio.get_running_loop()
         self._inbox: list[Input] = []
@@ -276,7 +278,11 @@ class NodeRunner:
             for entry in entries:
                 self._trace.sent(link.peer, entry.message, entry.weight)
         kinds, encode = link.kinds, link.encode
-        link.write(encode_frames([(kinds[type(e.message)], encode(e.message)) for e in entries]))
+        if len(entries) == 1:
+            message = entries[0].message
+            link.write(encode_frame(kinds[type(message)], encode(message)))
+        else:
+            link.write(encode_frames([(kinds[type(e.message)], encode(e.message)) for e in entries]))
 
     def connect(self, wanted: Connect) -> None:
         task = self._loop.create_task(self._dial(wanted))
@@ -383,11 +389,17 @@ class NodeRunner:
     def on_refused(self, connection: Connection, reason: Reason, problem: str) -> None:
         self._refusals.add(reason, connection.peer or connection.origin, problem)
 
-    def on_messages(self, connection: Connection, messages: list[Message]) -> None:
+    def on_messages(self, connection: Connection, messages: list[Message]) -> bool:
         if self._trace is not None:
             self._trace.received(connection.peer, messages)
-        self.hand(Received(connection.link, connection.peer, messages))
+        received = Received(connection.link, connection.peer, messages)
+        if self._at_once:
+            self._inbox.append(received)
+            self._turn()
+            return True
         self._heard.append(connection)
+        self.hand(received)
+        return False
 
     def on_writable(self, connection: Connection) -> None:
         self._carrier.writable(connection.peer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from holdfast.protocols.sessions import requests
@@ -125,7 +126,7 @@ class ScenarioClient(Program):
         if machine.life == life:
             self._request(machine, command)
 
-    def on_deliver(self, machine: Machine, subscription: int, events: list[Any]) -> None:
+    def on_deliver(self, machine: Machine, subscription: int, events: Collection[Any]) -> None:
         self._simulation.after(self._consume_after, self._consume, (machine, machine.life, subscription, len(events)))
 
     def _consume(self, arguments: tuple[Machine, int, int, int]) -> None:

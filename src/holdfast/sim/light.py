@@ -15,7 +15,7 @@ from holdfast.kernel.links import Role, peer_name
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.model.event import event_marks
+from holdfast.model.batch import EventBatch
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.incoming import SubscriptionPhase
 from holdfast.sim.network import End, Frame, Packet
@@ -377,8 +377,10 @@ class LightClient:
     def _on_deliver(self, message: messages.Deliver, broker: str) -> None:
         tracing = self._simulation.tracing
         wall = self._simulation.wall + self._simulation.now + self.wall_offset
-        marks = event_marks(message.events)
-        for number, place, (event, deadline) in zip(message.subscriptions, message.numbers, marks, strict=True):
+        batch = EventBatch.read(message.events)
+        marks = zip(batch.ids, batch.deadlines or [0] * len(batch), strict=True)
+        places = [(number, place) for number, first, count in message.runs for place in range(first, first + count)]
+        for (number, place), (event, deadline) in zip(places, marks, strict=True):
             subscription = self._in_phase(number, _LIVE)
             if subscription is None:
                 continue

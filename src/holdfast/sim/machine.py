@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ class Program:
     def on_started(self, machine: Machine) -> None:
         """The node is up and has connected nothing yet."""
 
-    def on_deliver(self, machine: Machine, subscription: int, events: list[Any]) -> None:
+    def on_deliver(self, machine: Machine, subscription: int, events: Collection[Any]) -> None:
         """Events for a subscription."""
 
     def on_complete(self, machine: Machine, request: int, result: Any) -> None:
@@ -281,7 +281,7 @@ class Machine:
     def end(self, reason: str) -> None:
         self._simulation.stop_machine(self, reason)
 
-    def on_deliver(self, subscription: int, events: list[Any]) -> None:
+    def on_deliver(self, subscription: int, events: Collection[Any]) -> None:
         if self._program is not None:
             self._program.on_deliver(self, subscription, events)
 

@@ -55,7 +55,7 @@ from holdfast.trace.checkers import Violation, Watch, make_checker
 if TYPE_CHECKING:
     from random import Random
 
-REPEATS_GROW = 8  # the longest pause between repetitions, in shortest ones
+REPEATS_GROW = 3  # the longest pause between repetitions, in shortest ones
 RESTART_AFTER = 1_000 * MILLISECOND  # of a machine that stopped by itself
 
 NodeFactory = Callable[[Told, "Random", StoredStreams, Hosted | None], Node]

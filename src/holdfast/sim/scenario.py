@@ -58,7 +58,7 @@ class Broker(_Data, frozen=True, kw_only=True):
     block_ms: Whole = 10_000
     tick_ms: Positive = 500
     silent_ms: Positive = 15_000
-    repeat_ms: Positive = 1_000
+    repeat_ms: Positive = 3_000
     retain_ms: Positive = 5_000
     sync_us: tuple[Whole, Whole] = (100, 5_000)
     service_us_per_turn: Whole = 0

@@ -42,9 +42,8 @@ class EventColumns:
     def batch(self, read: EncodedEvents) -> pa.RecordBatch:
         """One row for each event. EventError if one does not fit, and there is no column to say so."""
         try:
-            data = _encode(read.events)
-            rows = self._decode(data)
-            maps = self._decode_maps(data) if self._decode_maps is not None else rows
+            rows = self._decode(read.events)
+            maps = self._decode_maps(read.events) if self._decode_maps is not None else rows
             columns = [self._column(name, maps if name == ATTRIBUTES else rows, read) for name in self._schema.names]
         except (*UNREADABLE, pa.ArrowInvalid, OverflowError):
             return fit(self._layout, self._schema, read)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql.types import BooleanType, DataType, DoubleType, StringType
 
 from holdfast.errors import EventError
-from holdfast.model.event import Event, decode_event
+from holdfast.model.event import Event, decode_event, slices_of
 from holdfast.model.values import INTEGER_MAX, INTEGER_MIN, Value
 from holdfast.protocols.cursors.requests import EncodedEvents
 from holdfast.spark.schema import ATTRIBUTES, INTEGER_BITS, REJECTED, Layout
@@ -19,7 +19,7 @@ _KINDS: Final = {int: "a whole number", float: "a float", str: "a string", bool:
 def fit(layout: Layout, schema: pa.Schema, read: EncodedEvents) -> pa.RecordBatch:
     """One row for each event. One that does not fit has NULL in all attributes' columns and says why in `_rejected`."""
     rows: list[dict[str, Any]] = []
-    for position, data in zip(read.positions, read.events, strict=True):
+    for position, data in zip(read.positions, slices_of(read.events), strict=True):
         try:
             event = decode_event(data)
         except EventError as error:

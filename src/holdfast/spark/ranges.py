@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from holdfast.errors import PositionGone
+from holdfast.model.event import join_arrays
 from holdfast.model.position import Position
 from holdfast.protocols.cursors.requests import EncodedEvents
 from holdfast.spark.columns import EventColumns
@@ -87,5 +88,5 @@ def _gathered(reads: Iterator[EncodedEvents]) -> Iterator[EncodedEvents]:
 
 
 def _together(reads: list[EncodedEvents], positions: list[int]) -> EncodedEvents:
-    events = [event for read in reads for event in read.events]
+    events = join_arrays([read.events for read in reads])
     return EncodedEvents(reads[-1].through, reads[-1].log_id, positions, events, sum(read.scanned for read in reads))

@@ -27,10 +27,10 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 def published(
     broker: BrokerProcess, settings: PublishSettings, stop: asyncio.Event | None = None
-) -> tuple[PublishedLines, list[Acknowledged], list[holdfast.Event]]:
+) -> tuple[PublishedLines, list[Acknowledged], list[holdfast.ReceivedEvent]]:
     """What was acknowledged, and what the log has of this run."""
 
-    async def scene() -> tuple[PublishedLines, list[Acknowledged], list[holdfast.Event]]:
+    async def scene() -> tuple[PublishedLines, list[Acknowledged], list[holdfast.ReceivedEvent]]:
         tally, heard = PublishedLines(), list[Acknowledged]()
         await publish_log(broker.url, settings, tally, stop, heard.append)
         async with holdfast.connect(broker.url) as bus:

@@ -19,6 +19,7 @@ from holdfast.kernel.outbox import Level, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import FEEDS, StoredStreams
+from holdfast.model.batch import EventBatch
 from holdfast.protocols.core.interests import Key
 from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.core.session import Session
@@ -119,7 +120,7 @@ class Flooding(Part):
             out.report("neighbour-lost", Level.WARNING, peer=peer, reason=down.reason)
 
     # ------------------------------------------------------------------------------------------------------ events
-    def admits(self, session: Session, message: Publish, out: Outbox) -> bool:
+    def admits(self, session: Session, message: Publish, batch: EventBatch, out: Outbox) -> bool:
         return True
 
     def entered(self, entered: Entered, out: Outbox) -> None:
@@ -128,7 +129,7 @@ class Flooding(Part):
         self._entered = entered.number
         self._witnesses.see(batch)
         if out.tracing:
-            out.note("accepted", node=self._settings.name, events=[event.id for event in batch.events])
+            out.note("accepted", node=self._settings.name, events=batch.ids)
         own = (entered.number, entered.client, entered.epoch, entered.first)
         self._take(FloodItem(self._settings.name, self._life, first, len(batch), batch.encoded, "", *own), out)
 
@@ -136,7 +137,7 @@ class Flooding(Part):
         if not self._links.link_of(peer):
             raise ProtocolError("events come from neighbours")
         try:
-            batch = self._home.decode(message.events)
+            batch = EventBatch.read(message.events)
         except EventError as error:
             raise ProtocolError(f"in Flooded, {error}") from error
         key = (message.origin, message.life)
@@ -153,7 +154,7 @@ class Flooding(Part):
             self._home.arrive("/".join(key), message.life, first, fresh, out)
             self._witnesses.see(fresh)
             if out.tracing:
-                out.report(STORED, events=[event.id for event in fresh.events])
+                out.report(STORED, events=fresh.ids)
             self._take(FloodItem(*key, first, len(fresh), fresh.encoded, peer), out)
 
     def _take(self, item: FloodItem, out: Outbox) -> None:

@@ -267,7 +267,7 @@ void access_drop_cluster(kernel_index *self, cluster *gone) {
     cluster_free(gone);
 }
 
-/* ---- probing: every cluster that the event's values name */
+/* ---- probing: every cluster that the event's values name; like a scan, 1 says that nothing more is asked for */
 
 static int scan_found(kernel_index *self, access_type type, uint32_t slot, uint32_t level, uint64_t bits) {
     const cluster *found = cluster_find(self, type, slot, level, bits);
@@ -277,23 +277,25 @@ static int scan_found(kernel_index *self, access_type type, uint32_t slot, uint3
 static int probe_order(kernel_index *self, const slot_info *info, uint32_t slot) {
     double value = self->slots[slot];
     uint64_t order = order_bits(value);
-    for (uint32_t levels = info->levels; levels; levels &= levels - 1) {
+    int outcome = 0;
+    for (uint32_t levels = info->levels; levels && !outcome; levels &= levels - 1) {
         uint32_t level = (uint32_t)__builtin_ctz(levels);
-        if (scan_found(self, ACCESS_RANGE, slot, level, order >> (level * LEVEL_BITS)) < 0) return -1;
+        outcome = scan_found(self, ACCESS_RANGE, slot, level, order >> (level * LEVEL_BITS));
     }
-    if (info->at_least.count && ladder_probe(self, &info->at_least, value) < 0) return -1;
-    if (info->at_most.count && ladder_probe(self, &info->at_most, -value) < 0) return -1;
-    return 0;
+    if (info->at_least.count && !outcome) outcome = ladder_probe(self, &info->at_least, value);
+    if (info->at_most.count && !outcome) outcome = ladder_probe(self, &info->at_most, -value);
+    return outcome;
 }
 
 static int probe_prefixes(kernel_index *self, const attribute *owner, uint32_t slot, const seen *value) {
     uint64_t hash = self->seed;
     uint32_t at = 0;
-    for (uint32_t p = 0; p < owner->prefix_count && owner->prefixes[p].length <= value->length; p++) {
+    int outcome = 0;
+    for (uint32_t p = 0; p < owner->prefix_count && owner->prefixes[p].length <= value->length && !outcome; p++) {
         for (; at < owner->prefixes[p].length; at++) hash = prefix_step(hash, (uint8_t)value->text[at]);
-        if (scan_found(self, ACCESS_PREFIX, slot, at, hash) < 0) return -1;
+        outcome = scan_found(self, ACCESS_PREFIX, slot, at, hash);
     }
-    return 0;
+    return outcome;
 }
 
 static int probe_attribute(kernel_index *self, uint32_t number) {
@@ -301,23 +303,22 @@ static int probe_attribute(kernel_index *self, uint32_t number) {
     const seen *value = &self->seen[number];
     uint32_t base = number * SLOTS_PER_ATTRIBUTE;
     const slot_info *info = owner->slots;
-    if (info[KIND_PRESENCE].point_clusters &&
-        scan_found(self, ACCESS_POINT, base + KIND_PRESENCE, 0, bits_of(1.0)) < 0)
-        return -1;
+    int outcome = 0;
+    if (info[KIND_PRESENCE].point_clusters)
+        outcome = scan_found(self, ACCESS_POINT, base + KIND_PRESENCE, 0, bits_of(1.0));
+    if (outcome) return outcome;
     switch ((seen_kind)value->kind) {
         case SEEN_INTEGER:
         case SEEN_FLOAT:
             /* A number that is no double equals no point: points are doubles. */
-            if (info[KIND_NUMBER].point_clusters && value->is_exact &&
-                scan_found(self, ACCESS_POINT, base + KIND_NUMBER, 0, bits_of(self->slots[base + KIND_NUMBER])) < 0)
-                return -1;
-            return probe_order(self, &info[KIND_NUMBER], base + KIND_NUMBER);
+            if (info[KIND_NUMBER].point_clusters && value->is_exact)
+                outcome = scan_found(self, ACCESS_POINT, base + KIND_NUMBER, 0, bits_of(self->slots[base + KIND_NUMBER]));
+            return outcome ? outcome : probe_order(self, &info[KIND_NUMBER], base + KIND_NUMBER);
         case SEEN_STRING:
-            if (info[KIND_STRING].point_clusters && value->string != NONE &&
-                scan_found(self, ACCESS_POINT, base + KIND_STRING, 0, bits_of(value->string)) < 0)
-                return -1;
-            if (owner->prefix_count && probe_prefixes(self, owner, base + KIND_STRING, value) < 0) return -1;
-            return probe_order(self, &info[KIND_KEY], base + KIND_KEY);
+            if (info[KIND_STRING].point_clusters && value->string != NONE)
+                outcome = scan_found(self, ACCESS_POINT, base + KIND_STRING, 0, bits_of(value->string));
+            if (owner->prefix_count && !outcome) outcome = probe_prefixes(self, owner, base + KIND_STRING, value);
+            return outcome ? outcome : probe_order(self, &info[KIND_KEY], base + KIND_KEY);
         case SEEN_BOOLEAN:
             return info[KIND_BOOLEAN].point_clusters
                        ? scan_found(self, ACCESS_POINT, base + KIND_BOOLEAN, 0, bits_of(self->slots[base + KIND_BOOLEAN]))
@@ -328,8 +329,7 @@ static int probe_attribute(kernel_index *self, uint32_t number) {
 }
 
 int access_probe(kernel_index *self) {
-    if (self->always && cluster_scan(self, self->always) < 0) return -1;
-    for (uint32_t i = 0; i < self->touched_count; i++)
-        if (probe_attribute(self, self->touched[i]) < 0) return -1;
-    return 0;
+    int outcome = self->always ? cluster_scan(self, self->always) : 0;
+    for (uint32_t i = 0; i < self->touched_count && !outcome; i++) outcome = probe_attribute(self, self->touched[i]);
+    return outcome;
 }

@@ -8,7 +8,9 @@ void clear_slots(double *slots) {
 
 static inline double *touch(kernel_index *self, uint32_t attribute, seen_kind kind) {
     double *slots = &self->slots[(size_t)attribute * SLOTS_PER_ATTRIBUTE];
-    self->touched[self->touched_count++] = attribute;
+    /* Bytes may name an attribute twice; then the last value counts, as in a dict. */
+    if (self->seen[attribute].kind == SEEN_NOTHING) self->touched[self->touched_count++] = attribute;
+    else clear_slots(slots);
     self->seen[attribute].kind = (uint8_t)kind;
     slots[KIND_PRESENCE] = 1.0;
     return slots;

@@ -344,7 +344,7 @@ int index_add(kernel_index *self, PyObject *id, PyObject *filter, PyObject *conj
         PyErr_NoMemory();
         return -1;
     }
-    self->records[number] = (record){Py_NewRef(id), Py_NewRef(filter), self->next_order++, NONE, 0, 0, NULL};
+    self->records[number] = (record){Py_NewRef(id), Py_NewRef(filter), self->next_order++, NONE, 0, 0, 0, NULL};
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(conjunctions); i++)
         if (add_conjunction(self, number, PyTuple_GET_ITEM(conjunctions, i)) < 0) {
             index_remove(self, number);
@@ -398,6 +398,7 @@ void index_clear(kernel_index *self) {
     memset((char *)self + sizeof(PyObject), 0, sizeof(*self) - sizeof(PyObject));
     memcpy(self->numbers, kept.numbers, sizeof(self->numbers));
     self->explainer = kept.explainer;
+    self->rewriter = kept.rewriter;
     self->seed = kept.seed;
     self->free_ref = self->free_record = NONE;
     for (uint32_t i = 0; i < count; i++) {

@@ -10,11 +10,13 @@
  *   symbols.c   attributes and strings, as small numbers
  *   event.c     one event: loading a dict, slots, reset
  *   arrow.c     events from the columns of an Arrow record batch
+ *   encoded.c   events from the bytes in which they travel
  *   rows.c      clusters, tables of rows, scanning
  *   access.c    where a conjunction is stored, and which clusters an event reaches
  *   ladder.c    the access to ranges with one open end
  *   program.c   exact tests
  *   index.c     records: add, remove, match
+ *   batch.c     what matches the events of a batch of bytes, by filter or by event
  *   module.c    the Python type
  *
  * No function between the start of a match and the copy of its results runs Python code or gives up the interpreter
@@ -108,8 +110,10 @@ typedef struct {
 
 typedef struct {
     PyObject *name;
+    const char *text; /* the name as UTF-8, kept by `name` */
     Py_hash_t hash;
-    uint32_t uses;
+    uint64_t text_hash;
+    uint32_t length, number, uses;
     bool needs_strings; /* some filter compares it with strings for equality */
     uint32_t prefix_rows, prefix_count, prefix_capacity;
     struct { uint32_t length, clusters; } *prefixes; /* in use, by length in bytes, ascending */
@@ -197,6 +201,7 @@ typedef struct {
     uint64_t order;
     uint32_t first_ref;
     uint32_t attribute_uses, string_uses;
+    uint32_t finding; /* its place among what was found in this batch so far, and 1; or 0 */
     uint32_t *uses; /* attributes, then strings */
 } record;
 
@@ -211,6 +216,8 @@ typedef struct {
     PyObject *numbers[SHARDS]; /* dicts: id to number of the record; in shards, since a dict of a million takes 100 ms to grow */
     Py_ssize_t length;
     PyObject *explainer;       /* called with an event that was refused: raises the reason, or gives it in plain types */
+    PyObject *rewriter;        /* called with a batch and the row of an event that was refused: raises the reason, or
+                                * gives the batch with that event written anew */
     uint64_t seed, next_order;
 
     attribute **attributes;
@@ -218,6 +225,7 @@ typedef struct {
     uint32_t *free_attributes;
     uint32_t *name_table; /* open addressing over the names' own hashes: attribute number + 1, or 0 */
     uint32_t name_mask, name_count;
+    map names; /* the attributes once more, by their names as UTF-8 */
 
     map strings;
     string_symbol **string_by_number;
@@ -239,11 +247,13 @@ typedef struct {
 
     hit *hits, *hits_spare;
     size_t hit_count, hit_capacity;
+    bool any_will_do; /* a match ends with the first filter that certainly matches */
     work_counters work;
 } kernel_index;
 
 /* symbols.c */
 uint32_t attribute_find(const kernel_index *self, PyObject *name);
+uint32_t attribute_find_text(const kernel_index *self, const char *bytes, uint32_t length);
 uint32_t attribute_acquire(kernel_index *self, PyObject *name);
 void attribute_release(kernel_index *self, uint32_t number);
 uint32_t string_find(const kernel_index *self, const char *bytes, uint32_t length);
@@ -322,5 +332,13 @@ typedef struct arrow_batch arrow_batch;
 arrow_batch *arrow_open(kernel_index *self, PyObject *capsules, int64_t *rows);
 int arrow_load_row(kernel_index *self, arrow_batch *batch, int64_t row);
 void arrow_close(arrow_batch *batch);
+
+/* encoded.c */
+bool encoded_load(kernel_index *self, uint32_t topic, const uint8_t *begin, const uint8_t *end);
+
+/* batch.c */
+PyObject *batch_match(kernel_index *self, PyObject *batch);
+PyObject *batch_rows_matching(kernel_index *self, PyObject *batch);
+int batch_names(void);
 
 #endif

@@ -161,7 +161,7 @@ double ladder_share(const ladder *l, double key) {
 
 int ladder_probe(kernel_index *self, const ladder *l, double key) {
     uint32_t count = rungs_up_to(l, key);
-    for (uint32_t i = 0; i < count; i++)
-        if (cluster_scan(self, l->rungs[i]) < 0) return -1;
-    return 0;
+    int outcome = 0;
+    for (uint32_t i = 0; i < count && !outcome; i++) outcome = cluster_scan(self, l->rungs[i]);
+    return outcome;
 }

@@ -297,8 +297,8 @@ static PyObject *kernel_counters(kernel_index *self, PyObject *unused) {
 /* ---- the type */
 
 static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
-    PyObject *explainer;
-    if ((keywords && PyDict_GET_SIZE(keywords)) || !PyArg_ParseTuple(arguments, "O", &explainer)) {
+    PyObject *explainer, *rewriter;
+    if ((keywords && PyDict_GET_SIZE(keywords)) || !PyArg_ParseTuple(arguments, "OO", &explainer, &rewriter)) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "Kernel takes no keywords");
         return NULL;
     }
@@ -308,6 +308,7 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     /* The interpreter's own secret (PYTHONHASHSEED): hashes are seeded, results do not depend on them. */
     self->seed = (uint64_t)PyObject_Hash(matches_name) | 1;
     self->explainer = Py_NewRef(explainer);
+    self->rewriter = Py_NewRef(rewriter);
     for (int i = 0; i < SHARDS; i++)
         if (!(self->numbers[i] = PyDict_New())) {
             Py_DECREF(self);
@@ -320,6 +321,7 @@ static int kernel_traverse(kernel_index *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     for (int i = 0; i < SHARDS; i++) Py_VISIT(self->numbers[i]);
     Py_VISIT(self->explainer);
+    Py_VISIT(self->rewriter);
     for (uint32_t i = 0; i < self->record_count; i++) {
         Py_VISIT(self->records[i].id);
         Py_VISIT(self->records[i].filter);
@@ -341,6 +343,7 @@ static void kernel_dealloc(kernel_index *self) {
     kernel_clear(self);
     for (int i = 0; i < SHARDS; i++) Py_XDECREF(self->numbers[i]);
     Py_XDECREF(self->explainer);
+    Py_XDECREF(self->rewriter);
     type->tp_free(self);
     Py_DECREF(type);
 }
@@ -353,6 +356,8 @@ static PyMethodDef methods[] = {
     {"match", (PyCFunction)(void (*)(void))kernel_match, METH_FASTCALL, "match(attributes, topic)"},
     {"match_batch", (PyCFunction)kernel_match_batch, METH_O, "match_batch(events)"},
     {"match_columns", (PyCFunction)kernel_match_columns, METH_O, "match_columns(batch)"},
+    {"match_encoded", (PyCFunction)batch_match, METH_O, "match_encoded(batch)"},
+    {"rows_matching", (PyCFunction)batch_rows_matching, METH_O, "rows_matching(batch)"},
     {"filter", (PyCFunction)kernel_filter, METH_O, "filter(id)"},
     {"items", (PyCFunction)kernel_items, METH_NOARGS, "items()"},
     {"counters", (PyCFunction)kernel_counters, METH_NOARGS, "counters()"},
@@ -385,7 +390,7 @@ static int module_exec(PyObject *module) {
     if (!(event_error = imported("holdfast.errors", "EventError")) ||
         !(duplicate_id = imported("holdfast.errors", "DuplicateId")) ||
         !(unknown_id = imported("holdfast.errors", "UnknownId")) || !(array_type = imported("array", "array")) ||
-        !(matches_name = PyUnicode_InternFromString("matches")) || !(empty_text = PyUnicode_InternFromString("")))
+        batch_names() < 0 || !(matches_name = PyUnicode_InternFromString("matches")) || !(empty_text = PyUnicode_InternFromString("")))
         return -1;
     PyObject *type = PyType_FromSpec(&spec);
     int outcome = type ? PyModule_AddObjectRef(module, "Kernel", type) : -1;

@@ -2,7 +2,27 @@
  * is removed: a broker whose subscribers come and go must not grow. */
 #include "kernel.h"
 
-/* ---- attributes: looked up once per attribute of every event, by the hash that a Python string keeps */
+/* ---- text as UTF-8 */
+
+typedef struct { const char *bytes; uint32_t length; } string_key;
+
+static uint64_t string_hash(const kernel_index *self, const char *bytes, uint32_t length) {
+    uint64_t h = mix(self->seed, length);
+    uint64_t word;
+    for (; length >= 8; bytes += 8, length -= 8) {
+        memcpy(&word, bytes, 8);
+        h = mix(h, word);
+    }
+    if (length) {
+        word = 0;
+        memcpy(&word, bytes, length);
+        h = mix(h, word);
+    }
+    return h;
+}
+
+/* ---- attributes: looked up once per attribute of every event, by the hash that a Python string keeps, or by the
+ * text where there is no such string */
 
 static inline Py_hash_t name_hash(PyObject *name) {
     Py_hash_t hash = ((PyASCIIObject *)name)->hash;
@@ -22,6 +42,18 @@ uint32_t attribute_find(const kernel_index *self, PyObject *name) {
     if (!self->name_count) return NONE;
     uint32_t entry = self->name_table[name_place(self, name, name_hash(name))];
     return entry ? entry - 1 : NONE;
+}
+
+static bool name_equal(const void *item, const void *key) {
+    const attribute *found = item;
+    const string_key *wanted = key;
+    return found->length == wanted->length && memcmp(found->text, wanted->bytes, wanted->length) == 0;
+}
+
+uint32_t attribute_find_text(const kernel_index *self, const char *bytes, uint32_t length) {
+    string_key key = {bytes, length};
+    const attribute *found = map_find(&self->names, string_hash(self, bytes, length), name_equal, &key);
+    return found ? found->number : NONE;
 }
 
 static int name_table_rebuild(kernel_index *self) {
@@ -66,15 +98,22 @@ uint32_t attribute_acquire(kernel_index *self, PyObject *name) {
     }
     if (!self->free_attribute_count && self->attribute_count == self->attribute_capacity && attributes_grow(self) < 0)
         return NONE;
-    attribute *fresh = PyMem_RawCalloc(1, sizeof(attribute));
+    Py_ssize_t length;
+    const char *text = PyUnicode_AsUTF8AndSize(name, &length);
+    attribute *fresh = text ? PyMem_RawCalloc(1, sizeof(attribute)) : NULL;
     if (!fresh) return NONE;
-    if (!self->name_table || (self->name_count + 1) * 2 > self->name_mask)
-        if (name_table_rebuild(self) < 0) {
-            PyMem_RawFree(fresh);
-            return NONE;
-        }
+    uint64_t text_hash = string_hash(self, text, (uint32_t)length);
+    bool is_full = !self->name_table || (self->name_count + 1) * 2 > self->name_mask;
+    if ((is_full && name_table_rebuild(self) < 0) || map_insert(&self->names, text_hash, fresh) < 0) {
+        PyMem_RawFree(fresh);
+        return NONE;
+    }
     number = self->free_attribute_count ? self->free_attributes[--self->free_attribute_count] : self->attribute_count++;
     fresh->name = Py_NewRef(name);
+    fresh->text = text;
+    fresh->text_hash = text_hash;
+    fresh->length = (uint32_t)length;
+    fresh->number = number;
     fresh->hash = name_hash(name);
     fresh->uses = 1;
     for (int k = 0; k < KIND_COUNT; k++) {
@@ -111,6 +150,7 @@ void attribute_release(kernel_index *self, uint32_t number) {
             hole = at;
         }
     }
+    map_remove(&self->names, gone->text_hash, gone);
     self->name_count--;
     self->attributes[number] = NULL;
     self->free_attributes[self->free_attribute_count++] = number;
@@ -119,27 +159,10 @@ void attribute_release(kernel_index *self, uint32_t number) {
 
 /* ---- strings: what filters compare with for equality */
 
-typedef struct { const char *bytes; uint32_t length; } string_key;
-
 static bool string_equal(const void *item, const void *key) {
     const string_symbol *symbol = item;
     const string_key *wanted = key;
     return symbol->length == wanted->length && memcmp(symbol->bytes, wanted->bytes, wanted->length) == 0;
-}
-
-static uint64_t string_hash(const kernel_index *self, const char *bytes, uint32_t length) {
-    uint64_t h = mix(self->seed, length);
-    uint64_t word;
-    for (; length >= 8; bytes += 8, length -= 8) {
-        memcpy(&word, bytes, 8);
-        h = mix(h, word);
-    }
-    if (length) {
-        word = 0;
-        memcpy(&word, bytes, length);
-        h = mix(h, word);
-    }
-    return h;
 }
 
 uint32_t string_find(const kernel_index *self, const char *bytes, uint32_t length) {
@@ -194,6 +217,7 @@ void symbols_free(kernel_index *self) {
         if (self->attributes[i]) attribute_free(self->attributes[i]);
     for (uint32_t i = 0; i < self->string_count; i++) PyMem_RawFree(self->string_by_number[i]);
     map_free(&self->strings);
+    map_free(&self->names);
     PyMem_RawFree(self->attributes);
     PyMem_RawFree(self->free_attributes);
     PyMem_RawFree(self->name_table);

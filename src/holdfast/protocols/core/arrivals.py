@@ -8,6 +8,8 @@ From a neighbour that buffers, events have the numbers of its log, and what is n
   them just before it comes;
 - of any other, among the newest so many: the way around is not much slower than the tree.
 
+All of that is asked and noted by runs of a publisher's numbers, and event by event only where some of a run are known.
+
 A client that goes from one broker to another says there again what was not answered. So what entered here is known,
 too, as runs of each publisher's numbers: it does not count again when it arrives from the other broker, and does not
 enter when it has arrived before.
@@ -15,13 +17,14 @@ enter when it has arrived before.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
-from holdfast.model.event import Event
+from holdfast.model.batch import EventBatch
+from holdfast.protocols.core.recent_ids import IdRun, Publisher, RecentIds
 
 PUBLISHERS_MAX: Final = 10_000  # whose numbers are known; then the one that was silent for longest is forgotten
 RUNS_MAX: Final = 32  # of numbers without a gap, of one publisher; then the oldest is forgotten
@@ -29,15 +32,13 @@ RUNS_MAX: Final = 32  # of numbers without a gap, of one publisher; then the old
 # than so many every second one is forgotten, and counted: it may come twice.
 AROUND_MAX: Final = 1_000_000
 
-_Publisher = tuple[str, int]  # its name and its life
-_Id = tuple[str, int, int]  # of an event: its publisher's, and its number
-
 
 class ArrivalState(msgspec.Struct, frozen=True, array_like=True):
     arrived: dict[str, tuple[str, int]]
-    remembered: list[tuple[str, int, int]]
+    remembered: list[tuple[str, int, int]]  # of an older state: the ids of `recent` one by one
     entered: list[tuple[str, int, list[tuple[int, int]]]] = []
     around: list[tuple[str, int, int, int]] = []  # an event's id, and its deadline
+    recent: list[IdRun] = []
 
 
 class Arrivals:
@@ -45,110 +46,147 @@ class Arrivals:
 
     def __init__(self, remember_max: int = 0, are_stored: bool = False) -> None:
         """`remember_max`: ids; 0: events come by one way. `are_stored`: what comes around comes by the tree, too."""
-        self.remember_max = remember_max
+        self._remembers = remember_max > 0
         self.are_stored = are_stored
         self.forgotten = 0  # events that came around, and of which a repetition would pass; since the start
-        self._around: dict[_Id, int] = {}  # events that came around, and are still to come on the tree → deadline
+        # Events that came around, and are still to come on the tree: publisher → number → deadline, 0 for none.
+        self._around: dict[Publisher, dict[int, int]] = {}
+        self._around_count = 0
         self._arrived: dict[str, tuple[str, int]] = {}  # neighbour → its log, and the last number of it
-        self._remembered: set[_Id] = set()
-        self._in_order: deque[_Id] = deque()
-        self._entered: dict[_Publisher, list[tuple[int, int]]] = {}  # → first and last of each run, oldest first
+        self._recent = RecentIds(remember_max)
+        self._entered: dict[Publisher, list[tuple[int, int]]] = {}  # → first and last of each run, oldest first
         self.repetitions = 0  # since the start
 
-    def fresh(
-        self, source: str, feed: str, numbers: Sequence[int], events: Sequence[Event], wall: int = 0
-    ) -> list[int]:
-        """The rows of events that did not come before; they count as come from now on."""
-        rows = list(range(len(events)))
-        is_stored = bool(feed) and len(numbers) == len(events)
-        if is_stored:
-            known, last = self._arrived.get(source, (feed, 0))
-            if known == feed:
-                rows = [row for row in rows if numbers[row] > last]
-            if numbers:
-                self._arrived[source] = (feed, max(numbers[-1], last if known == feed else 0))
-        if self._entered:
-            rows = [row for row in rows if not self._has_entered(events[row])]
-        if self.remember_max:
-            rows = [row for row in rows if self._is_new(events[row], self.are_stored and not is_stored, wall)]
-        self.repetitions += len(events) - len(rows)
-        return rows
+    def fresh(self, source: str, feed: str, numbers: Sequence[int], batch: EventBatch, wall: int = 0) -> Sequence[int]:
+        """The rows of events that did not come before; they count as come from now on.
 
-    def enter(self, events: Sequence[Event]) -> list[int]:
+        `numbers` are those in the feed of the source; of the first event alone, if they have no gap.
+        """
+        is_stored = bool(feed and numbers) and len(numbers) in (1, len(batch))
+        skipped = self._repeated(source, feed, numbers, len(batch)) if is_stored else 0
+        came_around = self.are_stored and not is_stored
+        deadlines = batch.deadlines if came_around else None
+        found: list[range] = []
+        row = 0
+        for name, life, first, count in batch.publishers:
+            publisher, begin = (name, life), first + max(0, skipped - row)
+            for start, last in self._new(publisher, begin, first + count - 1, came_around):
+                rows = range(row + start - first, row + last - first + 1)
+                found.append(rows)
+                if came_around:
+                    times = [0] * len(rows) if deadlines is None else deadlines[rows.start : rows.stop]
+                    self._note_around(publisher, start, times, wall)
+                elif self._remembers:
+                    self._recent.add(publisher, start, last)
+            row += count
+        return self._counted(batch, found)
+
+    def _repeated(self, source: str, feed: str, numbers: Sequence[int], count: int) -> int:
+        """How many of the first events the source has sent before; from now on all of them."""
+        known, last = self._arrived.get(source, (feed, 0))
+        if known != feed:
+            last = 0
+        newest = numbers[-1] if len(numbers) == count else numbers[0] + count - 1
+        self._arrived[source] = (feed, max(newest, last))
+        return bisect_right(numbers, last) if len(numbers) == count else min(max(0, last + 1 - numbers[0]), count)
+
+    def _counted(self, batch: EventBatch, found: Sequence[range]) -> Sequence[int]:
+        count = sum(map(len, found))
+        self.repetitions += len(batch) - count
+        return range(count) if count == len(batch) else [row for rows in found for row in rows]
+
+    def _new(self, publisher: Publisher, first: int, last: int, came_around: bool) -> Iterator[tuple[int, int]]:
+        """Runs of numbers that are not known. To be noted before one asks for the next one."""
+        if first > last:
+            return
+        entered = [run for run in self._entered.get(publisher, ()) if first <= run[1] and run[0] <= last]
+        if not entered and not self._has_arrived(publisher, first, last):
+            yield first, last
+            return
+        for number in range(first, last + 1):
+            if any(begin <= number <= end for begin, end in entered):
+                continue
+            if not self._has_arrived(publisher, number, number):
+                yield number, number
+            elif not came_around and number in self._around.get(publisher, ()):
+                self._forget_around(publisher, number)  # it may still come around, for a while
+                self._recent.add(publisher, number, number)
+
+    def _has_arrived(self, publisher: Publisher, first: int, last: int) -> bool:
+        """Whether any of these numbers has, as far as is known."""
+        around = self._around.get(publisher)
+        if around is not None and any(number in around for number in range(first, last + 1)):
+            return True
+        return self._recent.has(publisher, first, last)
+
+    def enter(self, batch: EventBatch) -> Sequence[int]:
         """The rows of events, published here, that did not arrive from another broker before."""
-        rows = list(range(len(events)))
-        if self._remembered or self._around:
-            ids = [(event.publisher, event.incarnation, event.sequence) for event in events]
-            rows = [row for row in rows if ids[row] not in self._remembered and ids[row] not in self._around]
-            self.repetitions += len(events) - len(rows)
-        entered: dict[_Publisher, list[int]] = {}  # of one publisher, as a rule
-        for row in rows:
-            event = events[row]
-            entered.setdefault((event.publisher, event.incarnation), []).append(event.sequence)
-        for publisher, numbers in entered.items():
-            self._add_entered(publisher, numbers)
-        return rows
+        found: list[range] = []
+        row = 0
+        for name, life, first, count in batch.publishers:
+            publisher, last = (name, life), first + count - 1
+            step = 1 if self._has_arrived(publisher, first, last) else count
+            for number in range(first, last + 1, step):
+                if step > 1 or not self._has_arrived(publisher, number, number):
+                    found.append(range(row + number - first, row + number - first + step))
+                    self._add_entered(publisher, number, number + step - 1)
+            row += count
+        return self._counted(batch, found)
 
-    def _add_entered(self, publisher: _Publisher, numbers: list[int]) -> None:
+    def _add_entered(self, publisher: Publisher, first: int, last: int) -> None:
         runs = self._entered.pop(publisher, None) or []
-        if runs and runs[-1][1] + 1 == numbers[0] and numbers[-1] - numbers[0] == len(numbers) - 1:
-            runs[-1] = (runs[-1][0], numbers[-1])  # as it nearly always is: they rise
+        if runs and runs[-1][1] + 1 == first:
+            runs[-1] = (runs[-1][0], last)  # as it nearly always is: they rise
         else:
-            for number in numbers:
-                if runs and runs[-1][1] + 1 == number:
-                    runs[-1] = (runs[-1][0], number)
-                else:
-                    runs.append((number, number))
+            runs.append((first, last))
             del runs[:-RUNS_MAX]
         self._entered[publisher] = runs  # as the one that spoke last
         if len(self._entered) > PUBLISHERS_MAX:
             del self._entered[next(iter(self._entered))]
 
-    def _has_entered(self, event: Event) -> bool:
-        runs = self._entered.get((event.publisher, event.incarnation), ())
-        return any(first <= event.sequence <= last for first, last in runs)
-
-    def _is_new(self, event: Event, came_around: bool, wall: int) -> bool:
-        id = (event.publisher, event.incarnation, event.sequence)
-        if id in self._around:
-            if not came_around:  # it may still come around, for a while
-                del self._around[id]
-                self._remember(id)
-            return False
-        if id in self._remembered:
-            return False
-        if came_around:
-            self._around[id] = event.deadline if event.lifetime else 0
-            if len(self._around) > AROUND_MAX:
+    # ---------------------------------------------------------------------------------------------- around a failure
+    def _note_around(self, publisher: Publisher, first: int, deadlines: Sequence[int], wall: int) -> None:
+        if not self._remembers:
+            return
+        for number, deadline in enumerate(deadlines, first):
+            self._around.setdefault(publisher, {})[number] = deadline
+            self._around_count += 1
+            if self._around_count > AROUND_MAX:
                 self._make_room(wall)
-        else:
-            self._remember(id)
-        return True
+
+    def _forget_around(self, publisher: Publisher, number: int) -> None:
+        around = self._around[publisher]
+        del around[number]
+        self._around_count -= 1
+        if not around:
+            del self._around[publisher]
 
     def _make_room(self, wall: int) -> None:
         """What is over is handed on by nobody."""
-        left = [item for item in self._around.items() if not 0 < item[1] <= wall]
+        left = [item for item in self._listed() if not 0 < item[3] <= wall]
         if len(left) > AROUND_MAX // 2:
             self.forgotten += (len(left) + 1) // 2
             left = left[1::2]
-        self._around = dict(left)
+        self._set_around(left)
 
-    def _remember(self, id: _Id) -> None:
-        self._remembered.add(id)
-        self._in_order.append(id)
-        if len(self._in_order) > self.remember_max:
-            self._remembered.remove(self._in_order.popleft())
+    def _listed(self) -> list[tuple[str, int, int, int]]:
+        return [(*publisher, *item) for publisher, around in self._around.items() for item in around.items()]
 
+    def _set_around(self, listed: Sequence[tuple[str, int, int, int]]) -> None:
+        self._around, self._around_count = {}, len(listed)
+        for name, life, number, deadline in listed:
+            self._around.setdefault((name, life), {})[number] = deadline
+
+    # ---------------------------------------------------------------------------------------------------------- state
     def get_state(self) -> ArrivalState | None:
-        if not self._arrived and not self._remembered and not self._entered and not self._around:
+        if not self._arrived and not self._recent and not self._entered and not self._around:
             return None
         entered = [(name, life, list(runs)) for (name, life), runs in self._entered.items()]
-        around = [(*id, deadline) for id, deadline in self._around.items()]
-        return ArrivalState(self._arrived, list(self._in_order), entered, around)
+        return ArrivalState(self._arrived, [], entered, self._listed(), self._recent.get_state())
 
     def set_state(self, state: ArrivalState | None) -> None:
-        self._arrived = {} if state is None else dict(state.arrived)
-        self._in_order = deque(() if state is None else state.remembered)
-        self._remembered = set(self._in_order)
-        self._entered = {} if state is None else {(name, life): list(runs) for name, life, runs in state.entered}
-        self._around = {} if state is None else {(name, life, n): deadline for name, life, n, deadline in state.around}
+        state = state or ArrivalState({}, [])
+        self._arrived = dict(state.arrived)
+        self._recent.set_state([(*id, 1) for id in state.remembered] + state.recent)
+        self._entered = {(name, life): list(runs) for name, life, runs in state.entered}
+        self._set_around(state.around)

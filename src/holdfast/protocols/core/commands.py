@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from holdfast.kernel.messages import Record
-from holdfast.model.event import EventBytes
+from holdfast.model.event import EventBytes, events_alone
 from holdfast.protocols.sessions.messages import Overflow
 
 
@@ -180,7 +180,8 @@ class Execute(_Command, frozen=True, tag=20):
 class Arrive(_Command, frozen=True, tag=21):
     """Events that another broker of the network has sent, and that someone here wants. `client` is empty.
 
-    With a feed, which is the name of the sender's log, the events have its numbers, and count once.
+    With a feed, which is the name of the sender's log, the events have its numbers, and count once: `numbers` has that
+    of each, or that of the first alone if they follow without a gap.
     """
 
     source: str
@@ -239,6 +240,9 @@ class Applied(Record, frozen=True):
     format: int = RECORD_FORMAT
     application: str = ""
 
+    def parts(self) -> list[memoryview]:
+        return [events_alone(command.events) for command in self.commands if isinstance(command, Publish | Arrive)]
+
 
 class CoreState(Record, frozen=True):
     """The core's whole state after command `number`."""
@@ -248,7 +252,7 @@ class CoreState(Record, frozen=True):
     format: int = RECORD_FORMAT
 
 
-class EventBatch(Record, frozen=True):
+class LoggedEvents(Record, frozen=True):
     """A part of the log of events: those from position `first` on, accepted at that time."""
 
     first: int
@@ -256,5 +260,8 @@ class EventBatch(Record, frozen=True):
     events: EventBytes  # a msgpack array of events
     format: int = RECORD_FORMAT
 
+    def parts(self) -> list[memoryview]:
+        return [events_alone(self.events)]
 
-SESSION_RECORDS: dict[int, type[Record]] = {1: Applied, 2: CoreState, 3: EventBatch}
+
+SESSION_RECORDS: dict[int, type[Record]] = {1: Applied, 2: CoreState, 3: LoggedEvents}

@@ -21,7 +21,7 @@ publishers wait, the `cursors` of named subscriptions. Here events are accepted,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -29,20 +29,19 @@ from holdfast.errors import EventError
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken, require
 from holdfast.matching import FilterIndex
-from holdfast.model.batch import EventBatch
-from holdfast.model.event import Event, EventBytes, any_expires, slices_of
-from holdfast.model.values import Value
+from holdfast.model.batch import EventBatch, read_or_none
 from holdfast.protocols.core import commands
 from holdfast.protocols.core.arrivals import Arrivals, ArrivalState
+from holdfast.protocols.core.backlog import Run
 from holdfast.protocols.core.commands import Command, LogCommand, StageCommand
 from holdfast.protocols.core.crowding import Crowding
-from holdfast.protocols.core.cursor import CursorState
+from holdfast.protocols.core.cursor import Cursor, CursorState
 from holdfast.protocols.core.cursor_table import CursorTable
 from holdfast.protocols.core.expiry import note_deadlines, without_expired
 from holdfast.protocols.core.hosting import Hosting, HostingState
 from holdfast.protocols.core.interests import Interests, Untold
-from holdfast.protocols.core.judgement import Refused, judge
-from holdfast.protocols.core.lifetimes import Outcomes, deadlines_of
+from holdfast.protocols.core.judgement import Known, Matched, Wanted, among, judge, sound_rows
+from holdfast.protocols.core.lifetimes import Outcomes
 from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.core.log_commands import apply_to_log
 from holdfast.protocols.core.log_state import LogState
@@ -101,14 +100,14 @@ class BrokerCore:
         self.number = 0  # of the last command
         self.events = 0  # accepted so far
         self.memory = 0  # names this core from its first command on: one that forgot everything has another
-        self._decoded: tuple[EventBytes, EventBatch] | None = None
 
     @property
     def index(self) -> FilterIndex[Subscription]:
         return self.register.index
 
     # ----------------------------------------------------------------------------------------------------- commands
-    def apply(self, number: int, wall: int, command: Command) -> list[Output]:
+    def apply(self, number: int, wall: int, command: Command, known: Known | None = None) -> list[Output]:
+        """`known`: what whoever made the command has just read of its events, or found by `wanted_of`."""
         if number != self.number + 1:
             broken("commands are applied in order", number=number, last=self.number)
         self.number = number
@@ -117,7 +116,7 @@ class BrokerCore:
         outputs: list[Output] = []
         match command:
             case commands.Publish():
-                self._publish(command, wall, outputs)
+                self._publish(command, wall, outputs, known if isinstance(known, EventBatch) else None)
             case commands.Receive():
                 self.register.receive(command, outputs)
             case commands.Subscribe():
@@ -133,7 +132,7 @@ class BrokerCore:
             case commands.Execute():
                 self._execute(command, outputs)
             case commands.Arrive():
-                self._arrive(command, wall, outputs)
+                self._arrive(command, wall, outputs, known if isinstance(known, Wanted) else None)
             case commands.ExpireEvents():
                 self.register.expire(command, outputs)
             case commands.OpenSession():
@@ -165,22 +164,16 @@ class BrokerCore:
                 apply_to_log(log, self.cursors, self.staging, wall, command, outputs)
 
     # ------------------------------------------------------------------------------------------------------- events
-    def decode(self, events: EventBytes) -> EventBatch:
-        """The events of these bytes. Decoded once, though a node looks at a batch before it is applied."""
-        if self._decoded is None or self._decoded[0] is not events:
-            self._decoded = (events, EventBatch.decoded(events))
-        return self._decoded[1]
-
-    def _publish(self, command: commands.Publish, wall: int, outputs: list[Output]) -> None:
+    def _publish(
+        self, command: commands.Publish, wall: int, outputs: list[Output], batch: EventBatch | None = None
+    ) -> None:
         """What a client published, or publishes again: its own numbers tell (D4-B6.1, D4-C6)."""
         session = self.sessions.get(command.client)
         if session is None or session.epoch != command.epoch or command.first > session.accepted + 1:
             return
-        try:
-            batch = self.decode(command.events)
-        except EventError:
-            # The node that heard it refuses such bytes; a core that is handed them all the same leaves them alone.
-            return
+        batch = read_or_none(command.events) if batch is None else batch
+        if batch is None:
+            return  # the node that heard it refuses such bytes; a core that is handed them leaves them alone
         # In a group, a client that was given up by one node may have come back to another already.
         self.register.dormant.pop(session.client, None)
         outputs.append(Answered(session.client))
@@ -192,27 +185,19 @@ class BrokerCore:
             return
         if not batch:
             return
+        batch = batch.apart()  # it may be kept for long, and neither the message around it nor what was said before
         first = session.accepted + 1
-        matched, refused = self._judge(session, batch.events, batch.slices)
+        refused = judge(session.advertised, batch)
         session.accept(len(batch), refused)
-        rows = [row for row in range(len(batch)) if row not in refused] if refused else range(len(batch))
+        batch = batch.take(sound_rows(batch, refused))
         if self.interests.are_told:
-            new = self.arrivals.enter(batch.take(rows).events)
-            rows = rows if len(new) == len(rows) else [rows[row] for row in new]
-        if len(rows) < len(batch):
-            batch, matched = batch.take(rows), [matched[row] for row in rows]
+            batch = batch.take(self.arrivals.enter(batch))
         if batch:
-            self._enter(batch, matched, wall, outputs, session, first)
-            self._show(batch.events, wall, outputs)
+            self._enter(batch, wall, outputs, session, first)
+            self._show(batch, wall, outputs)
 
     def _enter(
-        self,
-        batch: EventBatch,
-        matched: list[list[Subscription]],
-        wall: int,
-        outputs: list[Output],
-        session: Session | None = None,
-        first: int = 0,
+        self, batch: EventBatch, wall: int, outputs: list[Output], session: Session | None = None, first: int = 0
     ) -> None:
         """Events are published here: other brokers of the network may want them too."""
         if self.interests.are_told:
@@ -220,49 +205,42 @@ class BrokerCore:
             if session is not None:
                 entered = Entered(self.number, batch, session.client, session.epoch, first)
             outputs.append(entered)
-        self._accept(batch.events, batch.slices, matched, wall, outputs)
+        self._accept(batch, self.index.match_encoded(batch), wall, outputs)
 
-    def _arrive(self, command: commands.Arrive, wall: int, outputs: list[Output]) -> None:
+    def _arrive(self, command: commands.Arrive, wall: int, outputs: list[Output], wanted: Wanted | None = None) -> None:
         """Events of other brokers' clients, for ours. Those that nobody wants any more are not kept."""
-        try:
-            batch = self.decode(command.events)
-        except EventError:
+        batch = read_or_none(command.events) if wanted is None else wanted.batch
+        if batch is None:
             return  # as with Publish
-        fresh = self.arrivals.fresh(command.source, command.feed, command.numbers, batch.events, wall)
-        if not fresh:
-            return
-        batch = batch.take(fresh)
-        matched, refused = judge(self.index, None, batch.events, batch.slices)
-        wanted = self.wanted_rows(batch.events, matched, refused)
-        if wanted:
-            batch = batch.take(wanted)
-            self._accept(batch.events, batch.slices, [matched[row] for row in wanted], wall, outputs)
-            self._show(batch.events, wall, outputs)
+        fresh = batch.take(self.arrivals.fresh(command.source, command.feed, command.numbers, batch, wall))
+        if wanted is None or fresh is not batch:
+            wanted = self.wanted_of(fresh.take(sound_rows(fresh, fresh.doubtful)))
+        if wanted.batch:
+            self._accept(wanted.batch, wanted.subscriptions, wall, outputs, wanted.cursors)
+            self._show(wanted.batch, wall, outputs)
 
-    def wanted_rows(
-        self, events: list[Event], matched: list[list[Subscription]], refused: Collection[int]
-    ) -> list[int]:
-        """The rows of sound events that a subscription, a name or the hosted application of this broker wants."""
-        named = self.cursors.wanted_rows(events, refused) if self.log is not None else set()
+    def wanted_of(self, batch: EventBatch) -> Wanted:
+        """Which of some sound events a subscription, a name or the hosted application of this broker wants."""
+        matched = self.index.match_encoded(batch)
+        cursors = self.cursors.match(batch) if self.log is not None else {}
+        wishes = [*matched.values(), *cursors.values()]
         topics = self.hosting.topics
-        return [
-            row
-            for row, event in enumerate(events)
-            if (matched[row] or row in named or event.topic in topics) and row not in refused
-        ]
+        if topics and not topics.isdisjoint(batch.topics()):
+            wishes.append([row for row, event in enumerate(batch.events) if event.topic in topics])
+        rows = batch.rows_in(wishes)
+        if len(rows) == len(batch):  # they may be kept for long, and what is around them not
+            return Wanted(batch.apart(), rows, matched, cursors)
+        return Wanted(batch.take(rows), rows, among(rows, matched), among(rows, cursors))
 
-    def _show(self, events: list[Event], wall: int, outputs: list[Output]) -> None:
+    def _show(self, batch: EventBatch, wall: int, outputs: list[Output]) -> None:
         """The hosted application sees what was accepted last; what it derives of that comes right behind."""
-        if not self.hosting.topics:
+        if not self.hosting.sees(batch):
             return
-        first = self.events - len(events) + 1
-        made, slices, matched = self.hosting.observe(first, wall, self.memory, events, self._match)
+        made = self.hosting.observe(self.events - len(batch) + 1, wall, self.memory, batch.events)
         if made:
-            outputs.append(MadeByApplication(made))
-            self._enter(EventBatch(made, slices), matched, wall, outputs)
-
-    def _match(self, attributes: Mapping[str, Value], topic: str) -> list[Subscription]:
-        return self.index.match_batch([(attributes, topic)])[0]
+            derived = EventBatch.of(made)
+            outputs.append(MadeByApplication(derived))
+            self._enter(derived, wall, outputs)
 
     def _execute(self, command: commands.Execute, outputs: list[Output]) -> None:
         """A request for the hosted application, or one that is asked again."""
@@ -273,56 +251,43 @@ class BrokerCore:
             if answer is not None:
                 outputs.append(Reply(session.client, session.epoch, answer.message(command.number)))
 
-    def _judge(
-        self, session: Session, events: list[Event], slices: list[EventBytes]
-    ) -> tuple[list[list[Subscription]], Refused]:
-        return judge(self.index, session.advertised, events, slices)
-
     def _accept(
         self,
-        events: list[Event],
-        slices: list[EventBytes],
-        matched: list[list[Subscription]],
+        batch: EventBatch,
+        matched: Matched,
         wall: int,
         outputs: list[Output],
+        cursors: Mapping[Cursor, Sequence[int]] | None = None,
     ) -> None:
         """Events are published: they get their positions, and go to all who want them now, at every replica alike
-        (D4-B6.3). `events` may be left out if nobody looks at them."""
-        self.events += len(slices)
-        first = 0
+        (D4-B6.3). `cursors`: those that want them, if that is known."""
+        count = len(batch)
+        self.events += count
+        run = Run(batch)
         if self.log is not None:
-            first = self.log.add(len(slices), sum(map(len, slices)), wall)
-            outputs.append(Logged(first, self.log.wall, slices))
+            first = self.log.add(count, batch.bytes, wall)
+            run = Run(batch, range(first, first + count))
+            outputs.append(Logged(first, self.log.wall, batch))
             if self.cursors.owned:
-                self.cursors.feed(first, events, slices, outputs)
-        deadlines = deadlines_of(events) if any_expires(events) else {}
-        if deadlines:
-            matched = without_expired(deadlines, slices, matched, wall, outputs)
-        woken: dict[Subscription, tuple[list[EventBytes], list[int]]] = {}
-        for row, wanted in enumerate(matched):
-            if wanted:
-                # A slice keeps the whole batch that it came in alive; a copy keeps itself.
-                kept, position = slices[row].copy(), first + row if first else 0
-                for subscription in wanted:
-                    if subscription in woken:
-                        woken[subscription][0].append(kept)
-                        woken[subscription][1].append(position)
-                    else:
-                        woken[subscription] = ([kept], [position])
-        before = {subscription: subscription.last for subscription in woken} if deadlines else {}
-        overflowed = self._keep(woken, slices, matched, first)
-        if deadlines:
+                self.cursors.feed(run, self.cursors.match(batch) if cursors is None else cursors, outputs)
+        if not matched:
+            return
+        deadlines = batch.deadlines
+        if deadlines is not None:
+            matched = without_expired(deadlines, batch, matched, wall, outputs)
+            before = {subscription: subscription.last for subscription in matched}
+        overflowed = self._keep(run, matched)
+        if deadlines is not None:
             note_deadlines(deadlines, matched, before)
-            mortal = {subscription: None for subscription in woken if subscription.deadlines is not None}
-            self.register.perishing.update(mortal)
+            self.register.perishing.update({s: None for s in matched if s.deadlines is not None})
         if self.crowding.blocking:
-            for subscription in woken:
+            for subscription in matched:
                 if subscription.ledger.blocking:
                     self.crowding.look(subscription)
-        if woken:
+        if matched:
             # Also those that overflowed: they had room for some.
-            outputs.append(Woken(list(woken)))
-        for subscription, size in overflowed.items():
+            outputs.append(Woken(list(matched)))
+        for subscription, size in overflowed:
             self.register.end_for(subscription, self._overflow_reason(subscription, size), outputs)
 
     def _overflow_reason(self, subscription: Subscription, size: int) -> str:
@@ -331,37 +296,25 @@ class BrokerCore:
             return f"overflow: more than {limits.backlog_bytes_per_session} bytes wait for the session"
         return f"overflow: more than {limits.backlog_events} events or {limits.backlog_bytes} bytes wait"
 
-    def _keep(
-        self,
-        woken: dict[Subscription, tuple[list[EventBytes], list[int]]],
-        slices: list[EventBytes],
-        matched: list[list[Subscription]],
-        first: int,
-    ) -> dict[Subscription, int]:
-        """Adds events to the subscriptions that want them; gives those without room, in the order of overflowing, each
-        with the size of what did not fit."""
+    def _keep(self, run: Run, matched: Matched) -> list[tuple[Subscription, int]]:
+        """Adds events to the subscriptions that want them; gives those without room, each with the size of what did not
+        fit. Who overflows at an earlier event ends earlier."""
         events_max, bytes_max = self.limits.backlog_events, self.limits.backlog_bytes
-        tight = {s: None for s, kept in woken.items() if not s.add_all(*kept, events_max, bytes_max)}
-        overflowed: dict[Subscription, int] = {}
-        for row, wanted in enumerate(matched) if tight else ():
-            # One by one: each keeps what it has room for, and who overflows at an earlier event ends earlier.
-            position = first + row if first else 0
-            for subscription in wanted:
-                if subscription not in tight or subscription in overflowed:
-                    continue
-                if not subscription.add(slices[row].copy(), position, events_max, bytes_max):
-                    overflowed[subscription] = len(slices[row])
-        return overflowed
+        overflowed: list[tuple[int, Subscription]] = []
+        for subscription, rows in matched.items():
+            taken = subscription.add(run.take(rows), events_max, bytes_max)
+            if taken < len(rows):
+                overflowed.append((rows[taken], subscription))
+        overflowed.sort(key=lambda found: found[0])
+        return [(subscription, run.batch.bytes_of(row, row + 1)) for row, subscription in overflowed]
 
     # ------------------------------------------------------------------------------------------------------- stages
     def _stage(self, command: commands.StageEvents, wall: int) -> Message:
         try:
-            batch = self.decode(command.events)
+            batch = EventBatch.read(command.events)
         except EventError as error:
             return log_messages.LogRefused(command.request, Refusal.EVENT, str(error))
-        refused: Refused = {}
-        if batch:
-            _, refused = judge(FilterIndex(), self.sessions[command.client].advertised, batch.events, batch.slices)
+        refused = judge(self.sessions[command.client].advertised, batch)
         for row, (reason, problem) in refused.items():
             return log_messages.LogRefused(command.request, reason, f"{problem} (event {row} of the batch)")
         return self.staging.stage(command, len(batch), wall, self.limits.staged_bytes)
@@ -370,20 +323,17 @@ class BrokerCore:
         answer = self.staging.answer_commit(command)
         if answer is not None:
             return answer
-        first, shown = log.head + 1, list[Event]()
-        wanted = len(self.index) > 0 or bool(self.cursors.owned) or bool(self.hosting.topics)
-        wanted = wanted or self.interests.are_told
+        first, shown = log.head + 1, list[EventBatch]()
         for part in self.staging.take_parts(command.stages):
-            # What nobody looks at now needs no decoding: it was found sound when it was staged, and goes to the log.
-            batch = self.decode(part) if wanted else EventBatch([], slices_of(part))
+            batch = EventBatch.read(part)
             if batch:
-                matched = self.index.match_batch([(event.attributes, event.topic) for event in batch.events])
-                self._enter(batch, matched, wall, outputs)
+                self._enter(batch, wall, outputs)
             if self.hosting.topics:
-                shown += batch.events
+                shown.append(batch)
         first, last = (first, log.head) if log.head >= first else (0, 0)
         self.staging.commit(command.query, command.query_epoch, first, last, wall, self.limits.queries)
-        self._show(shown, wall, outputs)  # behind all of them, which have positions without gaps
+        if shown:
+            self._show(EventBatch.joined(shown), wall, outputs)  # behind all of them, which have positions without gaps
         return log_messages.StagesCommitted(command.request, first, last)
 
     # -------------------------------------------------------------------------------------------------------- state
@@ -417,7 +367,7 @@ class BrokerCore:
         decoded = msgspec.msgpack.decode(state, type=_State)
         require(decoded.format == STATE_FORMAT, "the state's format is known", format=decoded.format)
         require((decoded.log is None) == (self.log is None), "a log is not begun or given up half-way")
-        self.number, self.events, self._decoded = decoded.number, decoded.events, None
+        self.number, self.events = decoded.number, decoded.events
         self.memory = decoded.memory
         self.register.set_state(decoded.sessions, decoded.dormant, decoded.subscriptions, decoded.settled)
         self.log, self.staging = decoded.log, decoded.staging or Staging()

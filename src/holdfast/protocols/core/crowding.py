@@ -43,14 +43,14 @@ class Crowding:
         if subscription.overflow is Overflow.BLOCK:
             if subscription.is_crowded(self.limits.backlog_events, self.limits.backlog_bytes):
                 self._crowded[subscription] = None
-            else:
+            elif self._crowded:
                 self._crowded.pop(subscription, None)
         self._look_at_ledger(subscription.ledger)
 
     def _look_at_ledger(self, ledger: Ledger) -> None:
         if ledger.makes_wait:
             self._crowded_ledgers[ledger] = None
-        else:
+        elif self._crowded_ledgers:
             self._crowded_ledgers.pop(ledger, None)
 
     def possibly_full(self, events: int, size: int) -> dict[Subscription, None]:

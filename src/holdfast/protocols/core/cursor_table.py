@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.errors import FilterError
 from holdfast.kernel.node import require
 from holdfast.matching import FilterIndex
 from holdfast.model import Filter
-from holdfast.model.event import any_expires
 from holdfast.protocols.core.cursor import Cursor, CursorState
-from holdfast.protocols.core.lifetimes import deadlines_of
 from holdfast.protocols.core.log_state import LogState
 from holdfast.protocols.core.outputs import CursorFed, CursorLeft, CursorTaken, NameRemoval, Output, Reply
 from holdfast.protocols.cursors import messages
 from holdfast.protocols.sessions.messages import Refusal
 
 if TYPE_CHECKING:
-    from holdfast.model.event import Event, EventBytes
+    from holdfast.model.batch import EventBatch
     from holdfast.protocols.core import commands
+    from holdfast.protocols.core.backlog import Run
     from holdfast.protocols.core.interests import Interests
 
 Owner = tuple[str, int, int]
@@ -209,29 +208,15 @@ class CursorTable:
         self._interests.unnamed(cursor.name)
 
     # ------------------------------------------------------------------------------------------------------- events
-    def feed(self, first: int, events: list[Event], slices: list[EventBytes], outputs: list[Output]) -> None:
-        """Events were accepted, from position `first` on. Only cursors that someone has are told: others will read."""
-        fed: dict[Cursor, CursorFed] = {}
-        deadlines = deadlines_of(events) if any_expires(events) else {}
-        matched = self._index.match_batch([(event.attributes, event.topic) for event in events])
-        for place, wanted in enumerate(matched):
-            for cursor in wanted:
-                if cursor.owner is not None:
-                    if cursor not in fed:
-                        fed[cursor] = CursorFed(cursor, [], [], {})
-                    fed[cursor].positions.append(first + place)
-                    fed[cursor].events.append(slices[place])
-                    if place in deadlines:
-                        fed[cursor].deadlines[first + place] = deadlines[place]
-        outputs += fed.values()
+    def match(self, batch: EventBatch) -> dict[Cursor, Sequence[int]]:
+        """Which cursors want which of some sound events, by row, whether someone has them or not."""
+        return self._index.match_encoded(batch)
 
-    def wanted_rows(self, events: list[Event], refused: Collection[int]) -> set[int]:
-        """The rows of events that some cursor wants, whether someone has it or not. Those refused are not looked at."""
-        if not len(self._index):
-            return set()
-        rows = [row for row in range(len(events)) if row not in refused]
-        matched = self._index.match_batch([(events[row].attributes, events[row].topic) for row in rows])
-        return {row for row, wanted in zip(rows, matched, strict=True) if wanted}
+    def feed(self, run: Run, matched: Mapping[Cursor, Sequence[int]], outputs: list[Output]) -> None:
+        """Events were accepted. Only cursors that someone has are told: others will read."""
+        for cursor, rows in matched.items():
+            if cursor.owner is not None:
+                outputs.append(CursorFed(cursor, run.take(rows)))
 
     def floor(self) -> int:
         """The first position that some cursor still needs; the log's end if none needs any."""

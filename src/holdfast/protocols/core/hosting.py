@@ -10,16 +10,16 @@ rules of events or a limit is dropped and counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import msgspec
 
 from holdfast.errors import ApplicationChanged, EventError
 from holdfast.kernel.application import Derived, Hosted
 from holdfast.kernel.node import require
+from holdfast.model.batch import EventBatch
 from holdfast.model.event import Event, EventBytes, check_event, encode_event
 from holdfast.protocols.core.limits import HostingLimits
 from holdfast.protocols.sessions.messages import NO_APPLICATION, ApplicationAnswered, Refusal
@@ -29,10 +29,6 @@ PUBLISHER: Final = "@application"
 PROBLEM_CHARACTERS: Final = 1_000  # of what was raised
 DIGEST_CHARACTERS: Final = 32
 _UNENCODABLE: Final = (EventError, AttributeError, TypeError, ValueError, OverflowError, RecursionError)
-
-_Wanted = TypeVar("_Wanted")
-# Who wants an event of these attributes and this topic, or EventError.
-Match = Callable[[Mapping[str, Any], str], _Wanted]
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -106,17 +102,18 @@ class Hosting:
         return Answer(reason=Refusal.APPLICATION_FAILED, problem=problem)
 
     # ------------------------------------------------------------------------------------------------------- events
-    def observe(
-        self, first: int, wall: int, memory: int, events: list[Event], match: Match[_Wanted]
-    ) -> tuple[list[Event], list[EventBytes], list[_Wanted]]:
-        """Shows it events that were accepted, the first under this number. Gives what it derives, the bytes of that,
-        and who wants it.
+    def sees(self, batch: EventBatch) -> bool:
+        """Whether some of these events are shown to it."""
+        return bool(self.topics) and not self.topics.isdisjoint(batch.topics())
+
+    def observe(self, first: int, wall: int, memory: int, events: list[Event]) -> list[EventBytes]:
+        """Shows it events that were accepted, the first under this number. Gives what it derives.
 
         The incarnation of derived events is the core's memory: a broker that forgot everything numbers them anew, and
         they are not to be taken for those of before.
         """
-        made: tuple[list[Event], list[EventBytes], list[_Wanted]] = ([], [], [])
-        if self.application is None or not self.topics:
+        made: list[EventBytes] = []
+        if self.application is None:
             return made
         room = self.limits.derived_bytes
         for number, event in enumerate(events, first):
@@ -129,35 +126,26 @@ class Hosting:
                 self.failed += 1
                 continue
             for new in derived:
-                if len(made[0]) >= self.limits.derived_events or not self._make(new, wall, memory, room, match, made):
+                data = self._make(new, wall, memory, room) if len(made) < self.limits.derived_events else None
+                if data is None:
                     self.dropped += 1
                 else:
-                    room -= len(made[1][-1])
+                    made.append(data)
+                    room -= len(data)
         return made
 
-    def _make(
-        self,
-        new: Derived,
-        wall: int,
-        memory: int,
-        room: int,
-        match: Match[_Wanted],
-        made: tuple[list[Event], list[EventBytes], list[_Wanted]],
-    ) -> bool:
-        """Whether the event could be made."""
+    def _make(self, new: Derived, wall: int, memory: int, room: int) -> EventBytes | None:
+        """The event, if it could be made."""
         try:
             event = Event(PUBLISHER, memory, self.derived + 1, new.topic, dict(new.attributes), new.payload, wall)
             data = encode_event(event)
             if len(data) > room:
-                return False
+                return None
             check_event(event, len(data))
-            wanted = match(event.attributes, event.topic)
         except _UNENCODABLE:
-            return False
+            return None
         self.derived += 1
-        for column, value in zip(made, (event, data, wanted), strict=True):
-            column.append(value)  # type: ignore[attr-defined]
-        return True
+        return data
 
     # -------------------------------------------------------------------------------------------------------- state
     def get_state(self) -> HostingState | None:

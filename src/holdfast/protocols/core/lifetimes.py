@@ -10,12 +10,10 @@ over either.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 
 import msgspec
 
 from holdfast.kernel.node import require
-from holdfast.model.event import Event
 
 PER_MILLE = 1_000
 # Of runs of numbers that expired; if what there is no room for keeps coming between, the oldest are told as such.
@@ -41,11 +39,6 @@ class Outcomes(msgspec.Struct, array_like=True, gc=False):
         broker is not among them: this is no real-time reliability (D1-B10)."""
         wanted = self.on_time + self.expired + self.dropped
         return PER_MILLE * self.on_time // wanted if wanted else PER_MILLE
-
-
-def deadlines_of(events: Sequence[Event]) -> dict[int, int]:
-    """Row → deadline, for those that have one: whoever asks knows that some do (`any_expires`)."""
-    return {row: event.deadline for row, event in enumerate(events) if event.lifetime}
 
 
 class Deadlines:

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.kernel.messages import Message
 from holdfast.model.batch import EventBatch
-from holdfast.model.event import Event, EventBytes
+from holdfast.protocols.core.backlog import Run
 from holdfast.protocols.core.cursor import Cursor
 from holdfast.protocols.core.subscriptions import Subscription
 from holdfast.protocols.sessions import messages
@@ -56,7 +56,7 @@ class Expired(msgspec.Struct, frozen=True, gc=False):
     """Events that a subscription wanted and does not get, since they have expired."""
 
     subscription: Subscription
-    events: list[EventBytes]
+    batch: EventBatch
 
 
 class Removed(msgspec.Struct, frozen=True, gc=False):
@@ -72,7 +72,7 @@ class Freed(msgspec.Struct, frozen=True, gc=False):
 class MadeByApplication(msgspec.Struct, frozen=True, gc=False):
     """Events that the hosted application made; they are accepted right after this."""
 
-    events: list[Event]
+    batch: EventBatch
 
 
 class Entered(msgspec.Struct, frozen=True, gc=False):
@@ -92,7 +92,11 @@ class Logged(msgspec.Struct, frozen=True, gc=False):
 
     first: int
     wall: int
-    events: list[EventBytes]
+    batch: EventBatch
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.batch) - 1
 
 
 class CursorTaken(msgspec.Struct, frozen=True, gc=False):
@@ -112,12 +116,10 @@ class CursorLeft(msgspec.Struct, frozen=True, gc=False):
 
 
 class CursorFed(msgspec.Struct, frozen=True, gc=False):
-    """Events that a cursor is to have, and that were just accepted, at these positions; some with deadlines."""
+    """Events that a cursor is to have, and that were just accepted."""
 
     cursor: Cursor
-    positions: list[int]
-    events: list[EventBytes]
-    deadlines: dict[int, int]  # by position
+    run: Run
 
 
 class Kept(msgspec.Struct, frozen=True, gc=False):

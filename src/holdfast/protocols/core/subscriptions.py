@@ -10,7 +10,9 @@ import msgspec
 
 from holdfast.kernel.node import require
 from holdfast.model import Filter
+from holdfast.model.batch import EventBatch
 from holdfast.model.event import EventBytes
+from holdfast.protocols.core.backlog import NO_POSITIONS, Backlog, Run, batch_of, positions_of
 from holdfast.protocols.core.lifetimes import Deadlines, Outcomes
 from holdfast.protocols.sessions.messages import Overflow
 
@@ -23,7 +25,7 @@ class SubscriptionState(msgspec.Struct, frozen=True, array_like=True):
     window: int
     last: int
     dropped_through: int
-    kept: list[msgspec.Raw]
+    kept: EventBytes  # a msgpack array of events
     positions: list[int] = []
     late: int = 0
     outcomes: Outcomes = msgspec.field(default_factory=Outcomes)
@@ -54,8 +56,8 @@ class Subscription:
     """Compared by identity: a subscription is itself and no other."""
 
     __slots__ = (
-        "_dropped", "_events", "_expired", "_head", "_late", "_on_time", "_positions", "bytes", "client", "deadlines",
-        "dropped_through", "filter", "last", "ledger", "number", "overflow", "window",
+        "_backlog", "_dropped", "_expired", "_late", "_on_time", "client", "deadlines", "dropped_through", "filter",
+        "last", "ledger", "number", "overflow", "window",
     )  # fmt: skip
 
     def __init__(self, client: str, number: int, filter: Filter, overflow: Overflow, window: int) -> None:
@@ -65,30 +67,31 @@ class Subscription:
         self.overflow = overflow
         self.window = window  # how many events the client is ready to hold
         self.last = 0  # the number of the last event
-        self.bytes = 0  # of the events that are kept
         self.dropped_through = 0  # events up to this number may have been dropped
         self.ledger = Ledger(2**63)  # its session's, once it belongs to one
         # What became of its events: the client had them on time, they expired, there was no room for them.
         self._on_time = self._expired = self._dropped = 0
         self.deadlines: Deadlines | None = None  # while some of its events have one
         self._late = 0  # events that the client says came too late
-        # The last events; those before the head are gone, and cut off now and then.
-        self._events: list[EventBytes | None] = []
-        self._positions: list[int] = []  # of these events in the log; 0 without one
-        self._head = 0
+        self._backlog = Backlog()  # the last events
 
     def __len__(self) -> int:
         """How many events are kept."""
-        return len(self._events) - self._head
+        return self._backlog.count
+
+    @property
+    def bytes(self) -> int:
+        """Of the events that are kept."""
+        return self._backlog.bytes
 
     @property
     def outcomes(self) -> Outcomes:
         """What became of its events."""
         return Outcomes(self._on_time, self._expired, self._dropped)
 
-    def miss(self) -> None:
-        """It does not get an event that it wants, which has expired before it was there."""
-        self._expired += 1
+    def miss(self, count: int) -> None:
+        """It does not get so many events that it wants, which have expired before they were there."""
+        self._expired += count
 
     def join(self, ledger: Ledger) -> None:
         """It belongs to a session from now on, and shares its room."""
@@ -103,72 +106,65 @@ class Subscription:
 
     def is_crowded(self, events_max: int, bytes_max: int) -> bool:
         """Whether half of its room is taken."""
-        return 2 * (len(self._events) - self._head) > events_max or 2 * self.bytes > bytes_max
+        backlog = self._backlog
+        return 2 * backlog.count > events_max or 2 * backlog.bytes > bytes_max
 
     @property
     def first_kept(self) -> int:
         """The number of the oldest event that is kept; one more than `last` if none is."""
-        return self.last - len(self._events) + self._head + 1
+        return self.last - self._backlog.count + 1
 
-    def add(self, event: EventBytes, position: int, events_max: int, bytes_max: int) -> bool:
-        """Keeps an event. False if it has no room and its owner must be told; the event is then not kept."""
-        size = len(event)
-        ledger = self.ledger
-        if (
-            len(self._events) - self._head >= events_max
-            or self.bytes + size > bytes_max
-            or ledger.bytes + size > ledger.bytes_max
-        ):
+    def add(self, run: Run, events_max: int, bytes_max: int) -> int:
+        """Keeps events, as far as there is room. How many it has dealt with: fewer than all if its owner is to be told
+        that there is no room for the next one."""
+        count, size = run.batch.count, run.batch.bytes
+        if self._has_room(count, size, events_max, bytes_max):
+            self._keep(run, size)
+            return count
+        for row in range(count):
+            if not self._add_one(run.take([row]), events_max, bytes_max):
+                return row
+        return count
+
+    def _has_room(self, count: int, size: int, events_max: int, bytes_max: int) -> bool:
+        ledger, backlog = self.ledger, self._backlog
+        return (
+            backlog.count + count <= events_max
+            and backlog.bytes + size <= bytes_max
+            and ledger.bytes + size <= ledger.bytes_max
+        )
+
+    def _keep(self, run: Run, size: int) -> None:
+        self.last += run.batch.count
+        self._backlog.add(run)
+        self.ledger.grow(size)
+
+    def _add_one(self, run: Run, events_max: int, bytes_max: int) -> bool:
+        size = run.batch.bytes
+        if not self._has_room(1, size, events_max, bytes_max):
             if self.overflow is Overflow.DISCONNECT:
                 return False
             if self.overflow is Overflow.DROP_OLDEST:
-                return self._add_for_oldest(event, position, events_max, bytes_max)
+                self._add_for_oldest(run, size, events_max, bytes_max)
+                return True
             # Publishers wait for room in the session, so that it is passed by one batch at most; the subscription's own
             # limits hold for each event.
             if len(self) >= events_max or self.bytes + size > bytes_max:
                 return False
-        self.last += 1
-        self._events.append(event)
-        self._positions.append(position)
-        self.bytes += size
-        ledger.grow(size)
+        self._keep(run, size)
         return True
 
-    def add_all(self, events: list[EventBytes], positions: list[int], events_max: int, bytes_max: int) -> bool:
-        """Keeps events if there is room for all of them. False, and none is kept, if not: then they go one by one."""
-        size = sum(map(len, events))
-        ledger = self.ledger
-        if (
-            len(self._events) - self._head + len(events) > events_max
-            or self.bytes + size > bytes_max
-            or ledger.bytes + size > ledger.bytes_max
-        ):
-            return False
-        self.last += len(events)
-        self._events += events
-        self._positions += positions
-        self.bytes += size
-        ledger.grow(size)
-        return True
-
-    def _add_for_oldest(self, event: EventBytes, position: int, events_max: int, bytes_max: int) -> bool:
+    def _add_for_oldest(self, run: Run, size: int, events_max: int, bytes_max: int) -> None:
         """Keeps an event in place of older ones, or drops it, if others of the session have all the room."""
-        size, ledger = len(event), self.ledger
-        while len(self) and (
-            len(self) >= events_max or self.bytes + size > bytes_max or ledger.bytes + size > ledger.bytes_max
-        ):
+        while len(self) and not self._has_room(1, size, events_max, bytes_max):
             self._release(1)
             self._dropped += 1
-        self.last += 1
-        if ledger.bytes + size <= ledger.bytes_max:
-            self._events.append(event)
-            self._positions.append(position)
-            self.bytes += size
-            ledger.grow(size)
+        if self.ledger.bytes + size <= self.ledger.bytes_max:
+            self._keep(run, size)
         else:
+            self.last += 1
             self._dropped += 1
         self.dropped_through = self.first_kept - 1
-        return True
 
     def receive(self, number: int, late: int = 0) -> None:
         """The client has everything up to this number; of all that it ever had, so many events came too late."""
@@ -188,7 +184,7 @@ class Subscription:
 
     def perish(self, mortal: list[tuple[int, int]]) -> None:
         """Events that were just added have deadlines: (number, deadline), by number. Some may not be kept any more."""
-        first, last = self.last - len(self._events) + self._head + 1, self.last
+        first, last = self.first_kept, self.last
         if mortal[0][0] < first or mortal[-1][0] > last:
             mortal = [(number, deadline) for number, deadline in mortal if first <= number <= last]
         if mortal:
@@ -201,46 +197,32 @@ class Subscription:
     def has_expired(self, before: int) -> bool:
         return self.deadlines is not None and self.deadlines.count_expired(self.first_kept, before) > 0
 
-    def expire(self, before: int) -> list[EventBytes]:
+    def expire(self, before: int) -> list[Run]:
         """Gives up the oldest events as far as their deadlines are not behind `before`, and returns them."""
         count = 0 if self.deadlines is None else self.deadlines.count_expired(self.first_kept, before)
         if self.deadlines is None or not count:
             return []
         first = self.first_kept
-        events = self.read(first - 1, count)
+        runs = self.read(first - 1, count)
         self._release(count)
         self.deadlines.expire(first, count)
         self._expired += count
         self.dropped_through = self.first_kept - 1
-        return events
+        return runs
 
     def expired_runs(self, after: int, through: int) -> tuple[int, ...]:
         """Which events of a range of numbers are not kept since they expired: first and last number of each run."""
         return () if self.deadlines is None else self.deadlines.runs(after, through)
 
     def _release(self, count: int) -> None:
-        head, following = self._head, self._head + count
-        size = sum(map(len, self._events[head:following]))  # type: ignore[arg-type]  # none of them is None
-        self.bytes -= size
-        self.ledger.grow(-size)
-        self._events[head:following] = [None] * count
-        self._head = following
-        if self._head * 2 >= len(self._events):
-            del self._events[: self._head]
-            del self._positions[: self._head]
-            self._head = 0
+        self.ledger.grow(-self._backlog.drop(count))
 
-    def read(self, after: int, count: int) -> list[EventBytes]:
+    def read(self, after: int, count: int) -> list[Run]:
         """Up to `count` events that are kept, from the first after number `after` on."""
-        start = max(self._head, after - self.last + len(self._events))
-        return self._events[start : start + count]  # type: ignore[return-value]  # behind the head, none is None
-
-    def positions(self, after: int, count: int) -> list[int]:
-        """Those of the events that `read` gives."""
-        start = max(self._head, after - self.last + len(self._events))
-        return self._positions[start : start + count]
+        return self._backlog.read(max(0, after + 1 - self.first_kept), count)
 
     def get_state(self) -> SubscriptionState:
+        runs = self.read(0, len(self))
         return SubscriptionState(
             self.client,
             self.number,
@@ -249,8 +231,8 @@ class Subscription:
             self.window,
             self.last,
             self.dropped_through,
-            self.read(0, len(self)),
-            self.positions(0, len(self)),
+            batch_of(runs).encoded,
+            positions_of(runs),
             self._late,
             self.outcomes,
             *(([], []) if self.deadlines is None else self.deadlines.get_state()),
@@ -264,9 +246,11 @@ class Subscription:
 
     def _restore(self, state: SubscriptionState) -> None:
         self.last, self.dropped_through = state.last, state.dropped_through
-        self._events = [event.copy() for event in state.kept]
-        self._positions = list(state.positions) or [0] * len(state.kept)
-        self.bytes = sum(map(len, state.kept))
+        self._backlog = Backlog()
+        kept = EventBatch.read(state.kept.copy(), bounded=False)
+        if kept:
+            # Without a log, positions were once written as zeros.
+            self._backlog.add(Run(kept, state.positions if any(state.positions) else NO_POSITIONS))
         self._late = state.late
         self._on_time, self._expired, self._dropped = msgspec.structs.astuple(state.outcomes)
         if state.deadlines or state.expired:
@@ -274,7 +258,9 @@ class Subscription:
 
     def check_invariants(self, events_max: int) -> None:
         require(len(self) <= events_max, "a backlog is bounded", length=len(self), limit=events_max)
-        require(self.bytes == sum(map(len, self.read(0, len(self)))), "a backlog's bytes are counted", bytes=self.bytes)
+        runs = self.read(0, len(self))
+        require(self.bytes == sum([run.batch.bytes for run in runs]), "a backlog's bytes are counted", bytes=self.bytes)
+        require(len(self) == sum([len(run.batch) for run in runs]), "a backlog's events are counted", length=len(self))
         require(0 <= self.dropped_through < self.first_kept, "what is kept was not dropped", number=self.number)
         if self.deadlines is not None:
             self.deadlines.check_invariants(self.first_kept, self.last)

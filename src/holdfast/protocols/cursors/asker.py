@@ -6,21 +6,20 @@ Every request is one message and one answer, and may be asked again: it is, afte
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from holdfast.errors import EventError, ProtocolError
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
-from holdfast.model.event import Event, check_event, encode_batch, encode_event
-from holdfast.model.received import received_events
+from holdfast.model.batch import EventBatch
+from holdfast.model.event import UNENCODABLE, Event
+from holdfast.model.received import ReceivedEvents
 from holdfast.protocols.cursors import messages as said
 from holdfast.protocols.cursors import requests
 from holdfast.protocols.sessions.conversation import Conversation, Phase
 from holdfast.protocols.sessions.messages import Refusal
-
-_UNENCODABLE: Final = (EventError, TypeError, ValueError, OverflowError, RecursionError)
 
 
 class LogAsker(Part):
@@ -63,31 +62,27 @@ class LogAsker(Part):
         self._ask(request, said.StageEvents(request, *place, part.events), out)
 
     def on_stage_part(self, request: int, part: requests.StagePart, out: Outbox) -> None:
-        events = []
         name = self._conversation.name
+        batch = EventBatch.made(name, part.incarnation, part.first, part.events, out.wall)
+        try:
+            batch = batch if batch is not None else self._make_singly(part, out)
+        except EventError as error:
+            out.complete(request, requests.RefusedByLog(Refusal.EVENT, str(error)))
+            return
+        place = (part.query, part.epoch, part.task, part.stage, part.part)
+        self._ask(request, said.StageEvents(request, *place, batch.encoded), out)
+
+    def _make_singly(self, part: requests.StagePart, out: Outbox) -> EventBatch:
+        """Of events of which some is none, or of an unusual type; EventError says which, and what is wrong."""
+        events = []
         for place, new in enumerate(part.events):
+            sequence = part.first + place
             try:
-                event = Event(
-                    name,
-                    part.incarnation,
-                    part.first + place,
-                    new.topic,
-                    dict(new.attributes),
-                    new.payload,
-                    out.wall,
-                    new.lifetime,
-                )
-                data = encode_event(event)
-                check_event(event, len(data))
-            except _UNENCODABLE as error:
-                problem = f"{error} (event {place} of the batch)"
-                out.complete(request, requests.RefusedByLog(Refusal.EVENT, problem))
-                return
-            events.append(data)
-        message = said.StageEvents(
-            request, part.query, part.epoch, part.task, part.stage, part.part, encode_batch(events)
-        )
-        self._ask(request, message, out)
+                fields = (new.topic, dict(new.attributes), new.payload, out.wall, new.lifetime)
+                events.append(EventBatch.of_one(Event(self._conversation.name, part.incarnation, sequence, *fields)))
+            except UNENCODABLE as error:
+                raise EventError(f"{error} (event {place} of the batch)") from error
+        return EventBatch.joined(events)
 
     def _ask(self, request: int, message: Message, out: Outbox) -> None:
         if self._conversation.phase is Phase.CLOSED:
@@ -114,8 +109,6 @@ class LogAsker(Part):
         self._answer(peer, told.request, result, out, said.AskLog)
 
     def on_range_read(self, peer: str, read: said.RangeRead, out: Outbox) -> None:
-        if len(read.positions) != len(read.events):
-            raise ProtocolError("RangeRead has positions and events in different counts")
         if read.request not in self._asked:
             return
         if read.request in self._encoded:
@@ -123,9 +116,12 @@ class LogAsker(Part):
             self._answer(peer, read.request, encoded, out, said.ReadRange)
             return
         try:
-            events = received_events(read.events, read.positions, read.log_id)
+            batch = EventBatch.read(read.events)
         except EventError as error:
             raise ProtocolError(f"in RangeRead, {error}") from error
+        if len(read.positions) != len(batch):
+            raise ProtocolError("RangeRead has positions and events in different counts")
+        events = ReceivedEvents(batch, read.log_id, read.positions)
         result = requests.EventsRead(read.through, events, read.scanned)
         self._answer(peer, read.request, result, out, said.ReadRange)
 

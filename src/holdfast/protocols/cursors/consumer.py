@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -12,8 +13,8 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
-from holdfast.model.event import any_expired
-from holdfast.model.received import ReceivedEvent, received_events
+from holdfast.model.batch import EventBatch
+from holdfast.model.received import ReceivedEvents
 from holdfast.protocols.cursors import requests
 from holdfast.protocols.cursors.following import CursorPhase, FollowedCursor
 from holdfast.protocols.cursors.messages import (
@@ -207,7 +208,7 @@ class Consumer(Part):
 
     def on_cursor_events(self, peer: str, message: CursorEvents, out: Outbox) -> None:
         count = len(message.positions)
-        if count != len(message.events) or len(message.attempts) not in (0, count):
+        if len(message.attempts) not in (0, count):
             raise ProtocolError("CursorEvents has positions, events and attempts in different counts")
         cursor = self._find(peer, message.cursor, CursorPhase.LIVE)
         if cursor is None:
@@ -225,27 +226,33 @@ class Consumer(Part):
         if message.through <= cursor.received:
             cursor.note_asked()
             return
-        known = sum(position <= cursor.received for position in message.positions)
-        try:
-            events = received_events(message.events, message.positions, self._conversation.log_id, message.attempts)[
-                known:
-            ]
-        except EventError as error:
-            raise ProtocolError(f"in CursorEvents, {error}") from error
-        positions = message.positions[known:]
-        late = [event for event in events if 0 < event.deadline <= out.wall] if any_expired(events, out.wall) else []
+        events = self._read(message)
+        known = bisect_right(message.positions, cursor.received)
+        events = events.part(known, count)
+        deadlines = events.batch.deadlines or ()
+        late = [row for row, deadline in enumerate(deadlines) if 0 < deadline <= out.wall]
+        taken = events
         if late or message.expired:
             left_out = sum(cursor.received < position <= message.through for position in message.expired)
-            self._expire(cursor, late, len(late) + left_out, out)
-            there = [row for row, event in enumerate(events) if not 0 < event.deadline <= out.wall]
-            events, positions = [events[row] for row in there], [positions[row] for row in there]
-        cursor.hand_over(events, positions, message.through)
-        if events:
+            self._expire(cursor, events.take(late), len(late) + left_out, out)
+            gone = set(late)
+            taken = events.take([row for row in range(len(events)) if row not in gone])
+        cursor.hand_over(taken.positions, message.through)
+        if len(taken):
             if out.tracing:
-                self._note_delivered(cursor, events, peer, out)
-            out.deliver(-cursor.number, events)
+                self._note_delivered(cursor, taken, peer, out)
+            out.deliver(-cursor.number, taken)
 
-    def _expire(self, cursor: FollowedCursor, late: list[ReceivedEvent], count: int, out: Outbox) -> None:
+    def _read(self, message: CursorEvents) -> ReceivedEvents:
+        try:
+            batch = EventBatch.read(message.events)
+        except EventError as error:
+            raise ProtocolError(f"in CursorEvents, {error}") from error
+        if len(batch) != len(message.positions):
+            raise ProtocolError("CursorEvents has positions, events and attempts in different counts")
+        return ReceivedEvents(batch, self._conversation.log_id, message.positions, message.attempts)
+
+    def _expire(self, cursor: FollowedCursor, late: ReceivedEvents, count: int, out: Outbox) -> None:
         """What has expired counts as received, and is not handed over (D1-A4)."""
         cursor.expire(count)
         if count:
@@ -254,7 +261,7 @@ class Consumer(Part):
             text, name = self._text(cursor), self._conversation.name
             out.note("expired", event=event.id, subscription=text, subscriber=name, node=name)
 
-    def _note_delivered(self, cursor: FollowedCursor, events: list[ReceivedEvent], via: str, out: Outbox) -> None:
+    def _note_delivered(self, cursor: FollowedCursor, events: ReceivedEvents, via: str, out: Outbox) -> None:
         text, name = self._text(cursor), self._conversation.name
         for event in events:
             out.note(

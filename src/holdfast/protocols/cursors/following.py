@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections import deque
+from collections.abc import Sequence
 
 from holdfast.kernel.node import require
-from holdfast.model.received import ReceivedEvent
 from holdfast.protocols.cursors import requests
 from holdfast.protocols.cursors.messages import CursorOpened, CursorProgress, OpenCursor
 
@@ -116,7 +116,7 @@ class FollowedCursor:
         self.acknowledged = max(self.acknowledged, message.acknowledged)
         self.phase = CursorPhase.LIVE
 
-    def hand_over(self, events: list[ReceivedEvent], positions: list[int], through: int) -> None:
+    def hand_over(self, positions: Sequence[int], through: int) -> None:
         self.received, self.gap = through, False
         self._positions.extend(positions)
         if not self._positions:

@@ -88,12 +88,12 @@ class CursorEvents(Message, frozen=True):
     after: int
     through: int
     positions: list[int]
-    events: list[EventBytes]
+    events: EventBytes  # a msgpack array of events
     attempts: list[int] = []  # noqa: RUF012 - a field's default, which is copied
     expired: list[int] = []  # noqa: RUF012
 
     def weight(self) -> int:
-        return NOMINAL_WEIGHT + sum(map(len, self.events))
+        return NOMINAL_WEIGHT + len(self.events)
 
     def event_ids(self) -> list[str]:
         return event_ids(self.events)
@@ -176,11 +176,11 @@ class RangeRead(Message, frozen=True):
     log_id: str
     through: int
     positions: list[int]
-    events: list[EventBytes]
+    events: EventBytes  # a msgpack array of events
     scanned: int = 0  # events that were looked at
 
     def weight(self) -> int:
-        return NOMINAL_WEIGHT + sum(map(len, self.events))
+        return NOMINAL_WEIGHT + len(self.events)
 
 
 class LogRefused(Message, frozen=True):

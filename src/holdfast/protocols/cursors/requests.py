@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from holdfast.model.event import EventBytes
-from holdfast.model.received import ReceivedEvent
+from holdfast.model.received import ReceivedEvents
 from holdfast.protocols.cursors.messages import NEW
 from holdfast.protocols.sessions.messages import Refusal
 from holdfast.protocols.sessions.requests import NewEvent
@@ -147,7 +147,7 @@ class EventsRead(_Value, frozen=True):
     """Everything up to `through` that matches; `scanned` events were looked at."""
 
     through: int
-    events: list[ReceivedEvent]
+    events: ReceivedEvents
     scanned: int
 
 
@@ -157,7 +157,7 @@ class EncodedEvents(_Value, frozen=True):
     through: int
     log_id: str
     positions: list[int]
-    events: list[EventBytes]
+    events: EventBytes  # a msgpack array of events
     scanned: int
 
 

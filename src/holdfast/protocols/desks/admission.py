@@ -14,12 +14,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.errors import EventError
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.time import SECOND
 from holdfast.model.batch import EventBatch
-from holdfast.model.event import Event, EventBytes, check_event, decode_event, encode_batch
 from holdfast.protocols.core import commands
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.session import Session
@@ -31,11 +29,15 @@ from holdfast.protocols.sessions.messages import Publish
 
 
 class _Waiting(NamedTuple):
-    """Events that came together and wait: the number of the first, their bytes, and since when."""
+    """Events that came together and wait: the number of the first, and since when."""
 
     first: int
-    events: list[EventBytes]
+    batch: EventBatch
     since: int
+
+    @property
+    def following(self) -> int:
+        return self.first + len(self.batch)
 
 
 class _Held:
@@ -50,14 +52,14 @@ class _Held:
 
     def add(self, waiting: _Waiting) -> None:
         self.waiting.append(waiting)
-        self.bytes += sum(map(len, waiting.events))
+        self.bytes += waiting.batch.bytes
 
     def take(self, count: int) -> None:
         """So many of the oldest, which came together, wait no more."""
-        first, events, since = self.waiting.popleft()
-        self.bytes -= sum(map(len, events[:count]))
-        if count < len(events):
-            self.waiting.appendleft(_Waiting(first + count, events[count:], since))
+        first, batch, since = self.waiting.popleft()
+        self.bytes -= batch.bytes_of(0, count)
+        if count < len(batch):
+            self.waiting.appendleft(_Waiting(first + count, batch.behind(count), since))
 
 
 class _UnderWay(NamedTuple):
@@ -101,7 +103,7 @@ class Admission:
             self._forget_direct(session.client)  # it is said again: the same events count once
         held = self._held.get(session.client)
         if held is not None:
-            self._hold(held, message.first, batch.slices, out.now)
+            self._hold(held, message.first, batch, out.now)
             return False
         submitted = max(session.accepted, self._submitted.get(session.client, 0))
         if message.first > submitted + 1:
@@ -114,13 +116,12 @@ class Admission:
             # As other replicas do with the same message. What waits or is cut is another value than theirs.
             direct = message.direct and session.client not in self._direct
             direct = direct and bool(direct_addresses(self._core, self._sequencer))
-            self._submit(session, message.first, message.confirmed, message.events, len(batch), out, direct)
+            self._submit(session, message.first, message.confirmed, batch, out, direct)
             return False
         if admitted:
-            cut = encode_batch(batch.slices[:admitted])
-            self._submit(session, message.first, message.confirmed, cut, admitted, out)
+            self._submit(session, message.first, message.confirmed, batch.part(0, admitted), out)
         held = self._held[session.client] = _Held(session.epoch)
-        self._hold(held, message.first + admitted, batch.slices[admitted:], out.now)
+        self._hold(held, message.first + admitted, batch.behind(admitted), out.now)
         return True
 
     def _skip(self, session: Session, message: Publish, out: Outbox) -> None:
@@ -136,25 +137,25 @@ class Admission:
         session: Session,
         first: int,
         confirmed: int,
-        batch: EventBytes,
-        count: int,
+        batch: EventBatch,
         out: Outbox,
         direct: bool = False,
     ) -> None:
-        self._submitted[session.client] = max(self._submitted.get(session.client, 0), first + count - 1)
+        last, encoded = first + len(batch) - 1, batch.encoded
+        self._submitted[session.client] = max(self._submitted.get(session.client, 0), last)
         if not self._sequencer.applies_at_once:
-            under_way = _UnderWay(session.client, session.epoch, first + count - 1, count, len(batch))
+            under_way = _UnderWay(session.client, session.epoch, last, len(batch), len(encoded))
             if direct:
                 self._direct[session.client] = under_way
             else:
                 self._under_way.append(under_way)
-            self._under_way_events += count
-            self._under_way_bytes += len(batch)
-        command = commands.Publish(session.client, session.epoch, first, confirmed, batch)
+            self._under_way_events += under_way.events
+            self._under_way_bytes += under_way.size
+        command = commands.Publish(session.client, session.epoch, first, confirmed, encoded)
         if direct:
             self._sequencer.submit_direct(command, out)
         else:
-            self._sequencer.submit(command, out)
+            self._sequencer.submit(command, out, batch)
 
     def _forget_direct(self, client: str) -> None:
         under_way = self._direct.pop(client, None)
@@ -210,28 +211,30 @@ class Admission:
             for subscription in tight
         }
         seen = max(0, session.accepted + 1 - first)
+        refused = set(batch.doubtful)
         for row in range(seen, len(batch)):
-            size = len(batch.slices[row])
+            if row in refused:
+                continue  # it is kept by no one
+            size, event = batch.bytes_of(row, row + 1), batch.event(row)
             for subscription in tight:
-                if _wants(subscription, batch.events[row], size):
+                if subscription.filter.matches(event.attributes, event.topic):
                     if tight[subscription] < 1 or room_bytes[subscription] < size:
                         return row
                     tight[subscription] -= 1
                     room_bytes[subscription] -= size
         return len(batch)
 
-    def _hold(self, held: _Held, first: int, slices: list[EventBytes], now: int) -> None:
+    def _hold(self, held: _Held, first: int, batch: EventBatch, now: int) -> None:
         """Puts events behind those that wait; what waits already is skipped, what leaves a gap is not taken."""
-        last = held.waiting[-1] if held.waiting else None
-        following = first if last is None else last.first + len(last.events)
-        fresh, size = list[EventBytes](), held.bytes
-        for event in slices[max(0, following - first) :] if first <= following else []:
-            if size and size + len(event) > self._settings.held_bytes_max:
-                break
-            size += len(event)
-            fresh.append(event.copy())
-        if fresh:
-            held.add(_Waiting(following, fresh, now))
+        following = held.waiting[-1].following if held.waiting else first
+        if first > following:
+            return
+        fresh = batch.behind(following - first)
+        fitting = fresh.rows_within(0, max(0, self._settings.held_bytes_max - held.bytes)) if fresh else 0
+        if fresh and not (fitting or held.bytes):
+            fitting = 1  # the first is taken however large it is
+        if fitting:
+            held.add(_Waiting(following, fresh.part(0, fitting).apart(), now))
 
     def forget(self, client: str) -> None:
         """The publisher is gone, or begins anew; it will say again what was not answered."""
@@ -254,15 +257,12 @@ class Admission:
         for client, held in list(self._held.items()):
             session = self._core.register.session(client, held.epoch)
             while held.waiting and session is not None:
-                first, slices, _ = held.waiting[0]
-                batch = self._core.decode(encode_batch(slices))
+                first, batch, _ = held.waiting[0]
                 admitted = self._admissible(session, first, batch)
                 if admitted == 0:
                     break
                 held.take(admitted)
-                whole = admitted == len(batch)
-                cut = batch.encoded if whole else encode_batch(slices[:admitted])
-                self._submit(session, first, 0, cut, admitted, out)
+                self._submit(session, first, 0, batch.part(0, admitted), out)
             if not held.waiting or session is None:
                 self._held.pop(client, None)
 
@@ -275,19 +275,22 @@ class Admission:
         """Events that have waited long enough wait no more: the subscriptions that they wait for end."""
         for client, held in list(self._held.items()):
             while self._held.get(client) is held and out.now - held.waiting[0].since >= self._settings.block_max:
-                head = held.waiting[0].events[0]
-                for subscription in self._in_the_way_of(head):
+                head = held.waiting[0]
+                for subscription in self._in_the_way_of(head.batch):
                     owner = self._core.sessions[subscription.client]
                     reason = f"overflow: publishers waited {self._settings.block_max // SECOND} s for room"
                     command = commands.EndSubscription(owner.client, owner.epoch, subscription.number, reason)
                     self._sequencer.submit(command, out)
-                if self._held.get(client) is held and held.waiting[0].events[0] is head:
+                if self._held.get(client) is held and held.waiting[0] is head:
                     # Nothing was in its way, or what was there is being ended by others. Either way there may be room.
                     self.release(out)
                     break
 
-    def _in_the_way_of(self, data: EventBytes) -> list[Subscription]:
-        event, size, limits = decode_event(data), len(data), self._core.limits
+    def _in_the_way_of(self, batch: EventBatch) -> list[Subscription]:
+        """Who has no room for the first event of these."""
+        if 0 in batch.doubtful:
+            return []
+        event, size, limits = batch.event(0), batch.bytes_of(0, 1), self._core.limits
         return [
             subscription
             for subscription in self._core.crowding.blocking
@@ -296,7 +299,7 @@ class Admission:
                 or subscription.bytes + size > limits.backlog_bytes
                 or subscription.ledger.bytes + size > subscription.ledger.bytes_max
             )
-            and _wants(subscription, event, size)
+            and subscription.filter.matches(event.attributes, event.topic)
         ]
 
     def check_invariants(self) -> None:
@@ -309,14 +312,5 @@ class Admission:
         require(size == self._under_way_bytes, "bytes under way are counted")
         for client, held in self._held.items():
             require(held.waiting, "who is held has something that waits", client=client)
-            total = sum(len(event) for waiting in held.waiting for event in waiting.events)
+            total = sum(waiting.batch.bytes for waiting in held.waiting)
             require(total == held.bytes, "held bytes are counted", client=client)
-
-
-def _wants(subscription: Subscription, event: Event, size: int) -> bool:
-    """Whether a subscription would keep the event. One that breaks a rule is refused, and kept by no one."""
-    try:
-        check_event(event, size)
-    except EventError:
-        return False
-    return subscription.filter.matches(event.attributes, event.topic)

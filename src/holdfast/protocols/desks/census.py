@@ -7,7 +7,6 @@ from typing import Final
 
 from holdfast.kernel.links import Role
 from holdfast.kernel.outbox import Outbox
-from holdfast.model.event import event_ids
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.interests import SUBSCRIPTION
 from holdfast.protocols.core.outputs import Expired
@@ -81,5 +80,5 @@ def note_expired(node: str, core: BrokerCore, expired: Expired, out: Outbox) -> 
     if session is not None:
         name = subscription.client.removeprefix(CLIENT)
         text = f"{name}/{session.incarnation}/{subscription.number}"
-        for event in event_ids(expired.events):
+        for event in expired.batch.ids:
             out.note("expired", event=event, subscription=text, subscriber=name, node=node)

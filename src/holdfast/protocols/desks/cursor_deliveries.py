@@ -19,7 +19,8 @@ from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.storage import EVENTS
 from holdfast.kernel.time import MILLISECOND, SECOND
-from holdfast.model.event import EventBytes
+from holdfast.model.event import NO_EVENTS
+from holdfast.protocols.core.backlog import Backlog, Run
 from holdfast.protocols.core.cursor import Cursor
 from holdfast.protocols.core.outputs import CursorFed, CursorTaken
 from holdfast.protocols.cursors.messages import CursorEvents, CursorProgress
@@ -51,9 +52,8 @@ class Delivery:
     """
 
     __slots__ = (
-        "consumed", "cursor", "deadlines", "flown", "gone", "live", "number", "opened", "peer", "progress_at", "queue",
-        "queue_bytes", "reading", "reading_until", "received", "repeat_after", "sent", "unconsumed", "under_way",
-        "under_way_count", "window",
+        "consumed", "cursor", "flown", "gone", "live", "number", "opened", "peer", "progress_at", "queue", "reading",
+        "reading_until", "received", "repeat_after", "sent", "unconsumed", "under_way", "under_way_count", "window",
     )  # fmt: skip
 
     def __init__(self, owner: Owner, taken: CursorTaken, live: bool, now: int, repeat_after: int) -> None:
@@ -66,9 +66,7 @@ class Delivery:
         self.under_way: deque[tuple[int, int]] = deque()  # (up to which position, how many), behind what was received
         self.under_way_count = 0
         self.live = live
-        self.queue: deque[tuple[int, EventBytes]] = deque()
-        self.queue_bytes = 0
-        self.deadlines: dict[int, int] = {}  # of events in the queue that have one, by position
+        self.queue = Backlog()
         self.reading = 0  # the request that reads the log for it, if one does
         self.reading_until = 0  # how far that one may come
         self.flown = 0  # up to here events may have been sent that are sent again
@@ -101,18 +99,6 @@ class Delivery:
             self.stop_reading()
             self.sent = self.received
 
-    def feed(self, fed: CursorFed) -> None:
-        """Events behind those that are in the queue."""
-        self.queue.extend(zip(fed.positions, (event.copy() for event in fed.events), strict=True))
-        self.queue_bytes += sum(map(len, fed.events))
-        self.deadlines |= fed.deadlines
-
-    def take(self, count: int) -> list[tuple[int, EventBytes]]:
-        """So many of the queue's events, with their positions."""
-        taken = [self.queue.popleft() for _ in range(count)]
-        self.queue_bytes -= sum(len(event) for _, event in taken)
-        return taken
-
     def wait_from(self, now: int, repeat_after: int) -> None:
         self.progress_at, self.repeat_after = now, repeat_after
 
@@ -140,8 +126,6 @@ class Delivery:
         """Lets go of what is in memory; the log has it."""
         self.live = False
         self.queue.clear()
-        self.deadlines.clear()
-        self.queue_bytes = 0
 
     def stop_reading(self) -> None:
         """Waits for no one: what is being read may be sent all the same."""
@@ -230,9 +214,9 @@ class CursorDeliveries:
         delivery = None if owner is None else self._deliveries.get(owner)
         if owner is None or delivery is None or not delivery.live:
             return
-        delivery.feed(fed)
+        delivery.queue.add(fed.run)
         settings = self._settings
-        if len(delivery.queue) > settings.queue_events or delivery.queue_bytes > settings.queue_bytes:
+        if len(delivery.queue) > settings.queue_events or delivery.queue.bytes > settings.queue_bytes:
             delivery.fall_behind()
         self.due[owner] = None
 
@@ -290,19 +274,16 @@ class CursorDeliveries:
 
     def _send_live(self, delivery: Delivery, out: Outbox) -> None:
         count = min(delivery.room, len(delivery.queue), self._settings.message_events)
-        taken = delivery.take(count)
+        taken = delivery.queue.take(count)
         # What lies between the last one and the head does not concern the cursor.
-        through = taken[-1][0] if delivery.queue else self._head()
+        through = taken[-1].positions[-1] if delivery.queue else self._head()
         expired: list[int] = []
-        if delivery.deadlines:
-            expired = [position for position, _ in taken if 0 < delivery.deadlines.pop(position, 0) <= out.wall]
-            taken = [(position, event) for position, event in taken if position not in expired] if expired else taken
-        positions, events = [position for position, _ in taken], [event for _, event in taken]
+        taken = [alive for run in taken if (alive := _alive(run, out.wall, expired))]
         takeovers = delivery.cursor.takeovers
-        message = cursor_events(delivery.number, takeovers, delivery.sent, through, positions, events, expired)
+        message = cursor_events(delivery.number, takeovers, delivery.sent, through, taken, expired)
         out.send(delivery.peer, message, Lane.USER)
-        delivery.fly(through, len(taken))
-        self._count(delivery, len(taken))
+        delivery.fly(through, len(message.positions))
+        self._count(delivery, len(message.positions))
 
     def _count(self, delivery: Delivery, count: int) -> None:
         self.sent_total += count
@@ -368,7 +349,7 @@ class CursorDeliveries:
                     delivery.rewind()
                 elif starved:
                     # A question: the client answers how far it is.
-                    question = CursorEvents(delivery.number, delivery.sent, delivery.sent, [], [])
+                    question = CursorEvents(delivery.number, delivery.sent, delivery.sent, [], NO_EVENTS)
                     out.send(delivery.peer, question, Lane.USER)
                 delivery.try_again()
                 self.due[owner] = None
@@ -382,3 +363,14 @@ class CursorDeliveries:
             counted = sum(count for _, count in delivery.under_way)
             require(counted == delivery.under_way_count <= delivery.window, "credit bounds what is sent", **fields)
             require(not (delivery.live and delivery.reading), "who is live reads no log", **fields)
+
+
+def _alive(run: Run, wall: int, expired: list[int]) -> Run | None:
+    """What has not expired, if anything; the positions of what has are noted."""
+    deadlines = run.batch.deadlines
+    if deadlines is None:
+        return run
+    alive = [row for row, deadline in enumerate(deadlines) if not 0 < deadline <= wall]
+    if len(alive) < len(deadlines):
+        expired += [run.positions[row] for row, deadline in enumerate(deadlines) if 0 < deadline <= wall]
+    return run.take(alive) if alive else None

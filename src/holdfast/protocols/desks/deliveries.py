@@ -6,11 +6,12 @@ the client has room (credit), and again from where it stopped receiving, if it d
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from holdfast.errors import ProtocolError
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
-from holdfast.model.event import EventBytes
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.subscriptions import Subscription
 from holdfast.protocols.desks.batches import Batch
@@ -116,9 +117,10 @@ class Deliveries:
             cursor = SentSoFar(subscription, 0, 0, out.now, self._settings.repeat_after)
             cursors[subscription.number] = cursor
         batch = self._batch(client)
-        if cursor.sent < subscription.first_kept - 1:
-            expired = subscription.expired_runs(cursor.sent, subscription.first_kept - 1)
-            cursor.go_to(subscription.first_kept - 1)
+        gone = subscription.first_kept - 1
+        if cursor.sent < gone:
+            expired = subscription.expired_runs(cursor.sent, gone)
+            cursor.go_to(gone)
             batch.say(Dropped(subscription.number, cursor.sent, expired))
         queue = out.queue(client)
         room_bytes = self._settings.queue_bytes_max - queue.bytes - batch.weight
@@ -127,15 +129,19 @@ class Deliveries:
             return
         room = cursor.consumed + subscription.window - cursor.sent
         if room > 0 and cursor.sent < subscription.last:
-            events = subscription.read(cursor.sent, room)
-            if subscription.bytes > room_bytes:
-                fitting = _first(events, room_bytes)
-                if len(fitting) < len(events):
-                    events = fitting
-                    queue.notify_below(0)
-            batch.add(subscription.number, cursor.sent, events, subscription.positions(cursor.sent, len(events)))
-            cursor.go_to(cursor.sent + len(events))
-            self.sent_total += len(events)
+            for run in subscription.read(cursor.sent, room):
+                size = run.batch.bytes
+                if size > room_bytes:
+                    # Those that fit, and the one with which they do not any more.
+                    run = run.part(0, run.batch.rows_within(0, room_bytes) + 1)
+                batch.add(subscription.number, cursor.sent, run)
+                cursor.go_to(cursor.sent + run.batch.count)
+                self.sent_total += run.batch.count
+                room_bytes -= size
+                if room_bytes < 0:
+                    if cursor.sent < subscription.last:
+                        queue.notify_below(0)
+                    break
         starved = cursor.sent < subscription.last  # of credit: the client's last word may be lost
         if (starved or cursor.sent > cursor.received) and cursor not in self._unconfirmed:
             cursor.wait_from(out.now)
@@ -151,10 +157,12 @@ class Deliveries:
             batch = self.batches[client] = Batch(self._settings.deliver_events, self._settings.deliver_bytes)
         return batch
 
-    def take(self) -> list[tuple[str, Message]]:
+    def take(self) -> Iterator[tuple[str, Message]]:
         """What the turn came to, for each client in order."""
         batches, self.batches = self.batches, {}
-        return [(client, message) for client, batch in batches.items() for message in batch.take()]
+        for client, batch in batches.items():
+            for message in batch.take():
+                yield client, message
 
     # ----------------------------------------------------------------------------------------------------- progress
     def on_progress(self, client: str, message: Progress, out: Outbox) -> bool:
@@ -215,12 +223,3 @@ class Deliveries:
         if self._unconfirmed:
             listed = {cursor for cursors in self._cursors.values() for cursor in cursors.values()}
             require(self._unconfirmed.keys() <= listed, "what is repeated is on its way")
-
-
-def _first(events: list[EventBytes], bytes_max: int) -> list[EventBytes]:
-    """Those that fit, and the one with which they do not any more."""
-    for place, event in enumerate(events):
-        bytes_max -= len(event)
-        if bytes_max < 0:
-            return events[: place + 1]
-    return events

@@ -20,7 +20,8 @@ class DeskSettings(msgspec.Struct, frozen=True, gc=False):
     named_max: int = 10_000  # subscriptions that a client may speak of in one message
     held_bytes_max: int = 8 * 1024 * 1024  # of one publisher that waits; what is not held comes again
     window_max: int = 65_536  # events that a client may ask to be sent ahead
-    repeat_after: int = 1 * SECOND  # what is not confirmed is sent again; doubled each time
+    # What is not confirmed is sent again; doubled each time. Clients tell of little after a second only.
+    repeat_after: int = 3 * SECOND
     repeat_after_max: int = 8 * SECOND
     repeat_pause: int = 100 * MILLISECOND  # when the client asks
     tick: int = 500 * MILLISECOND

@@ -108,7 +108,7 @@ class DirectDesk(Part):
         if direct is None or session is None:
             return
         # By what the client says that it has seen: this replica may not know of it yet.
-        batch = check_publication(self._core, peer, message, message.confirmed, self._settings.publish_window)
+        batch = check_publication(peer, message, message.confirmed, self._settings.publish_window)
         last = message.first + max(0, len(batch) + message.skipped - 1)  # also one without events counts
         if self._sequencer.is_serving or not direct_addresses(self._core, self._sequencer):
             return  # a leader takes in what comes over the session's own link

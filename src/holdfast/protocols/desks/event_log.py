@@ -14,8 +14,9 @@ from holdfast.kernel.inputs import Durable, Started
 from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import EVENTS, LogBounds
-from holdfast.model.event import EventBytes, encode_batch
-from holdfast.protocols.core.commands import EventBatch
+from holdfast.model.batch import EventBatch
+from holdfast.model.event import NO_EVENTS
+from holdfast.protocols.core.commands import LoggedEvents
 from holdfast.protocols.core.outputs import Kept, Logged
 
 LATER_BYTES_MAX = 8 * 1024 * 1024  # of events that wait behind a hole; more are fetched like those in it
@@ -42,7 +43,7 @@ class EventLog:
         behind it, if it was stopped while a hole was being filled."""
         bounds = started.logs.get(EVENTS, LogBounds())
         self.durable_head = self.head = bounds.next - 1
-        known = max([self.head, *(logged.first + len(logged.events) - 1 for logged in self.waiting)])
+        known = max([self.head, *[logged.last for logged in self.waiting]])
         self.has_hole = self._is_shared and known < head
         holds = known >= head if self._is_shared else known == head
         require(holds or self.has_hole, "the log holds what the journal speaks of", log=self.head, journal=head)
@@ -63,7 +64,7 @@ class EventLog:
             self._put_later(turn)
         else:
             for logged in turn:
-                self._append(logged.first, logged.wall, logged.events, out)
+                self._append(logged.first, logged.wall, logged.batch, out)
         if self.keep_from:
             if self.keep_from > self.head + 1:
                 self._skip_to(self.keep_from - 1, wall, out)
@@ -72,16 +73,16 @@ class EventLog:
         if self.has_hole:
             self.close_hole(wanted, out)
 
-    def _append(self, first: int, wall: int, events: list[EventBytes], out: Outbox) -> None:
+    def _append(self, first: int, wall: int, batch: EventBatch, out: Outbox) -> None:
         known = self.head + 1 - first  # on the disk since before a restart
         if known > 0:
-            events, first = events[known:], first + known
-        if not events:
+            batch, first = batch.behind(known), first + known
+        if not batch:
             return
         if first != self.head + 1:
             broken("the log has no gap", first=first, head=self.head)
-        token = out.append(EVENTS, EventBatch(first, wall, encode_batch(events)), len(events))
-        self.head += len(events)
+        token = out.append(EVENTS, LoggedEvents(first, wall, batch.encoded), len(batch))
+        self.head += len(batch)
         self.under_way.append((token, self.head))
 
     def on_durable(self, durable: Durable) -> None:
@@ -94,7 +95,7 @@ class EventLog:
         turn, self.waiting = self.waiting, []
         if not self.has_hole:
             for logged in turn:
-                self._append(logged.first, logged.wall, logged.events, out)
+                self._append(logged.first, logged.wall, logged.batch, out)
         self._later.clear()
         self._later_bytes = 0
         self.keep_from = max(self.keep_from, tail)
@@ -103,14 +104,14 @@ class EventLog:
     def _put_later(self, turn: list[Logged]) -> None:
         for logged in turn:
             self._later.append(logged)
-            self._later_bytes += sum(map(len, logged.events))
+            self._later_bytes += logged.batch.bytes
         if self._later_bytes > LATER_BYTES_MAX:
             self._later.clear()
             self._later_bytes = 0
 
-    def fill(self, first: int, wall: int, events: list[EventBytes], out: Outbox) -> None:
+    def fill(self, first: int, wall: int, batch: EventBatch, out: Outbox) -> None:
         """Events from another replica, which it has at the same positions as everyone."""
-        self._append(first, wall, events, out)
+        self._append(first, wall, batch, out)
 
     def give_up(self, through: int, wall: int, out: Outbox) -> None:
         """The group has given up what is before, though the core has not executed that yet."""
@@ -122,14 +123,14 @@ class EventLog:
         """Looks whether what waits fits now, and whether that is all."""
         if self._later and self._later[0].first <= self.head + 1:
             for logged in self._later:
-                self._append(logged.first, logged.wall, logged.events, out)
+                self._append(logged.first, logged.wall, logged.batch, out)
             self._later.clear()
             self._later_bytes = 0
         self.has_hole = self.head < wanted
 
     def _skip_to(self, head: int, wall: int, out: Outbox) -> None:
         """The group has given up what is before: nobody will ask for it."""
-        token = out.append(EVENTS, EventBatch(self.head + 1, wall, encode_batch([])), head - self.head)
+        token = out.append(EVENTS, LoggedEvents(self.head + 1, wall, NO_EVENTS), head - self.head)
         self.head = head
         self.under_way.append((token, head))
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.kernel.outbox import Outbox
 from holdfast.model.batch import EventBatch
-from holdfast.model.event import EventBytes
 from holdfast.protocols.core import commands
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.interests import Interests
-from holdfast.protocols.core.judgement import judge
+from holdfast.protocols.core.judgement import sound_rows
 from holdfast.protocols.core.session import Session
 from holdfast.protocols.desks.sequencer import Sequencer
 
@@ -41,22 +41,25 @@ class Home:
         """The client's session, if it is still this one."""
         return self._core.register.session(client, epoch)
 
-    def decode(self, events: EventBytes) -> EventBatch:
-        """Once for all who look at them in a turn; EventError if these are no events."""
-        return self._core.decode(events)
-
     def arrive(self, source: str, feed: str, first: int, batch: EventBatch, out: Outbox) -> Arrived:
         """Takes events in that came from another broker, the `source`: those that someone wants here go to the core.
         Those with a `feed` have numbers of it, from `first` on, and count once (D1-B4)."""
-        events, slices = batch.events, batch.slices
-        matched, refused = judge(self._core.index, None, events, slices)
-        late = {row for row, event in enumerate(events) if event.lifetime and event.deadline <= out.wall}
-        wanted = self._core.wanted_rows(events, matched, refused)
-        if wanted:
+        rows = sound_rows(batch, batch.doubtful)
+        sound = batch.take(rows)
+        wanted = self._core.wanted_of(sound)
+        if wanted.batch:
             # Also those that are late: they are counted where they were wanted.
-            numbers = tuple([first + row for row in wanted]) if first and feed else ()
-            command = commands.Arrive("", source, feed, numbers, batch.take(wanted).encoded)
-            self._sequencer.submit(command, out)
-        if refused or late:
-            batch = batch.take([row for row in range(len(batch)) if row not in refused and row not in late])
-        return Arrived(batch, len(late))
+            numbers = _numbers(first, rows, wanted.rows) if first and feed else ()
+            command = commands.Arrive("", source, feed, numbers, wanted.batch.encoded)
+            self._sequencer.submit(command, out, wanted)
+        if not 0 < sound.soonest <= out.wall:
+            return Arrived(sound, 0)
+        deadlines = sound.deadlines or ()
+        timely = sound.take([row for row, deadline in enumerate(deadlines) if not 0 < deadline <= out.wall])
+        return Arrived(timely, len(sound) - len(timely))
+
+
+def _numbers(first: int, rows: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]:
+    """Of those wanted among the rows, as the command has them: of the first alone, if they follow without a gap."""
+    low, high = rows[wanted[0]], rows[wanted[-1]]
+    return (first + low,) if high - low == len(wanted) - 1 else tuple([first + rows[row] for row in wanted])

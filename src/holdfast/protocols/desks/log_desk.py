@@ -21,6 +21,7 @@ from holdfast.kernel.sequencing import CommandsApplied, StateReplaced
 from holdfast.kernel.storage import EVENTS
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model import Filter
+from holdfast.model.batch import EventBatch
 from holdfast.protocols.core import commands
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.outputs import (
@@ -297,11 +298,11 @@ class LogDesk(Part):
             out.send(peer, LogRefused(message.request, Refusal.LIMIT, NO_NAME))
             return
         try:
-            batch = self._core.decode(message.events)
+            batch = EventBatch.read(message.events)
         except EventError as error:
             raise ProtocolError(f"in StageEvents, {error}") from error
         name = peer.partition(":")[2]
-        if any(event.publisher != name for event in batch.events):
+        if any(publisher != name for publisher, *_ in batch.publishers):
             raise ProtocolError(f"a staged event names another publisher than {name!r}")
         command = commands.StageEvents(
             peer,
@@ -394,7 +395,7 @@ class LogDesk(Part):
             return
         peer, message = asked
         for number, record in read.records:
-            if isinstance(record, commands.EventBatch) and record.wall >= message.since:
+            if isinstance(record, commands.LoggedEvents) and record.wall >= message.since:
                 found = max(number, log.tail)
                 break
         else:

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
+from holdfast.model.batch import EventBatch
 from holdfast.protocols.core.interests import Key
 from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.core.session import Session
@@ -55,8 +56,9 @@ class Overlay(Protocol):
         """Its parts, in the order in which a node lists them."""
         ...
 
-    def admits(self, session: Session, message: Publish, out: Outbox) -> bool:
-        """Whether a publication may be taken in now. If not, the overlay holds it, and tells `PublicationReleased`."""
+    def admits(self, session: Session, message: Publish, batch: EventBatch, out: Outbox) -> bool:
+        """Whether a publication, with these events, may be taken in now. If not, the overlay holds it, and tells
+        `PublicationReleased`."""
         ...
 
     def entered(self, entered: Entered, out: Outbox) -> None:
@@ -104,7 +106,7 @@ class Alone:
     parts: Sequence[Part] = ()
     elsewhere: tuple[str, ...] = ()
 
-    def admits(self, session: Session, message: Publish, out: Outbox) -> bool:
+    def admits(self, session: Session, message: Publish, batch: EventBatch, out: Outbox) -> bool:
         return True
 
     def entered(self, entered: Entered, out: Outbox) -> None:

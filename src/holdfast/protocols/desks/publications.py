@@ -10,20 +10,20 @@ from holdfast.protocols.desks.sequencer import Sequencer
 from holdfast.protocols.sessions.messages import Publish
 
 
-def check_publication(core: BrokerCore, peer: str, message: Publish, answered: int, window: int) -> EventBatch:
+def check_publication(peer: str, message: Publish, answered: int, window: int) -> EventBatch:
     """The message's events. Raises ProtocolError for what no client of ours would say.
 
     The window begins where the client has seen answers: what is kept for it until then is bounded too.
     """
     try:
-        batch = core.decode(message.events)
+        batch = EventBatch.read(message.events)
     except EventError as error:
         raise ProtocolError(f"in Publish, {error}") from error
     name = peer.partition(":")[2]
-    for event in batch.events:
-        if event.publisher != name:
+    for publisher, *_ in batch.publishers:
+        if publisher != name:
             # Subscribers tell repetitions by the publisher's numbers: nobody may use another's.
-            raise ProtocolError(f"an event names {event.publisher[:64]!r} as its publisher, not {name!r}")
+            raise ProtocolError(f"an event names {publisher[:64]!r} as its publisher, not {name!r}")
     if message.skipped < 0 or (message.skipped and batch):
         raise ProtocolError(f"Publish has {len(batch)} events, and skips {message.skipped}")
     last = message.first + len(batch) + message.skipped - 1

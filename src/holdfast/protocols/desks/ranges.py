@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -10,10 +11,10 @@ from holdfast.kernel.messages import Message, Record
 from holdfast.kernel.node import broken
 from holdfast.matching import FilterIndex
 from holdfast.model import Filter
-from holdfast.model.event import EventBytes, any_expires, deadlines_in, decode_batch, slices_of
-from holdfast.protocols.core.commands import EventBatch
+from holdfast.model.batch import EventBatch
+from holdfast.protocols.core.backlog import Run, batch_of, positions_of
+from holdfast.protocols.core.commands import LoggedEvents
 from holdfast.protocols.core.cursor import attempt
-from holdfast.protocols.core.lifetimes import deadlines_of
 from holdfast.protocols.cursors.messages import CursorEnded, CursorEvents, LogRefused, RangeRead
 from holdfast.protocols.sessions.messages import Refusal
 
@@ -31,28 +32,23 @@ class _Matcher:
             self._index = FilterIndex()
             self._index.add(0, filter)
 
-    def rows(self, batch: EventBytes) -> tuple[list[EventBytes], list[int]]:
-        """A batch's events, and the rows of those that match."""
-        slices, rows, _ = self.rows_until(batch, 0)
-        return slices, rows
-
-    def rows_until(self, batch: EventBytes, wall: int) -> tuple[list[EventBytes], list[int], dict[int, int]]:
-        """And, row → deadline, those that have one; none if `wall` is 0."""
-        if self._index is None:
-            slices = slices_of(batch)
-            found = deadlines_in(batch) if wall else []
-            return slices, list(range(len(slices))), dict(enumerate(found))
-        events, slices = decode_batch(batch)
-        matched = self._index.match_batch([(event.attributes, event.topic) for event in events])
-        rows = [row for row, wanted in enumerate(matched) if wanted]
-        return slices, rows, deadlines_of(events) if wall and any_expires(events) else {}
+    def rows(self, batch: EventBatch) -> Sequence[int]:
+        return range(len(batch)) if self._index is None else self._index.rows_matching(batch)
 
 
-def _batches(records: Sequence[tuple[int, Record]]) -> Iterator[EventBatch]:
+def _runs(records: Sequence[tuple[int, Record]]) -> Iterator[tuple[int, int, Run]]:
+    """The events of records, behind their first and last position."""
     for number, record in records:
-        if not isinstance(record, EventBatch) or record.first != number:
+        if not isinstance(record, LoggedEvents) or record.first != number:
             broken("the log holds batches of events, at their positions", number=number, record=type(record).__name__)
-        yield record
+        batch = EventBatch.read(record.events, bounded=False)
+        following = number + len(batch)
+        yield number, following - 1, Run(batch, range(number, following))
+
+
+def _within(rows: Sequence[int], first: int, last: int) -> Sequence[int]:
+    """Those of rising rows that lie in a range."""
+    return rows[bisect_left(rows, first) : bisect_right(rows, last)]
 
 
 class RangePart(msgspec.Struct, frozen=True, gc=False):
@@ -66,21 +62,19 @@ class RangePart(msgspec.Struct, frozen=True, gc=False):
 
     def make(self, records: Sequence[tuple[int, Record]], end: int) -> tuple[Message, int, int]:
         matcher = _Matcher(self.filter)
-        positions: list[int] = []
-        events: list[EventBytes] = []
+        found: list[Run] = []
         through, scanned = self.start - 1, 0
-        for batch in _batches(records):
-            slices, rows = matcher.rows(batch.events)
-            for row in rows:
-                if self.start <= batch.first + row <= self.end:
-                    positions.append(batch.first + row)
-                    events.append(slices[row])
-            last = min(self.end, batch.first + len(slices) - 1)
-            scanned += last - max(through, batch.first - 1)
+        for first, last, run in _runs(records):
+            rows = _within(matcher.rows(run.batch), self.start - first, self.end - first)
+            if rows:
+                found.append(run.take(rows))
+            last = min(self.end, last)
+            scanned += last - max(through, first - 1)
             through = last
             if through == self.end:
                 break
-        message = RangeRead(self.request, self.log_id, through, positions, events, scanned)
+        events = batch_of(found)
+        message = RangeRead(self.request, self.log_id, through, positions_of(found), events.encoded, scanned)
         return message, through, len(events)
 
     def gone(self, first: int) -> Message:
@@ -102,54 +96,52 @@ class CursorPart(msgspec.Struct, frozen=True, gc=False):
 
     def make(self, records: Sequence[tuple[int, Record]], end: int) -> tuple[Message, int, int]:
         matchers = [(after, _Matcher(filter)) for after, filter in self.filters]
-        positions: list[int] = []
-        events: list[EventBytes] = []
+        found: list[Run] = []
         expired: list[int] = []
-        through = self.after
-        for batch in _batches(records):
+        through, room = self.after, self.room
+        for first, last, run in _runs(records):
+            last = min(last, self.until)
             for place, (after, matcher) in enumerate(matchers):
                 until = matchers[place + 1][0] if place + 1 < len(matchers) else None
-                if until is not None and until < batch.first:
+                if until is not None and until < first:
                     continue
-                slices, rows, deadlines = matcher.rows_until(batch.events, self.wall)
-                last = min(batch.first + len(slices) - 1, self.until)
-                for row in rows:
-                    position = batch.first + row
-                    if position > last:
-                        break
-                    if position <= max(after, self.after) or (until is not None and position > until):
-                        continue
-                    if deadlines and position > self.flown and 0 < deadlines.get(row, 0) <= self.wall:
-                        expired.append(position)
-                        continue
-                    positions.append(position)
-                    events.append(slices[row])
-                    if len(events) == self.room:
-                        return self._message(positions[-1], positions, events, expired), positions[-1], len(events)
+                counts_until = last if until is None else min(last, until)
+                rows = _within(matcher.rows(run.batch), max(after, self.after) + 1 - first, counts_until - first)
+                rows = self._alive(run, rows, expired)[:room]
+                if rows:
+                    found.append(run.take(rows))
+                    room -= len(rows)
+                if not room:
+                    through = found[-1].positions[-1]
+                    return self._message(through, found, [place for place in expired if place <= through])
                 through = max(through, last)
                 if until is None or until >= last:
                     break
-        return self._message(through, positions, events, expired), through, len(events)
+        return self._message(through, found, expired)
 
-    def _message(
-        self, through: int, positions: list[int], events: list[EventBytes], expired: list[int]
-    ) -> CursorEvents:
-        return cursor_events(self.number, self.takeovers, self.after, through, positions, events, expired)
+    def _alive(self, run: Run, rows: Sequence[int], expired: list[int]) -> Sequence[int]:
+        """Without the rows of what has expired and was not sent before, whose positions are noted."""
+        deadlines = run.batch.deadlines if self.wall and rows else None
+        if deadlines is None:
+            return rows
+        positions = run.positions
+        over = {row for row in rows if positions[row] > self.flown and 0 < deadlines[row] <= self.wall}
+        expired += [positions[row] for row in rows if row in over]
+        return [row for row in rows if row not in over] if over else rows
+
+    def _message(self, through: int, runs: list[Run], expired: list[int]) -> tuple[Message, int, int]:
+        message = cursor_events(self.number, self.takeovers, self.after, through, runs, expired)
+        return message, through, len(message.positions)
 
     def gone(self, first: int) -> Message:
         return CursorEnded(self.number, Refusal.POSITION_GONE, gone(first, self.after + 1), first)
 
 
 def cursor_events(
-    number: int,
-    takeovers: Sequence[int],
-    after: int,
-    through: int,
-    positions: list[int],
-    events: list[EventBytes],
-    expired: list[int],
+    number: int, takeovers: Sequence[int], after: int, through: int, runs: Sequence[Run], expired: list[int]
 ) -> CursorEvents:
     attempts: list[int] = []
+    positions = positions_of(runs)
     if positions and attempt(takeovers, positions[0]) > 1:
         attempts = [attempt(takeovers, position) for position in positions]
-    return CursorEvents(number, after, through, positions, events, attempts, expired)
+    return CursorEvents(number, after, through, positions, batch_of(runs).encoded, attempts, expired)

@@ -28,8 +28,9 @@ from holdfast.kernel.parts import Part
 from holdfast.kernel.sequencing import HoldingsFetched, StateReplaced
 from holdfast.kernel.storage import EVENTS
 from holdfast.kernel.time import MILLISECOND
-from holdfast.model.event import slices_of
-from holdfast.protocols.core.commands import EventBatch
+from holdfast.model.batch import EventBatch
+from holdfast.model.event import count_events
+from holdfast.protocols.core.commands import LoggedEvents
 from holdfast.protocols.core.core import BrokerCore
 from holdfast.protocols.core.log_state import LogState
 from holdfast.protocols.cursors.messages import AskEvents, EventsGone, EventsTold, LoggedBatch
@@ -51,10 +52,10 @@ class EventsPart(msgspec.Struct, frozen=True, gc=False):
         batches: list[LoggedBatch] = []
         through = self.first - 1
         for number, record in records:
-            if not isinstance(record, EventBatch) or record.first != number:
+            if not isinstance(record, LoggedEvents) or record.first != number:
                 broken("the log holds batches of events, at their positions", number=number)
             batches.append(LoggedBatch(record.first, record.wall, record.events))
-            through = record.first + len(slices_of(record.events)) - 1
+            through = record.first + count_events(record.events) - 1
         return EventsTold(self.first, batches), through, len(batches)
 
     def gone(self, first: int) -> Message:
@@ -166,7 +167,7 @@ class Refill(Part):
         before = self._log.head
         for batch in told.batches:
             try:
-                events = slices_of(batch.events)
+                events = EventBatch.read(batch.events)
             except EventError as error:
                 raise ProtocolError(f"in EventsTold, {error}") from error
             if batch.first > self._log.head + 1 or batch.first < 1:

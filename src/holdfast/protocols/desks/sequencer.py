@@ -18,6 +18,7 @@ from holdfast.kernel.sequencing import CommandsApplied
 from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.core.commands import RECORD_FORMAT, Applied, Command, CoreState
 from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.judgement import Known
 from holdfast.protocols.core.outputs import Entered, Logged
 
 STREAM = "state"
@@ -54,7 +55,9 @@ class Sequencer(Protocol):
         """Where they are taken, if not here, and if that is known."""
         ...
 
-    def submit(self, command: Command, out: Outbox) -> None: ...
+    def submit(self, command: Command, out: Outbox, known: Known | None = None) -> None:
+        """`known`: of its events, so that the core need not look if the command is applied now."""
+        ...
 
     @property
     def takes_direct(self) -> bool:
@@ -144,9 +147,9 @@ class DirectSequencer(Part):
         if self._is_large:
             out.tell(JournalLarge())  # an idle broker would read the same journal at every start
 
-    def submit(self, command: Command, out: Outbox) -> None:
+    def submit(self, command: Command, out: Outbox, known: Known | None = None) -> None:
         """Puts a command in its place: here, at once."""
-        outputs = self._core.apply(self._core.number + 1, out.wall, command)
+        outputs = self._core.apply(self._core.number + 1, out.wall, command, known)
         if self._journal:
             self._turn.append(command)
             self.due = True

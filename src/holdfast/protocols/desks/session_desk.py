@@ -24,9 +24,10 @@ from holdfast.kernel.parts import Part
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.sequencing import CommandsApplied, Deposed, Elected, LeaderKnown
 from holdfast.kernel.time import MILLISECOND
-from holdfast.model.event import Event
+from holdfast.model.batch import EventBatch
 from holdfast.protocols.core import commands
 from holdfast.protocols.core.core import BrokerCore
+from holdfast.protocols.core.limits import CoreLimits
 from holdfast.protocols.core.outputs import (
     Answered,
     Entered,
@@ -76,6 +77,8 @@ from holdfast.protocols.sessions.messages import (
 )
 
 CLIENTS: Final = frozenset({Role.CLIENT})
+EVENTS_FEW: Final = 256  # of a subscription, kept at the broker
+BYTES_FEW: Final = 1024 * 1024
 
 
 class SessionDesk(Part):
@@ -304,6 +307,7 @@ class SessionDesk(Part):
             self._core.hosting.window,
             attachment.direct,
             self._settings.reissue,
+            report_every(self._core.limits),
         )
 
     def session(self, peer: str) -> Session | None:
@@ -355,11 +359,11 @@ class SessionDesk(Part):
         if session is None:
             return
         answered = min(message.confirmed, session.accepted)
-        batch = check_publication(self._core, peer, message, answered, self._settings.publish_window)
+        batch = check_publication(peer, message, answered, self._settings.publish_window)
         if message.direct and not direct_addresses(self._core, self._sequencer):
             self._clients.links[peer].tell_direct(())  # whatever it was told of that was lost
             self._replies.say(peer, DirectChanged(()))
-        if self._overlay.admits(session, message, out) and self._admission.publish(session, message, batch, out):
+        if self._overlay.admits(session, message, batch, out) and self._admission.publish(session, message, batch, out):
             out.set_timer((self.name, "block"), self._admission.until_patience_ends(out))
 
     # ------------------------------------------------------------------------------------------------------ outputs
@@ -396,7 +400,7 @@ class SessionDesk(Part):
                 case Freed():
                     freed = True
                 case MadeByApplication():
-                    _note_made(output.events, out)
+                    _note_made(output.batch, out)
                 case Entered():
                     self._overlay.entered(output, out)
         self._tell_interests(out)
@@ -454,9 +458,17 @@ class SessionDesk(Part):
         self._admission.check_invariants()
 
 
-def _note_made(events: list[Event], out: Outbox) -> None:
+def report_every(limits: CoreLimits) -> int:
+    """After how many events a client is to say how far it is, if subscriptions keep so few that one that tells of a few
+    only a little later might overflow them; else 0."""
+    if min(limits.backlog_bytes, limits.backlog_bytes_per_session) < BYTES_FEW:
+        return 1
+    return max(1, limits.backlog_events // 4) if limits.backlog_events < EVENTS_FEW else 0
+
+
+def _note_made(batch: EventBatch, out: Outbox) -> None:
     """No client published them, so that a trace hears of them here: at every replica, and again after a restart."""
-    for event in events if out.tracing else ():
+    for event in batch.events if out.tracing else ():
         out.note(
             "published",
             event=event.id,

@@ -2,86 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
-from holdfast.model.event import EventBytes
+from holdfast.model.batch import EventBatch
 
 BATCH_EVENTS: Final = 1_024
 BATCH_BYTES: Final = 256 * 1024
 
 
-class Batch:
-    """Events with numbers from `first` on. `deadlines` has 0 for an event that does not expire; None: none does."""
+class FeedBatch(NamedTuple):
+    """Events with numbers from `first` on, without gaps."""
 
-    __slots__ = ("_soonest", "bytes", "deadlines", "events", "first")
-
-    def __init__(self, first: int, events: list[EventBytes], deadlines: list[int] | None) -> None:
-        self.first = first
-        self.events = events
-        self.deadlines = deadlines
-        self.bytes = sum(map(len, events))
-        self._soonest = min((deadline for deadline in deadlines or () if deadline), default=0)
+    first: int
+    events: EventBatch
 
     @property
     def last(self) -> int:
         return self.first + len(self.events) - 1
 
-    def after(self, number: int) -> Batch:
+    @property
+    def bytes(self) -> int:
+        return self.events.bytes
+
+    def after(self, number: int) -> FeedBatch:
         """What comes behind a number that is in the batch."""
-        skipped = number + 1 - self.first
-        return Batch(number + 1, self.events[skipped:], None if self.deadlines is None else self.deadlines[skipped:])
+        return FeedBatch(number + 1, self.events.behind(number + 1 - self.first))
 
-    def split(self, number: int) -> tuple[Batch, Batch]:
+    def split(self, number: int) -> tuple[FeedBatch, FeedBatch]:
         """What it has up to a number that is in it, and what comes behind."""
-        count = number + 1 - self.first
-        before = Batch(self.first, self.events[:count], None if self.deadlines is None else self.deadlines[:count])
-        return before, self.after(number)
+        return FeedBatch(self.first, self.events.part(0, number + 1 - self.first)), self.after(number)
 
-    def shifted(self, distance: int) -> Batch:
+    def shifted(self, distance: int) -> FeedBatch:
         """The same events, with numbers that are higher by so many."""
-        return Batch(self.first + distance, self.events, self.deadlines)
+        return FeedBatch(self.first + distance, self.events)
+
+    def parts(self, rows: Sequence[int]) -> list[FeedBatch]:
+        """Those of rising rows, in runs of numbers without gaps."""
+        return [FeedBatch(self.first + start, self.events.part(start, end)) for start, end in runs(rows)]
 
     def has_expired(self, wall: int) -> bool:
         """Whether an event of it has no time left."""
-        return 0 < self._soonest <= wall
+        return 0 < self.events.soonest <= wall
 
-    def alive(self, wall: int) -> list[Batch]:
-        """What has time left, in runs of numbers without gaps."""
-        runs: list[Batch] = []
-        start = 0
-        deadlines = self.deadlines or []
-        for row, deadline in enumerate([*deadlines, wall]):  # one that is over ends the last run
-            if 0 < deadline <= wall:
-                if row > start:
-                    runs.append(Batch(self.first + start, self.events[start:row], deadlines[start:row]))
-                start = row + 1
-        return runs
+    def alive(self, wall: int) -> list[FeedBatch]:
+        """What has time left."""
+        deadlines = self.events.deadlines or ()
+        return self.parts([row for row, deadline in enumerate(deadlines) if not 0 < deadline <= wall])
 
 
-def in_batches(events: Sequence[EventBytes]) -> list[tuple[int, int]]:
-    """Where to cut events so that each part fits into a message."""
-    cuts, start, size = [], 0, 0
-    for row, event in enumerate(events):
-        if row - start == BATCH_EVENTS or (size and size + len(event) > BATCH_BYTES):
-            cuts.append((start, row))
-            start, size = row, 0
-        size += len(event)
-    if len(events) > start:
-        cuts.append((start, len(events)))
-    return cuts
+def in_messages(events: EventBatch) -> Iterator[EventBatch]:
+    """The events in parts, each of which fits into a message."""
+    start = 0
+    while start < len(events):
+        end = min(start + BATCH_EVENTS, max(start + 1, events.rows_within(start, BATCH_BYTES)))
+        yield events.part(start, end)
+        start = end
 
 
-def numbered(first: int, events: Sequence[EventBytes], deadlines: Sequence[int] | None) -> list[Batch]:
+def numbered(first: int, events: EventBatch) -> list[FeedBatch]:
     """Events with numbers from `first` on, each part of which fits into a message."""
-    return [
-        Batch(first + start, list(events[start:end]), None if deadlines is None else list(deadlines[start:end]))
-        for start, end in in_batches(events)
-    ]
+    batches = []
+    for part in in_messages(events):
+        batches.append(FeedBatch(first, part))
+        first += len(part)
+    return batches
 
 
-def runs(rows: list[int]) -> list[tuple[int, int]]:
+def runs(rows: Sequence[int]) -> list[tuple[int, int]]:
     """Rising rows as ranges without gaps."""
+    if not rows:
+        return []
+    if rows[-1] - rows[0] == len(rows) - 1:
+        return [(rows[0], rows[-1] + 1)]
     found: list[tuple[int, int]] = []
     for row in rows:
         if found and found[-1][1] == row:
@@ -91,17 +84,22 @@ def runs(rows: list[int]) -> list[tuple[int, int]]:
     return found
 
 
-def joined(batches: list[Batch]) -> list[tuple[int, list[EventBytes]]]:
+def joined(batches: Sequence[FeedBatch]) -> Iterator[FeedBatch]:
     """Some batches in few messages: what came in one turn from several sides goes on together."""
-    runs: list[tuple[int, list[EventBytes]]] = []
-    size = 0
+    together: list[FeedBatch] = []
+    count = size = 0
     for batch in batches:
-        follows = bool(runs) and runs[-1][0] + len(runs[-1][1]) == batch.first
-        fits = follows and len(runs[-1][1]) + len(batch.events) <= BATCH_EVENTS
-        if fits and size + batch.bytes <= BATCH_BYTES:
-            runs[-1] = (runs[-1][0], runs[-1][1] + batch.events)
-            size += batch.bytes
-        else:
-            runs.append((batch.first, batch.events))
-            size = batch.bytes
-    return runs
+        events = len(batch.events)
+        follows = bool(together) and together[-1].last + 1 == batch.first
+        if not follows or count + events > BATCH_EVENTS or size + batch.bytes > BATCH_BYTES:
+            if together:
+                yield _join(together)
+            together, count, size = [], 0, 0
+        together.append(batch)
+        count, size = count + events, size + batch.bytes
+    if together:
+        yield _join(together)
+
+
+def _join(batches: Sequence[FeedBatch]) -> FeedBatch:
+    return FeedBatch(batches[0].first, EventBatch.joined([batch.events for batch in batches]))

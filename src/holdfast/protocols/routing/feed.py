@@ -12,32 +12,27 @@ is nobody's yet: it can be taken out, and its numbers are given again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
 from holdfast.kernel.node import broken, require
-from holdfast.model.event import EventBytes
-from holdfast.protocols.routing.batches import Batch, numbered
+from holdfast.model.batch import EMPTY, EventBatch
+from holdfast.protocols.routing.batches import FeedBatch, numbered
 
 WINDOW_BYTES = 4 * 1024 * 1024  # sent and not acknowledged
 PATIENCE_DOUBLED_MAX = 5  # how often, before something is sent again
 CHECK_SHARE = 8  # invariants are looked at after every change of a feed with fewer batches, and more rarely with more
 
 
-# Events, and when each of them is over, as feeds are given them.
-Waiting = tuple[list[EventBytes], list[int] | None]
-
-
 class Discipline(Protocol):
     """In which order events leave a feed that have no numbers yet. The usual one is none: first in, first out."""
 
-    def put(self, events: Sequence[EventBytes], deadlines: Sequence[int] | None) -> None: ...
+    def put(self, events: EventBatch) -> None: ...
 
-    def take(self, bytes_max: int) -> Waiting:
+    def take(self, bytes_max: int) -> EventBatch:
         """Removes and gives what may leave now, and not much more than `bytes_max`."""
         ...
 
-    def drain(self) -> Waiting:
+    def drain(self) -> EventBatch:
         """Removes and gives everything, in the order in which it would leave."""
         ...
 
@@ -47,14 +42,14 @@ class Discipline(Protocol):
 class _Closed:
     """The discipline of a feed that is closed."""
 
-    def put(self, events: Sequence[EventBytes], deadlines: Sequence[int] | None) -> NoReturn:
+    def put(self, events: EventBatch) -> NoReturn:
         broken("nothing is put into a closed feed")
 
-    def take(self, bytes_max: int) -> Waiting:
-        return [], None
+    def take(self, bytes_max: int) -> EventBatch:
+        return EMPTY
 
-    def drain(self) -> Waiting:
-        return [], None
+    def drain(self) -> EventBatch:
+        return EMPTY
 
     def __len__(self) -> int:
         return 0
@@ -81,7 +76,7 @@ class Feed:
     )
 
     def __init__(self) -> None:
-        self._batches: deque[Batch] = deque()  # not acknowledged; those from `_unsent` on are not sent either
+        self._batches: deque[FeedBatch] = deque()  # not acknowledged; those from `_unsent` on are not sent either
         self._unsent = 0
         self._sent_bytes = 0
         self._unchecked = 1  # changes since the invariants were looked at
@@ -132,24 +127,22 @@ class Feed:
         """The last number that somebody waits for: what has it, and those before it, is not given up."""
         return self._promised
 
-    def put(self, events: Sequence[EventBytes], deadlines: Sequence[int] | None = None) -> None:
+    def put(self, events: EventBatch) -> None:
         self._unchecked += 1
+        self.bytes += events.bytes
         if self._discipline is not None:
-            self._discipline.put(events, deadlines)
-            self.bytes += sum(map(len, events))
+            self._discipline.put(events)
             return
-        for batch in numbered(self.following, events, deadlines):
-            self._batches.append(batch)
-            self.bytes += batch.bytes
+        self._batches += numbered(self.following, events)
         self.following += len(events)
 
-    def _append(self, batch: Batch) -> None:
+    def _append(self, batch: FeedBatch) -> None:
         self._batches.append(batch)
         self.bytes += batch.bytes
 
-    def take(self, wall: int, now: int = 0, window: int = WINDOW_BYTES) -> list[Batch]:
+    def take(self, wall: int, now: int = 0, window: int = WINDOW_BYTES) -> list[FeedBatch]:
         """What may be sent now, and has time left; it counts as sent."""
-        taken: list[Batch] = []
+        taken: list[FeedBatch] = []
         if not self.is_under_way:
             self._progress_at = now
         self._unchecked += 1
@@ -178,19 +171,18 @@ class Feed:
         """As much as there is room for: what has a number is not put in order any more."""
         room = window - sum([batch.bytes for batch in self._batches])
         while room > 0 and self._discipline:
-            events, deadlines = self._discipline.take(room)
+            events = self._discipline.take(room)
             if not events:
                 break
-            for batch in numbered(self.following, events, deadlines):
-                self._batches.append(batch)  # its bytes are counted
-                self.following = batch.last + 1
-                room -= batch.bytes
+            self._batches += numbered(self.following, events)  # whose bytes are counted
+            self.following += len(events)
+            room -= events.bytes
 
-    def _is_over(self, batch: Batch, wall: int) -> bool:
+    def _is_over(self, batch: FeedBatch, wall: int) -> bool:
         """Whether an event of it has no time left; what somebody waits for is sent nevertheless."""
         return batch.has_expired(wall) and batch.first > self._promised
 
-    def _alive(self, batch: Batch, wall: int) -> list[Batch]:
+    def _alive(self, batch: FeedBatch, wall: int) -> list[FeedBatch]:
         """What is left of a batch, counted."""
         parts = batch.alive(wall)
         self.bytes -= batch.bytes - sum(part.bytes for part in parts)
@@ -223,7 +215,7 @@ class Feed:
         self._progress_at, self._repeats = now, 0
         return True
 
-    def _drop_first(self) -> Batch:
+    def _drop_first(self) -> FeedBatch:
         batch = self._batches.popleft()
         self.bytes -= batch.bytes
         if self._unsent:
@@ -301,10 +293,10 @@ class Feed:
         waiting = self.cut()
         self._discipline = discipline
         for batch in waiting:
-            self.put(batch.events, batch.deadlines)
+            self.put(batch.events)
 
     # ----------------------------------------------------------------------------------------------------------- moving
-    def cut(self) -> list[Batch]:
+    def cut(self) -> list[FeedBatch]:
         """Takes out what nobody has heard of, in the order in which it would be sent. What is left ends there, and the
         next event has the number that follows. Where numbers are stored, the disk has to be told."""
         return self._take_out(self.heard)[0]
@@ -334,18 +326,18 @@ class Feed:
         if other._discipline is not None:
             later = other.cut() if other.is_suspended else []
             for batch in (*batches, *later):
-                other.put(batch.events, batch.deadlines)
+                other.put(batch.events)
             return through, other.following, 0
         at = other.heard + 1 if other.is_suspended else other.following
         other.insert(batches, through, at, count)
         return through, at, count
 
-    def _take_out(self, through: int) -> tuple[list[Batch], int]:
+    def _take_out(self, through: int) -> tuple[list[FeedBatch], int]:
         """What has numbers above one, or none yet; and how many numbers that takes. The next event has the first one
         that nobody has heard of."""
         batches = self.take_above(through)
         if self._discipline is not None:
-            waiting = numbered(self.following, *self._discipline.drain())
+            waiting = numbered(self.following, self._discipline.drain())
             self.bytes -= sum(batch.bytes for batch in waiting)
             batches += waiting
         end = batches[-1].last if batches else through
@@ -353,7 +345,7 @@ class Feed:
         self.following = self.heard + 1
         return batches, count
 
-    def take_above(self, number: int) -> list[Batch]:
+    def take_above(self, number: int) -> list[FeedBatch]:
         """Takes out what has higher numbers."""
         self._unchecked += 1
         place = self._cut_at(number)
@@ -364,13 +356,13 @@ class Feed:
             self._unsent = place
         return taken
 
-    def end_at(self, number: int) -> list[Batch]:
+    def end_at(self, number: int) -> list[FeedBatch]:
         """Takes out what has higher numbers, which are given anew: `number_from` says if one of them is not."""
         batches = self.take_above(number)
         self.following = number + 1
         return batches
 
-    def insert(self, batches: list[Batch], through: int, at: int, count: int) -> None:
+    def insert(self, batches: list[FeedBatch], through: int, at: int, count: int) -> None:
         """Events whose numbers were above `through` get those from `at` on; what had them comes `count` later."""
         self.number_from(at)
         later = self.take_above(at - 1)
@@ -395,11 +387,11 @@ class Feed:
         return len(self._batches)
 
     # --------------------------------------------------------------------------------------------------------- the disk
-    def pending(self) -> list[Batch]:
+    def pending(self) -> list[FeedBatch]:
         """Everything that is not acknowledged."""
         return list(self._batches)
 
-    def replace(self, batches: list[Batch]) -> None:
+    def replace(self, batches: list[FeedBatch]) -> None:
         """Other contents, with numbers that were in it."""
         self._batches = deque(batches)
         self.bytes = sum(batch.bytes for batch in batches)
@@ -429,7 +421,7 @@ class Feed:
             parts = [part for batch in waiting for part in self._alive_of(batch, wall)]
             self._batches = deque(under_way + parts)
 
-    def _alive_of(self, batch: Batch, wall: int) -> list[Batch]:
+    def _alive_of(self, batch: FeedBatch, wall: int) -> list[FeedBatch]:
         return self._alive(batch, wall) if self._is_over(batch, wall) else [batch]
 
     def check_invariants(self) -> None:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.model.batch import EventBatch
-from holdfast.model.event import EventBytes, encode_batch
 from holdfast.protocols.routing.feeds import Feeds
 from holdfast.protocols.routing.store import EventStore
 from holdfast.protocols.routing.taken_in import TakenIn
@@ -35,14 +33,13 @@ class FeedChanges:
         if self._store is not None:
             self._store.moved(moved)
 
-    def copy(self, old: str, new: str, decode: Callable[[EventBytes], EventBatch]) -> None:
+    def copy(self, old: str, new: str) -> None:
         """All that is not acknowledged of one neighbour goes to another one, too."""
         feed = self._feeds.find(old)
         for batch in () if feed is None else feed.pending():
-            decoded = decode(encode_batch(batch.events))
             if self._store is not None:
-                self._store.put(decoded, {new: list(range(len(decoded)))})
-            self._feeds[new].put(decoded.slices, decoded.deadlines)
+                self._store.put(batch.events, {new: range(len(batch.events))})
+            self._feeds[new].put(batch.events)
 
     def drop(self, peer: str) -> int:
         """How many events for it are given up."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from holdfast.errors import EventError, ProtocolError
+from holdfast.errors import ProtocolError
 from holdfast.kernel.inputs import Durable, Started, TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
@@ -26,17 +26,16 @@ from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.queues import Lane
 from holdfast.model.batch import EventBatch
-from holdfast.model.event import EventBytes, encode_batch
 from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.desks.home import Home
 from holdfast.protocols.routing.acquaintances import Acquaintances
-from holdfast.protocols.routing.batches import Batch, in_batches, joined, runs
-from holdfast.protocols.routing.feed import Feed
+from holdfast.protocols.routing.around import Around
+from holdfast.protocols.routing.batches import FeedBatch, in_messages, joined
 from holdfast.protocols.routing.feed_changes import FeedChanges
 from holdfast.protocols.routing.feeds import Feeds
 from holdfast.protocols.routing.hearing import Hearing
 from holdfast.protocols.routing.links import BROKERS
-from holdfast.protocols.routing.messages import NUMBER_MAX, AcknowledgeEvents, Forward, Introduction
+from holdfast.protocols.routing.messages import AcknowledgeEvents, Forward, Introduction, checked_last, read_events
 from holdfast.protocols.routing.notices import (
     Detoured,
     FeedsRecovered,
@@ -48,6 +47,7 @@ from holdfast.protocols.routing.notices import (
     RoomMade,
     TopicsRecovered,
 )
+from holdfast.protocols.routing.room import Room
 from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.router import LOCAL, Router
 from holdfast.protocols.routing.settings import RoutingSettings
@@ -100,13 +100,14 @@ class Forwarding(Part):
         self._open: dict[str, None] = {}  # those whose link can be used
         self._unaware: dict[str, None] = {}  # those that may have an older map, by which they are no neighbours
         self._held: dict[str, None] = {}  # those that first have to say what they want of what was kept for them
+        self.ended: dict[str, str] = {}  # neighbours of before, whose last events are under way → who took their place
         self._taken = TakenIn()
         self._due: dict[str, None] = {}  # those that are to be told how far
+        self._room = Room(settings, feeds, self._open, self.ended, store is not None)
         self._congested = False
         self.due = True  # something may have to be stored, sent or acknowledged
         self._ticking = False
-        self._around: list[tuple[str, list[EventBytes]]] = []  # of this turn: for neighbours without a usable link
-        self.ended: dict[str, str] = {}  # neighbours of before, whose last events are under way → who took their place
+        self._around = Around()
         self.forwarded_total = self.arrived_total = self.lost_total = self.expired_total = self.repeated_total = 0
 
     # ------------------------------------------------------------------------------------------------------- start
@@ -142,8 +143,7 @@ class Forwarding(Part):
         self.due = True
         peer, introduction = linked.peer, linked.introduction
         self._introductions[peer] = introduction
-        feed = self.feeds.get(peer)
-        if feed is None:
+        if (feed := self.feeds.get(peer)) is None:
             return
         if peer not in self._acquaintances.greeted:
             self._unaware[peer] = None
@@ -176,15 +176,12 @@ class Forwarding(Part):
         if peer not in self._held:
             return
         feed = self.feeds[peer]
-        kept: list[Batch] = []
+        kept: list[FeedBatch] = []
         for batch in feed.pending():
             if batch.first <= feed.promised:
                 kept.append(batch)
                 continue
-            decoded = self._home.decode(encode_batch(batch.events))
-            for start, end in runs(self._router.match(LOCAL, decoded.events).get(peer, [])):
-                times = batch.deadlines and batch.deadlines[start:end]
-                kept.append(Batch(batch.first + start, decoded.slices[start:end], times))
+            kept += batch.parts(self._router.match(LOCAL, batch.events).get(peer, ()))
         feed.replace(kept)
         self._let_go(peer, out)
 
@@ -202,8 +199,7 @@ class Forwarding(Part):
         self._unaware.pop(peer, None)
         self._held.pop(peer, None)
         self._due.pop(peer, None)
-        feed = self.feeds.get(peer)
-        if feed is None:
+        if (feed := self.feeds.get(peer)) is None:
             return
         if self._store is None:
             self.lost_total += feed.clear()
@@ -215,7 +211,7 @@ class Forwarding(Part):
         """Events were published here."""
         self.due = True
         if out.tracing:
-            out.note("accepted", node=self._settings.name, events=[event.id for event in entered.batch.events])
+            out.note("accepted", node=self._settings.name, events=entered.batch.ids)
         self._route(LOCAL, entered.batch, out)
         if self._store is not None:
             self._store.entered(entered.number)
@@ -228,21 +224,14 @@ class Forwarding(Part):
             if peer in self._acquaintances.greeted:
                 raise ProtocolError(problem)
             return  # by an older map, which it has, it is one: it does not hear that anything has come
-        try:
-            batch = self._home.decode(message.events)
-        except EventError as error:
-            raise ProtocolError(f"in Forward, {error}") from error
+        batch = read_events(message, "Forward")
         if not batch:
             raise ProtocolError("Forward has no events")
         if message.first == 0 and self._store is not None and self._settings.reliability.detours:
             self.arrive(peer, "", 0, batch, out)  # came around, and is stored elsewhere
             return
         feed, received = self._taken.of(peer)
-        first, last = message.first, message.first + len(batch) - 1
-        if first < 1:
-            raise ProtocolError(f"a feed's numbers begin with 1, not with {first}")
-        if last > NUMBER_MAX:
-            raise ProtocolError(f"an event has the number {last}; there are none above {NUMBER_MAX}")
+        first, last = message.first, checked_last(message.first, len(batch))
         self._due[peer] = None
         self.due = True
         skipped = max(0, received + 1 - first)
@@ -278,20 +267,20 @@ class Forwarding(Part):
         """Of what came around a failure, the copy that is stored for the tree is the one that is kept (D1-C5). This one
         is to be quick: it goes on as it came, without a number and without a place in the store. Were it stored, too,
         each broker behind would get two that nothing tells apart."""
-        for peer, rows in self._router.match(self.ended.get(source, source), batch.events).items():
-            chosen = batch.take(rows).slices
+        for peer, rows in self._router.match(self.ended.get(source, source), batch).items():
+            chosen = batch.take(rows)
             if self._is_held_back(peer):
                 continue  # what is stored comes later
             if not self._is_usable(peer):
-                self._around.append((peer, chosen))
+                self._around.put(peer, chosen)
                 continue
-            for start, end in in_batches(chosen):
+            for part in in_messages(chosen):
                 if peer in out.queues and out.queues[peer].bytes > AROUND_BYTES_MAX:
                     break
-                out.send(peer, Forward(0, encode_batch(chosen[start:end])), Lane.USER, NOW)
+                out.send(peer, Forward(0, part.encoded), Lane.USER, NOW)
 
     def _route(self, source: str, batch: EventBatch, out: Outbox) -> None:
-        rows = self._router.match(self.ended.get(source, source), batch.events)
+        rows = self._router.match(self.ended.get(source, source), batch)
         if self._store is not None:
             self._store.put(batch, rows)
         for peer, wanted in rows.items():
@@ -300,9 +289,9 @@ class Forwarding(Part):
             if usable and self._around:
                 self._bring_back(peer)
             if self._store is not None or usable:
-                self.feeds[peer].put(chosen.slices, chosen.deadlines)
+                self.feeds[peer].put(chosen)
             if not usable:
-                self._around.append((peer, list(chosen.slices)))
+                self._around.put(peer, chosen)
 
     def _is_usable(self, peer: str) -> bool:
         return peer in self._open and self._ways.carries_events(peer)
@@ -314,33 +303,24 @@ class Forwarding(Part):
     def _bring_back(self, peer: str) -> None:
         """The link to a neighbour has become good in this turn. Where nothing is stored, what was to go around it goes
         over it, before anything newer."""
-        if self._store is None:
-            around, self._around = self._around, []
-            for other, events in around:
-                if other == peer:
-                    self.feeds[peer].put(events)
-                else:
-                    self._around.append((other, events))
+        for events in self._around.take(peer) if self._store is None else ():
+            self.feeds[peer].put(events)
 
-    def _go_around(self, peer: str, events: list[EventBytes], out: Outbox) -> None:
+    def _go_around(self, peer: str, events: EventBatch, out: Outbox) -> None:
         """What is not stored for a neighbour, or not for it alone: the way around is not acknowledged (D1-B6)."""
         if self._store is not None and self._is_held_back(peer) and self._ways.carries_events(peer):
             return  # what is stored comes later
-        for start, end in in_batches(events):
-            found = self._ways.send_around(peer, Forward(0, encode_batch(events[start:end])), out)
+        for part in in_messages(events):
+            found = self._ways.send_around(peer, Forward(0, part.encoded), out)
             if not found and self._store is None:
-                self.lost_total += end - start
+                self.lost_total += len(part)
 
     def on_detoured(self, detoured: Detoured, out: Outbox) -> None:
         """Events that came around a neighbour, or around the link to it."""
         message = detoured.message
         if not isinstance(message, Forward):
             return  # word of tables, which is not this part's affair
-        try:
-            batch = self._home.decode(message.events)
-        except EventError as error:
-            raise ProtocolError(f"in a detoured Forward, {error}") from error
-        if batch:
+        if batch := read_events(message, "a detoured Forward"):
             self.arrive(detoured.source, "", 0, batch, out)
 
     def on_acknowledge_events(self, peer: str, message: AcknowledgeEvents, out: Outbox) -> None:
@@ -421,25 +401,20 @@ class Forwarding(Part):
 
     def copy_all(self, old: str, new: str) -> None:
         """All that is not acknowledged of one neighbour goes to another one, too; it stays where it is."""
-        self._changes.copy(old, new, self._home.decode)
+        self._changes.copy(old, new)
         self.due = True
 
     def _move(self, old: str, new: str, all_of_it: bool, out: Outbox) -> None:
         self._changes.move(old, new, all_of_it)
         self.due = True
-        usable = self._is_usable(new)
-        around, self._around = self._around, []
-        for peer, events in around:
-            if peer == old and self._store is None and usable:
-                self.feeds[new].put(events)
-            else:
-                self._around.append((new if peer == old else peer, events))
+        for events in self._around.take(old) if self._store is None and self._is_usable(new) else ():
+            self.feeds[new].put(events)
+        self._around.redirect(old, new)
 
     def drop(self, peer: str, out: Outbox) -> None:
         """It is no neighbour in the tree any more. What waits for it is given up; what it sent is acknowledged."""
         self.ended.pop(peer, None)
-        feed = self.feeds.find(peer)
-        if feed is None:
+        if (feed := self.feeds.find(peer)) is None:
             return
         self.expired_total += feed.expired
         self.lost_total += self._changes.drop(peer)
@@ -451,34 +426,9 @@ class Forwarding(Part):
     def forget_gone(self) -> None:
         self._changes.forget(self._taken, self._roster.knows)  # who has left is never a neighbour again
 
-    # -------------------------------------------------------------------------------------------------- congestion
-    @property
-    def stored_bytes(self) -> int:
-        return sum([feed.bytes for feed in self.feeds.values()])
-
     def is_congested(self) -> bool:
         """Whether publishers here have to wait."""
-        return self._are_full(list(self.feeds))
-
-    def _are_full(self, peers: list[str]) -> bool:
-        """Whether what goes to these neighbours has to wait."""
-        feeds = self.feeds
-        if self._store is not None and sum([feeds[peer].bytes for peer in peers]) > self._settings.store_bytes:
-            return True
-        return any(peer in self._open and feeds[peer].bytes > self._room(feeds[peer]) for peer in peers)
-
-    def _room(self, feed: Feed) -> int:
-        """A feed that is suspended grows while a change is under way, as one to a neighbour that is not there."""
-        return self._settings.store_bytes if feed.is_suspended else self._settings.queue_bytes
-
-    def _has_room_beside(self, peer: str) -> bool:
-        """Whether there is room for what this neighbour sends, which goes to the others.
-        What waits for the neighbour itself does not count: if it did, two that are full of what they have for each
-        other would each wait for the other's word for ever. So waiting leads away from a neighbour, and ends. Nor does
-        what waits for its taker, to whom nothing goes that comes from there: it waits until the move is done.
-        """
-        apart = (peer, self.ended.get(peer, peer))
-        return not self._are_full([other for other in self.feeds if other not in apart])
+        return self._room.is_congested()
 
     # -------------------------------------------------------------------------------------------------------- turns
     def finish(self, out: Outbox) -> None:
@@ -491,8 +441,7 @@ class Forwarding(Part):
         for peer in self._open if self._around else ():
             if self._is_usable(peer):
                 self._bring_back(peer)
-        around, self._around = self._around, []
-        for peer, events in around:
+        for peer, events in self._around.take_all():
             self._go_around(peer, events, out)  # behind the store: what leaves is accepted
         after = NOW if self._store is None else LATEST
         for peer in self._open:
@@ -504,11 +453,11 @@ class Forwarding(Part):
             elif feed.has_unsent:
                 for first, events in joined(feed.take(out.wall, out.now, self._settings.window_bytes)):
                     self.forwarded_total += len(events)
-                    out.send(peer, Forward(first, encode_batch(events)), Lane.USER, after)
+                    out.send(peer, Forward(first, events.encoded), Lane.USER, after)
         self._keep_ticking(out)
         congested = self.is_congested()
         for peer in list(self._due):
-            if not congested or self._has_room_beside(peer):
+            if not congested or self._room.is_left_beside(peer):
                 del self._due[peer]
                 out.send(peer, AcknowledgeEvents(self._taken.through(peer)), after=after)
         was_congested, self._congested = self._congested, congested
@@ -541,7 +490,7 @@ class Forwarding(Part):
             "events_expired_under_way_total": self.expired_total + sum(feed.expired for feed in self.feeds.values()),
             "events_retransmitted_total": self.repeated_total,
             "feeds_events": sum(len(feed) for feed in self.feeds.values()),
-            "feeds_bytes": self.stored_bytes,
+            "feeds_bytes": self._room.bytes_taken,
         }
 
     def check_invariants(self) -> None:

@@ -19,6 +19,7 @@ from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.time import SECOND
 from holdfast.model import Filter
+from holdfast.model.batch import EventBatch
 from holdfast.protocols.core.session import Session
 from holdfast.protocols.desks.home import Home
 from holdfast.protocols.desks.overlay import PublicationReleased
@@ -122,12 +123,12 @@ class Gate(Part):
         self._local.update()
         self.due = True
 
-    def admits(self, session: Session, message: Publish, out: Outbox) -> bool:
+    def admits(self, session: Session, message: Publish, batch: EventBatch, out: Outbox) -> bool:
         """Whether a publication may be taken in. If not, it is held, and told of when it may."""
         client = session.client
         held = self._held.get(client)
         if held is None:
-            self._advertise_topics(session, message, out)
+            self._advertise_topics(session, batch, out)
             if not self._must_wait(client):
                 return True
             held = self._held[client] = _Held(session.epoch, out.now)
@@ -143,14 +144,13 @@ class Gate(Part):
     def _take_tickets(self) -> None:
         self._tickets |= self._local.take_asked()
 
-    def _advertise_topics(self, session: Session, message: Publish, out: Outbox) -> None:
+    def _advertise_topics(self, session: Session, batch: EventBatch, out: Outbox) -> None:
         if session.advertised is not None or not self._settings.advertisements:
             return
         advertised = self._advertised.setdefault(session.client, {})
         if ANYTHING in advertised:
             return
-        batch = self._home.decode(message.events)
-        for topic in dict.fromkeys([event.topic for event in batch.events]):
+        for topic in batch.topics():
             if topic in advertised:
                 continue
             filter = filter_of(topic)

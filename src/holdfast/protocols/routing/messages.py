@@ -13,8 +13,10 @@ from typing import Final
 
 import msgspec
 
+from holdfast.errors import EventError, ProtocolError
 from holdfast.kernel.messages import NOMINAL_WEIGHT, Message, Record
-from holdfast.model.event import EventBytes, event_ids
+from holdfast.model.batch import EventBatch
+from holdfast.model.event import EventBytes, event_ids, events_alone
 from holdfast.protocols.routing.network_map import NetworkMap
 
 ENTRY_BYTES_MAX: Final = 512  # of an entry's id
@@ -127,6 +129,23 @@ class Forward(Message, frozen=True):
 
     def event_ids(self) -> list[str]:
         return event_ids(self.events)
+
+
+def read_events(message: Forward, what: str) -> EventBatch:
+    try:
+        return EventBatch.read(message.events)
+    except EventError as error:
+        raise ProtocolError(f"in {what}, {error}") from error
+
+
+def checked_last(first: int, count: int) -> int:
+    """The number of the last of so many events; ProtocolError if there are no such numbers."""
+    last = first + count - 1
+    if first < 1:
+        raise ProtocolError(f"a feed's numbers begin with 1, not with {first}")
+    if last > NUMBER_MAX:
+        raise ProtocolError(f"an event has the number {last}; there are none above {NUMBER_MAX}")
+    return last
 
 
 class AcknowledgeEvents(Message, frozen=True):
@@ -253,6 +272,9 @@ class EventsStored(Record, frozen=True):
     places: list[tuple[int, ...]]
     format: int = RECORD_FORMAT
     moves: list[FeedMoved] = []  # noqa: RUF012
+
+    def parts(self) -> list[memoryview]:
+        return [events_alone(self.events)]
 
 
 ROUTING_RECORDS: dict[int, type[Record]] = {

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Protocol
 
 from holdfast.kernel.node import require
 from holdfast.model import Filter
-from holdfast.model.event import Event
+from holdfast.model.batch import EventBatch
 from holdfast.protocols.routing.covered import Changes, Outlet
 from holdfast.protocols.routing.table import RoutingTable
 from holdfast.protocols.routing.targets import Targets
@@ -322,9 +322,9 @@ class Router:
         return changed
 
     # ----------------------------------------------------------------------------------------------------- events
-    def match(self, source: str, events: Sequence[Event]) -> dict[str, list[int]]:
+    def match(self, source: str, batch: EventBatch) -> dict[str, Sequence[int]]:
         """Which of the events go to which neighbours, by row; in order, once to each, never back."""
-        rows = self.targets.resolve(self.targets.match(events))
+        rows = self.targets.resolve(self.targets.match(batch))
         rows.pop(source, None)
         return rows
 

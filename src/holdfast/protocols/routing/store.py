@@ -21,7 +21,7 @@ from holdfast.kernel.node import broken, require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.storage import FEEDS, StoredStreams
 from holdfast.model.batch import EventBatch
-from holdfast.model.event import EventBytes, encode_batch
+from holdfast.model.event import NO_EVENTS
 from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.routing.feed import Feed
 from holdfast.protocols.routing.feeds import NOBODY, Feeds, follow, replay
@@ -52,8 +52,9 @@ class EventStore:
         # Of this turn:
         self._made: list[EventsStored] = []  # records of what came before feeds were moved
         self._moves: list[FeedMoved] = []
-        self._events: list[EventBytes] = []
+        self._batches: list[EventBatch] = []
         self._places: list[tuple[int, ...]] = []
+        self._counts: dict[str, int] = {}  # of events by neighbour
         self._changed = False
 
     def recover_into(self, feeds: Feeds) -> dict[str, tuple[str, int]]:
@@ -68,14 +69,13 @@ class EventStore:
                 self._follow(moved)
             for peer, following in record.following.items():
                 filled[peer].number_from(following)
-            batch = EventBatch.decoded(record.events)
-            self._topics |= dict.fromkeys([event.topic for event in batch.events])
+            batch = EventBatch.read(record.events, bounded=False)
+            self._topics |= dict.fromkeys(batch.topics())
             # In the order that the neighbours had then: the site file may be another now.
             for place, peer in enumerate(record.following):
                 rows = [row for row, places in enumerate(record.places) if place in places]
                 if rows:
-                    part = batch.take(rows)
-                    filled[peer].put(part.slices, part.deadlines)
+                    filled[peer].put(batch.take(rows))
             self._kept.append((record.number, {peer: feed.following - 1 for peer, feed in filled.items()}))
         for feed in filled.values():
             feed.begin()
@@ -89,7 +89,7 @@ class EventStore:
         entered, self._not_stored = self._not_stored, []
         topics, self._topics = self._topics, {}
         for output in entered:
-            topics |= dict.fromkeys([event.topic for event in output.batch.events])
+            topics |= dict.fromkeys(output.batch.topics())
         return entered, list(topics)
 
     # ------------------------------------------------------------------------------------------------- of the turn
@@ -106,21 +106,29 @@ class EventStore:
         if self._received.pop(peer, None) is not None:
             self._changed = True
 
-    def put(self, batch: EventBatch, rows: Mapping[str, list[int]]) -> None:
-        if not rows:
-            return
-        places: dict[int, list[int]] = {}
-        for place, peer in enumerate(self._peers):
-            for row in rows.get(peer, ()):
-                places.setdefault(row, []).append(place)
-        for row in sorted(places):
-            self._events.append(batch.slices[row])
-            self._places.append(tuple(places[row]))
+    def put(self, batch: EventBatch, rows: Mapping[str, Sequence[int]]) -> None:
+        """Events, and for whom they are: those that are for somebody are stored."""
+        wanted = [(place, rows[peer]) for place, peer in enumerate(self._peers) if peer in rows]
+        for place, of in wanted:
+            peer = self._peers[place]
+            self._counts[peer] = self._counts.get(peer, 0) + len(of)
+        if all(len(of) == len(batch) for _, of in wanted):
+            places = [tuple([place for place, _ in wanted])] * len(batch) if wanted else []
+        else:
+            by_row: dict[int, tuple[int, ...]] = {}
+            for place, of in wanted:
+                for row in of:
+                    by_row[row] = (*by_row.get(row, ()), place)
+            chosen = sorted(by_row)
+            batch, places = batch.take(chosen), [by_row[row] for row in chosen]
+        if places:
+            self._batches.append(batch)
+            self._places += places
 
     # ------------------------------------------------------------------------------------------------------- changes
     def before_change(self, feeds: Feeds) -> None:
         """Feeds are about to be moved, added or dropped: what came before is a record of its own."""
-        if self._events:
+        if self._batches:
             self._made.append(self._record(feeds))
 
     def add_peer(self, peer: str, was_aside: bool) -> None:
@@ -145,7 +153,7 @@ class EventStore:
     # ------------------------------------------------------------------------------------------------------ the disk
     def finish(self, feeds: Feeds, out: Outbox) -> bool:
         """Writes the turn, before anyone is told of it; gives up records that nobody needs. Whether it wrote."""
-        if self._changed or self._events:
+        if self._changed or self._batches:
             self._made.append(self._record(feeds))
         made, self._made = self._made, []
         for record in made:
@@ -156,17 +164,14 @@ class EventStore:
     def _record(self, feeds: Feeds) -> EventsStored:
         """What came since the last one."""
         self._number += 1
-        counts = dict.fromkeys(self._peers, 0)
-        for places in self._places:
-            for place in places:
-                counts[self._peers[place]] += 1
-        following = {peer: feeds[peer].following - counts[peer] for peer in self._peers} | feeds.numbers()
-        events = encode_batch(self._events)
+        counts, self._counts = self._counts, {}
+        following = {peer: feeds[peer].following - counts.get(peer, 0) for peer in self._peers} | feeds.numbers()
+        events = EventBatch.joined(self._batches).encoded if self._batches else NO_EVENTS
         record = EventsStored(
             self._number, self._entered, following, self._received, events, self._places, moves=self._moves
         )
         self._kept.append((self._number, {peer: feeds[peer].following - 1 for peer in self._peers}))
-        self._events, self._places, self._moves, self._received = [], [], [], dict(self._received)
+        self._batches, self._places, self._moves, self._received = [], [], [], dict(self._received)
         self._changed = False
         return record
 

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from holdfast.kernel.node import require
 from holdfast.matching import FilterIndex
 from holdfast.model import Filter
-from holdfast.model.event import Event
+from holdfast.model.batch import EventBatch
 
 Target: TypeAlias = int
 Choose: TypeAlias = Callable[[tuple[str, ...]], str]  # one of the alternatives
@@ -59,20 +59,18 @@ class Targets:
         require(False, "an entry that goes was there", neighbour=neighbour, entry=entry)
 
     # ------------------------------------------------------------------------------------------------------- events
-    def match(self, events: Sequence[Event]) -> dict[Target, list[int]]:
+    def match(self, batch: EventBatch) -> dict[Target, Sequence[int]]:
         """Which targets want which of the events, by row; rows rise."""
-        rows: dict[Target, list[int]] = {}
         if not len(self._index):
-            return rows
-        matched = self._index.match_batch([(event.attributes, event.topic) for event in events])
-        for row, entries in enumerate(matched):
-            for target in dict.fromkeys([entry[0] for entry in entries]):
-                rows.setdefault(target, []).append(row)
-        return rows
+            return {}
+        wanted: dict[Target, list[Sequence[int]]] = {}
+        for (target, _), rows in self._index.match_encoded(batch).items():
+            wanted.setdefault(target, []).append(rows)
+        return {target: batch.rows_in(lists) for target, lists in wanted.items()}
 
-    def resolve(self, wanted: Mapping[Target, list[int]], choose: Choose = first) -> dict[str, list[int]]:
+    def resolve(self, wanted: Mapping[Target, Sequence[int]], choose: Choose = first) -> dict[str, Sequence[int]]:
         """By which links those rows go now: each event once by each."""
-        links: dict[str, list[int]] = {}
+        links: dict[str, Sequence[int]] = {}
         for target, rows in wanted.items():
             link = choose(self._alternatives[target])
             before = links.get(link)

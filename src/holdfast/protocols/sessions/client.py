@@ -192,7 +192,7 @@ class ClientSession(Part):
         out.cancel_timer((self.name, "opening"))
         out.set_timer((self.name, "ping"), self._patience.ping_every)
         self.epoch = opened.epoch
-        self._conversation.opened(opened.log_id, resumed, opened.request_window)
+        self._conversation.opened(opened, resumed)
         self._others.opened(OpenDirect(self.epoch, self._instance), self._address, opened.direct, out)
         for companion in self._companions:
             companion.opened(out)
@@ -231,6 +231,7 @@ class ClientSession(Part):
             return
         self._closing.append(request)
         if self.phase is Phase.OPEN:
+            self._subscriber.report_rest(out)
             self._conversation.ask(CloseSession(), out)
         else:
             link, self._link = self._link, 0

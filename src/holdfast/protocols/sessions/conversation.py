@@ -12,6 +12,7 @@ from holdfast.kernel.node import require
 from holdfast.kernel.outbox import LATEST, After, Outbox
 from holdfast.kernel.queues import Lane
 from holdfast.kernel.time import MILLISECOND, SECOND
+from holdfast.protocols.sessions.messages import SessionOpened
 
 REPEAT_TIMER = ("client", "repeat")
 
@@ -37,7 +38,10 @@ class ClientSettings(msgspec.Struct, frozen=True, gc=False):
     opening_max_with_choice: int = 1 * SECOND
     ping_every_with_choice: int = 250 * MILLISECOND
     silent_after_with_choice: int = 750 * MILLISECOND
-    report_after: int = 10 * MILLISECOND  # progress is reported at the latest
+    report_after: int = 10 * MILLISECOND  # progress is reported at the latest; if there is little of it, after
+    report_little_after: int = 1 * SECOND  # at the latest, and before a broker takes it for lost
+    little_events: int = 16  # with fewer that have come, and fewer bytes, there is little to report
+    little_bytes: int = 64 * 1024
     allow_direct: bool = True  # publish to all replicas of a group at once, if the group takes that
     direct_bytes_max: int = 4 * 1024 * 1024  # that wait for a replica that does not read; then its link is given up
     contact: str = ""  # the first of the addresses, if it is dialled already when the client starts
@@ -96,6 +100,7 @@ class Conversation:
         self.broker = ""
         self.log_id = ""  # of the broker's log, if it keeps one
         self.resumed = False  # the broker still knew the session when it was opened last
+        self.report_every = 0  # events of a subscription, of which the broker keeps few; 0: it keeps many
         self.request_window = 0  # requests to the broker's application that may be unconfirmed; 0: it hosts none
         self._progress_at = 0
         self._repeat_after = settings.repeat_after
@@ -107,9 +112,10 @@ class Conversation:
     def turn_to(self, broker: str) -> None:
         self.broker = broker
 
-    def opened(self, log_id: str, resumed: bool, request_window: int) -> None:
+    def opened(self, opened: SessionOpened, resumed: bool) -> None:
         """What the broker says of the session."""
-        self.log_id, self.resumed, self.request_window = log_id, resumed, request_window
+        self.log_id, self.resumed, self.request_window = opened.log_id, resumed, opened.request_window
+        self.report_every = opened.report_every
 
     def enter(self, phase: Phase) -> None:
         require(phase in TRANSITIONS[self.phase], "a client changes its phase by the table", at=self.phase, to=phase)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from holdfast.kernel.node import require
-from holdfast.model.event import Event
+from holdfast.model.batch import PublisherRun
 from holdfast.protocols.sessions.messages import Overflow
 
 PUBLISHERS_MAX = 10_000  # that a subscription remembers; the one longest remembered goes first
@@ -68,42 +68,54 @@ class IncomingSubscription:
     def note_asked(self) -> None:
         self.asked = True
 
-    def take(self, event: Event, late: bool = False) -> bool:
-        """Counts the next event as received. False if the application had it from a session that the broker forgot, or
-        if it is not to have it, since it is late."""
-        self.received += 1
+    def take(self, publishers: Iterable[PublisherRun], late: Sequence[int] = ()) -> list[int]:
+        """Counts events as received that are next, in runs of publishers. The rows of those that the application had
+        from a session that the broker forgot: it is not to have them, and not those of the rows that are `late`."""
+        repeated: list[int] = []
+        row = 0
+        for publisher, incarnation, first, count in publishers:
+            known = self._repeated(publisher, incarnation, first, count) if self._seen_before else 0
+            repeated += range(row, row + known)
+            row += count
+            if known < count:
+                self._see((publisher, incarnation), first + count - 1)
         self.gap = False
-        publisher = (event.publisher, event.incarnation)
-        if self._seen_before:
-            # A publisher's events come in order: one that is not newer than the last one seen was sent again, after the
-            # broker had lost its memory.
-            if event.sequence <= self._seen_before.get(publisher, 0):
-                self._settle_consumed()
-                return False
-            self._seen_before.pop(publisher, None)
-        self._seen[publisher] = event.sequence
+        withheld = sorted({*repeated, *late}) if late else repeated
+        self.late += len(withheld) - len(repeated)
+        self._count(row, withheld)
+        return repeated
+
+    def _repeated(self, publisher: str, incarnation: int, first: int, count: int) -> int:
+        """How many of a run the application had before. A publisher's events come in order: one that is not newer than
+        the last one seen was sent again, after the broker had lost its memory."""
+        seen = self._seen_before.get((publisher, incarnation), 0)
+        known = max(0, min(count, seen + 1 - first))
+        if known < count:
+            self._seen_before.pop((publisher, incarnation), None)
+        return known
+
+    def _see(self, publisher: tuple[str, int], sequence: int) -> None:
+        self._seen[publisher] = sequence
         if len(self._seen) > PUBLISHERS_MAX:
             del self._seen[next(iter(self._seen))]
-        if late:
-            self.late += 1
-            self._settle_consumed()
-            return False
-        self._hand_over()
-        return True
 
-    def take_all(self, events: Sequence[Event]) -> bool:
-        """`take` for several events that are next. False, and nothing is done, if they have to be looked at singly."""
-        seen = self._seen
-        if self._seen_before or len(seen) + len(events) > PUBLISHERS_MAX:
-            return False
-        for event in events:
-            seen[event.publisher, event.incarnation] = event.sequence
-        self.received += len(events)
-        self.gap = False
-        self._hand_over(len(events))
-        return True
+    def _count(self, count: int, withheld: Sequence[int]) -> None:
+        """So many are received; all but the withheld ones, whose rows rise, go to the application."""
+        if not withheld:
+            self.received += count
+            self._hand_over(count)
+            return
+        start = 0
+        for row in (*withheld, count):
+            if row > start:
+                self.received += row - start
+                self._hand_over(row - start)
+            if row < count:
+                self.received += 1
+                self._settle_consumed()
+            start = row + 1
 
-    def _hand_over(self, count: int = 1) -> None:
+    def _hand_over(self, count: int) -> None:
         """So many of the events up to the last one received go to the application."""
         if self._runs and self._runs[-1][1] == self.received - count:
             self._runs[-1][0] += count

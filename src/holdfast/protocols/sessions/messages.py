@@ -160,7 +160,8 @@ class SessionOpened(Message, frozen=True):
     `refused` is that of `Accepted`: its answer may have been lost with the link before. `log_id` names the broker's
     log of events, if it keeps one. `request_window` is how many requests to its application the client may have
     unconfirmed; 0: it hosts none. `direct` are the addresses of `DirectChanged`. `reissue`: whatever is forgotten is to
-    be subscribed to again (D1-B3), also by clients that would not do so by themselves.
+    be subscribed to again (D1-B3), also by clients that would not do so by themselves. `report_every`: the broker keeps
+    so few events of a subscription that it is to hear when so many have come; 0: the client tells when it likes.
     """
 
     epoch: int
@@ -174,6 +175,7 @@ class SessionOpened(Message, frozen=True):
     request_window: int = 0
     direct: tuple[str, ...] = ()
     reissue: bool = False
+    report_every: int = 0
 
     def weight(self) -> int:
         return NOMINAL_WEIGHT + 16 * len(self.forgotten) + _refusals_weight(self.refused)
@@ -262,18 +264,18 @@ class Accepted(Message, frozen=True):
 
 
 class Deliver(Message, frozen=True):
-    """Events for subscriptions: `events[i]` is number `numbers[i]` of subscription `subscriptions[i]`.
+    """Events for subscriptions, in runs: the next so many of `events` are for a subscription, with numbers from the
+    first on. Events that go to several subscriptions are there for each.
 
-    `positions` are those in the broker's log, if it keeps one.
+    `positions` are those in the broker's log, if it keeps one: the next so many have positions from the first on.
     """
 
-    subscriptions: list[int]
-    numbers: list[int]
-    events: list[EventBytes]
-    positions: list[int] = []  # noqa: RUF012 - a field's default, which is copied
+    runs: list[tuple[int, int, int]]  # subscription, first number, count
+    events: EventBytes  # a msgpack array of events
+    positions: list[tuple[int, int]] = []  # noqa: RUF012 - a field's default, which is copied; first, count
 
     def weight(self) -> int:
-        return NOMINAL_WEIGHT + sum(map(len, self.events))
+        return NOMINAL_WEIGHT + len(self.events)
 
     def event_ids(self) -> list[str]:
         return event_ids(self.events)
@@ -350,7 +352,7 @@ SESSION_MESSAGES: dict[int, type[Message]] = {
     22: Unsubscribed,
     23: SubscriptionEnded,
     24: Accepted,
-    25: Deliver,
+    34: Deliver,  # 25 was one that named the subscription and the number of every event
     26: Dropped,
     27: Pong,
     28: Advertised,

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final, cast
+from typing import ClassVar, Final
 
-from holdfast.errors import EventError, ProtocolError
+from holdfast.errors import ProtocolError
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.queues import Lane
-from holdfast.matching import FilterIndex
-from holdfast.model.event import (
-    SMALL_BYTES,
-    Event,
-    EventBytes,
-    check_event,
-    check_limits,
-    encode_batch,
-    encode_fields,
-    encode_many,
-)
-from holdfast.model.values import Value
+from holdfast.model.batch import EventBatch
+from holdfast.model.event import NO_EVENTS, UNENCODABLE, Event
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.advertiser import Advertiser
 from holdfast.protocols.sessions.conversation import Conversation, Phase
@@ -32,13 +22,9 @@ from holdfast.protocols.sessions.other_links import OtherLinks
 from holdfast.protocols.sessions.outgoing import Outgoing
 from holdfast.protocols.sessions.subscriber import Subscriber
 
-# What encoding and checking raise for what can't be an event.
-UNENCODABLE = (EventError, TypeError, ValueError, OverflowError, RecursionError)
 # After a message that was said directly and not answered, so many go to the session's broker only; doubled each time.
 INDIRECT_MIN: Final = 8
 INDIRECT_MAX: Final = 1_024
-# Holds no filters: it is there to look at values.
-_CHECKING: Final[FilterIndex[int]] = FilterIndex()
 
 
 class Publisher(Part):
@@ -75,71 +61,48 @@ class Publisher(Part):
             return
         self.due = True
         conversation = self._conversation
-        refused: list[tuple[int, Refusal | None, str]] = []
-        made: list[tuple[int, int, EventBytes]] = []
         reason = "the client is closed" if conversation.phase is Phase.CLOSED else ""
         if len(self._outgoing) + len(command.events) > conversation.settings.waiting_max:
             reason = reason or requests.too_many(conversation.settings.waiting_max)
         if not command.retry and not conversation.is_open:
             reason = reason or requests.NOT_CONNECTED
-        sound = self._look_sound(command.events)
-        if sound and not reason and not out.tracing and self._publish_sound(request, command, out):
-            return
+        name, incarnation, first = conversation.name, conversation.incarnation, self._sequence + 1
+        sound = EventBatch.made(name, incarnation, first, command.events, out.wall) if not out.tracing else None
+        if sound is None or reason:
+            self._publish_singly(request, command, reason, out)
+        else:
+            self._sequence += len(sound)
+            self._outgoing.add_all(request, first, sound, command.retry)
+
+    def _publish_singly(self, request: int, command: requests.PublishEvents, reason: str, out: Outbox) -> None:
+        """Looks at each event: some is none, or nothing is to be sent, for that reason, or all of it is traced."""
+        refused: list[tuple[int, Refusal | None, str]] = []
+        made: list[tuple[int, int, EventBatch]] = []
         for place, new in enumerate(command.events):
             self._sequence += 1
             try:
-                data = self._encode(new, sound, out)
+                event = self._make(new, out)
             except UNENCODABLE as error:
                 refused.append((place, Refusal.EVENT, str(error)))
                 continue  # there is no such event
             if reason:
                 refused.append((place, None, reason))
-                out.note("refused", event=self._id(self._sequence), publisher=conversation.name, reason=reason)
+                name = self._conversation.name
+                out.note("refused", event=self._id(self._sequence), publisher=name, reason=reason)
             else:
-                made.append((place, self._sequence, data))
+                made.append((place, self._sequence, event))
         self._outgoing.add(request, made, refused, command.retry)
         if not made:
             out.complete(request, requests.Published(refused))
 
-    def _publish_sound(self, request: int, command: requests.PublishEvents, out: Outbox) -> bool:
-        """All of the request's events in one go, as they usually are. False, and nothing is done, if one is bad."""
-        conversation, first, events = self._conversation, self._sequence + 1, command.events
-        try:
-            encoded = encode_many(conversation.name, conversation.incarnation, first, events, out.wall)
-            for new, data in zip(events, encoded, strict=True):
-                if len(data) > SMALL_BYTES:
-                    attributes = cast("dict[str, Value]", new.attributes)  # they look sound, so it is one
-                    check_limits(Event("", 0, 0, new.topic, attributes, new.payload), len(data))
-        except UNENCODABLE:
-            return False
-        self._sequence += len(encoded)
-        self._outgoing.add_all(request, first, encoded, command.retry)
-        return True
-
-    def _look_sound(self, events: list[requests.NewEvent]) -> bool:
-        """Whether everything in the events may be published, but for limits. The index looks at many values quickly."""
-        if not all(type(event.payload) is bytes and type(event.attributes) is dict for event in events):
-            return False
-        try:
-            _CHECKING.match_batch([(event.attributes, event.topic) for event in events])
-        except EventError:
-            return False
-        return True
-
-    def _encode(self, new: requests.NewEvent, sound: bool, out: Outbox) -> EventBytes:
-        conversation = self._conversation
-        name, incarnation, sequence = conversation.name, conversation.incarnation, self._sequence
-        attributes = new.attributes if type(new.attributes) is dict else dict(new.attributes)
-        data = encode_fields(name, incarnation, sequence, new.topic, attributes, new.payload, out.wall, new.lifetime)
-        if not sound or len(data) > SMALL_BYTES or out.tracing:
-            event = Event(name, incarnation, sequence, new.topic, attributes, new.payload, out.wall, new.lifetime)
-            if sound:
-                check_limits(event, len(data))
-            else:
-                check_event(event, len(data))
-            if out.tracing:
-                self._note_published(event, out)
-        return data
+    def _make(self, new: requests.NewEvent, out: Outbox) -> EventBatch:
+        name, incarnation = self._conversation.name, self._conversation.incarnation
+        attributes = dict(new.attributes)
+        event = Event(name, incarnation, self._sequence, new.topic, attributes, new.payload, out.wall, new.lifetime)
+        made = EventBatch.of_one(event)
+        if out.tracing:
+            self._note_published(event, out)
+        return made
 
     def _note_published(self, event: Event, out: Outbox) -> None:
         out.note(
@@ -163,7 +126,8 @@ class Publisher(Part):
             self._alone = self._may_be_direct
             self._indirect = max(0, self._indirect - 1)
             first, events, skipped = outgoing.take(settings.batch_events, settings.batch_bytes)
-            message = Publish(first, encode_batch(events), outgoing.answered, self._alone, skipped)
+            encoded = NO_EVENTS if events is None else events.encoded
+            message = Publish(first, encoded, outgoing.answered, self._alone, skipped)
             self._conversation.ask(message, out, Lane.USER)
             if self._alone:
                 self._others.send(message, out)

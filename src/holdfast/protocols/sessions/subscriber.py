@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import ClassVar
 
 from holdfast.errors import EventError, ProtocolError
@@ -12,8 +13,8 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
-from holdfast.model.event import any_expired
-from holdfast.model.received import ReceivedEvent, received_events
+from holdfast.model.batch import EventBatch
+from holdfast.model.received import ReceivedEvents
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.conversation import Conversation, Phase
 from holdfast.protocols.sessions.incoming import IncomingSubscription, SubscriptionPhase
@@ -47,7 +48,9 @@ class Subscriber(Part):
         self._last_number = 0
         self._unreported: dict[IncomingSubscription, None] = {}
         self._urgent = False  # one of those is to be reported now
-        self._report_due = False  # the timer is set
+        self._much = False  # of what is to be reported
+        self._events = self._bytes = 0  # that came since the last report
+        self._report_at = 0  # when the timer fires; 0: it is not set
 
     @property
     def is_waiting(self) -> bool:
@@ -96,6 +99,7 @@ class Subscriber(Part):
             return
         subscription.enders.append(request)
         if subscription.phase is not SubscriptionPhase.ENDING:
+            self.report_rest(out)
             self._over(subscription, "", out)
         if self._conversation.is_open:
             self._conversation.ask(Unsubscribe(number), out)
@@ -162,88 +166,91 @@ class Subscriber(Part):
 
     # ------------------------------------------------------------------------------------------------------- events
     def on_deliver(self, peer: str, message: Deliver, out: Outbox) -> None:
-        count = len(message.events)
-        if not len(message.subscriptions) == len(message.numbers) == count or len(message.positions) not in (0, count):
-            raise ProtocolError("Deliver names subscriptions, numbers and events in different counts")
         if not self._conversation.is_open_with(peer):
             return
-        try:
-            events = received_events(message.events, message.positions, self._conversation.log_id)
-        except EventError as error:
-            raise ProtocolError(f"in Deliver, {error}") from error
-        # Few come too late; where none does, none is looked at singly.
-        wall = out.wall if any_expired(events, out.wall) else 0
-        batches: dict[IncomingSubscription, list[ReceivedEvent]] = {}
-        late: dict[IncomingSubscription, list[ReceivedEvent]] = {}
+        events = self._read(message)
+        self._count_in(events.batch)
         strangers: dict[int, None] = {}
-        start, end = 0, len(events)
-        while start < end:
-            # A broker sends the events of a subscription together.
-            number = message.subscriptions[start]
-            alone = start == 0 and message.subscriptions.count(number) == end
-            following = end if alone else start + 1
-            while following < end and message.subscriptions[following] == number:
-                following += 1
+        start = 0
+        for number, first, count in message.runs:
             subscription = self._subscriptions.get(number)
             if subscription is None:
                 strangers[number] = None
             elif subscription.phase is SubscriptionPhase.LIVE:
-                come = events[start:following]
-                taken, expired = self._take(subscription, message.numbers[start:following], come, wall)
-                if expired:
-                    late[subscription] = late.get(subscription, []) + expired
-                if taken:
-                    batches[subscription] = batches[subscription] + taken if subscription in batches else taken
-            start = following
+                self._look(subscription, first, events.part(start, start + count), peer, out)
+            start += count
         for number in strangers:
             # A repeated or belated Subscribe may have come to the broker behind the Unsubscribe.
             self._conversation.send(Unsubscribe(number), out)
-        for subscription, batch in batches.items():
+
+    def _read(self, message: Deliver) -> ReceivedEvents:
+        try:
+            batch = EventBatch.read(message.events)
+        except EventError as error:
+            raise ProtocolError(f"in Deliver, {error}") from error
+        if len(message.runs) == 1 and message.runs[0][2] == batch.count > 0 and not message.positions:
+            return ReceivedEvents(batch, self._conversation.log_id)
+        counts = [count for _, _, count in message.runs]
+        sound = sum(counts) == batch.count and (not counts or min(counts) > 0)
+        if not message.positions:
+            events = ReceivedEvents(batch)
+        else:
+            placed = [count for _, count in message.positions]
+            sound = sound and sum(placed) == batch.count and min(placed) > 0
+            runs = [range(first, first + count) for first, count in message.positions] if sound else []
+            positions = runs[0] if len(runs) == 1 else [*chain.from_iterable(runs)]
+            events = ReceivedEvents(batch, self._conversation.log_id, positions)
+        if not sound:
+            raise ProtocolError("Deliver names subscriptions, numbers and events in different counts")
+        return events
+
+    def _look(
+        self, subscription: IncomingSubscription, first: int, events: ReceivedEvents, via: str, out: Outbox
+    ) -> None:
+        """Takes what is next among events of one subscription, which are numbered from `first` on."""
+        known = subscription.received + 1 - first
+        if known < 0:
+            subscription.note_gap()
+        elif known > 0:
+            subscription.note_asked()
+        if 0 <= known < events.count:
+            beyond = max(subscription.received, subscription.consumed + subscription.window) + 1
+            if first + events.count > beyond:
+                raise ProtocolError(f"event {beyond} of subscription {subscription.number} is beyond its window")
+            self._take(subscription, events.part(known, events.count) if known else events, via, out)
+        self._changed(subscription)
+
+    def _take(self, subscription: IncomingSubscription, events: ReceivedEvents, via: str, out: Outbox) -> None:
+        """Hands over what the application did not have before, and what is not too late."""
+        late = self._late(events, out) if events.batch.expires else []
+        repeated = subscription.take(events.batch.publishers, late)
+        expired, taken = late, events
+        if late or repeated:
+            had, withheld = set(repeated), {*repeated, *late}
+            expired = [row for row in late if row not in had]
+            taken = events.take([row for row in range(events.count) if row not in withheld])
+        if taken.count:
             if out.tracing:
-                self._note_delivered(subscription, batch, peer, out)
-            out.deliver(subscription.number, batch)
-        for subscription, batch in late.items():
-            self._expired(subscription, len(batch), out)
-            for event in batch if out.tracing else ():
+                self._note_delivered(subscription, taken, via, out)
+            out.deliver(subscription.number, taken)
+        if expired:
+            self._expired(subscription, len(expired), out)
+            for event in events.take(expired) if out.tracing else ():
                 text, name = self._text(subscription), self._conversation.name
                 out.note("expired", event=event.id, subscription=text, subscriber=name, node=name)
 
-    def _take(
-        self, subscription: IncomingSubscription, numbers: list[int], events: list[ReceivedEvent], wall: int
-    ) -> tuple[list[ReceivedEvent], list[ReceivedEvent]]:
-        """What the application gets of some events of one subscription, and what it does not, since that has expired.
-        `wall` is 0 if none has."""
-        following = subscription.received + 1
-        room_for = subscription.consumed + subscription.window
-        is_next = numbers[0] == following and numbers == list(range(following, following + len(numbers)))
-        if is_next and not wall and numbers[-1] <= room_for and subscription.take_all(events):
-            self._changed(subscription)
-            return events, []
-        taken: list[ReceivedEvent] = []
-        expired: list[ReceivedEvent] = []
-        for place, event in zip(numbers, events, strict=True):
-            if place != subscription.received + 1:
-                if place > subscription.received:
-                    subscription.note_gap()
-                else:
-                    subscription.note_asked()
-            elif place > subscription.consumed + subscription.window:
-                raise ProtocolError(f"event {place} of subscription {subscription.number} is beyond its window")
-            else:
-                late = wall > 0 and 0 < event.deadline <= wall
-                before = subscription.late
-                if subscription.take(event, late):
-                    taken.append(event)
-                elif subscription.late > before:
-                    expired.append(event)
-        self._changed(subscription)
-        return taken, expired
+    def _late(self, events: ReceivedEvents, out: Outbox) -> list[int]:
+        """The rows of those that have expired. Few come too late; where none has a lifetime, none is looked at."""
+        if not events.batch.expires:
+            return []
+        deadlines = events.batch.deadlines or ()
+        return [row for row, deadline in enumerate(deadlines) if 0 < deadline <= out.wall]
 
     def _expired(self, subscription: IncomingSubscription, count: int, out: Outbox) -> None:
         out.complete(requests.UNSOLICITED, requests.EventsExpired(subscription.number, count))
 
     def _note_delivered(
-        self, subscription: IncomingSubscription, events: list[ReceivedEvent], via: str, out: Outbox
+        self, subscription: IncomingSubscription, events: ReceivedEvents, via: str, out: Outbox
     ) -> None:
         text, name = self._text(subscription), self._conversation.name
         for event in events:
@@ -279,10 +286,19 @@ class Subscriber(Part):
 
     # ----------------------------------------------------------------------------------------------------- progress
     def _changed(self, subscription: IncomingSubscription) -> None:
-        """The broker is to hear of the progress: soon, or now."""
+        """The broker is to hear of the progress: now, soon, or if there is little of it a little later, with more."""
         self.due = True
         self._unreported[subscription] = None
         self._urgent = self._urgent or subscription.urgent
+
+    def _count_in(self, batch: EventBatch) -> None:
+        """What has lifetimes is much, too: whether it was on time is to be known before its broker gives it up."""
+        settings = self._conversation.settings
+        self._events += len(batch)
+        self._bytes += batch.bytes
+        much = min(self._conversation.report_every or settings.little_events, settings.little_events)
+        if batch.expires or self._events >= much or self._bytes >= settings.little_bytes:
+            self._much = True
 
     def finish(self, out: Outbox) -> None:
         if not self._conversation.is_open:
@@ -292,19 +308,24 @@ class Subscriber(Part):
             self._urgent = False  # what was to be reported has ended since
         elif self._urgent:
             self._report(out)
-        elif not self._report_due:
-            self._report_due = True
-            out.set_timer((self.name, "report"), self._conversation.settings.report_after)
+        else:
+            settings = self._conversation.settings
+            after = settings.report_after if self._much else max(settings.report_after, settings.report_little_after)
+            if not self._report_at or out.now + after < self._report_at:
+                self._report_at = out.now + after
+                out.set_timer((self.name, "report"), after)
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
-        self._report_due = False
+        self._report_at = 0
         if not self._conversation.is_open:
             self.due = True
         elif self._unreported:
             self._report(out)
 
     def _report(self, out: Outbox) -> None:
-        subscriptions, self._unreported, self._urgent = list(self._unreported), {}, False
+        subscriptions, self._unreported = list(self._unreported), {}
+        self._urgent = self._much = False
+        self._events = self._bytes = 0
         numbers, received, consumed = _progress(subscriptions)
         missing = any(subscription.gap for subscription in subscriptions)
         late = tuple(subscription.late for subscription in subscriptions)
@@ -314,6 +335,11 @@ class Subscriber(Part):
             subscription.reported()
 
     # ----------------------------------------------------------------------------------------- called by the client
+    def report_rest(self, out: Outbox) -> None:
+        """Before the client says goodbye, to a subscription or for good: what it has had, counts."""
+        if self._unreported and self._conversation.is_open:
+            self._report(out)
+
     def opening(self, instance: int, epoch: int) -> OpenSession:
         """What to open, or to go on with, a session with."""
         live = [s for s in self._subscriptions.values() if s.phase is SubscriptionPhase.LIVE] if epoch else []
@@ -356,7 +382,7 @@ class Subscriber(Part):
         for subscription in self._subscriptions.values():
             subscription.check_invariants()
         require(all(s.number in self._subscriptions for s in self._unreported), "what is reported exists")
-        require(self.due or self._report_due or not self._unreported, "progress is reported")
+        require(self.due or self._report_at or not self._unreported, "progress is reported")
 
 
 def _progress(

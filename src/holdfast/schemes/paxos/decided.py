@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from holdfast.kernel.node import broken, require
-from holdfast.schemes.paxos.messages import Value
+from holdfast.schemes.paxos.messages import Proposal, Value
 from holdfast.schemes.paxos.roster import Roster
 
 AHEAD_MAX: Final = 100_000  # slots; votes of others that are further ahead are not counted: we have to catch up anyway
@@ -22,6 +22,7 @@ class DecidedLog:
         self._values: dict[int, Value] = {}  # decided, also those executed lately
         self._proposed: dict[int, dict[int, Value]] = {}  # slot → ballot → the value that its leader proposed
         self._votes: dict[int, dict[int, set[str]]] = {}  # slot → ballot → who voted
+        self._read: dict[int, tuple[Value, Proposal]] = {}  # slot → a value, and what it says
 
     def propose(self, ballot: int, first: int, values: Sequence[Value]) -> None:
         """A leader has said what its ballot's values are, for slots from `first` on. A ballot has one leader, and a
@@ -29,7 +30,7 @@ class DecidedLog:
         for slot, value in enumerate(values, first):
             if slot > self.executed and slot not in self._values:
                 known = self._proposed.setdefault(slot, {}).setdefault(ballot, value)
-                if bytes(known) != bytes(value):
+                if known != value:
                     broken("a ballot has one value in a slot", slot=slot, ballot=ballot)
                 self._look(slot, ballot)
 
@@ -64,7 +65,7 @@ class DecidedLog:
         if slot <= self.executed:
             return
         known = self._values.setdefault(slot, value.copy())
-        if bytes(known) != bytes(value):
+        if known != value:
             broken("one value is chosen in a slot, for ever", slot=slot)
         self._votes.pop(slot, None)
         self._proposed.pop(slot, None)
@@ -78,14 +79,20 @@ class DecidedLog:
         """Whether something is decided that can't be executed, since something before it is not known."""
         return bool(self._values) and self.executed + 1 not in self._values and max(self._values) > self.executed
 
-    def take_next(self) -> tuple[int, Value]:
-        """The slot that is ready, with its value: it counts as executed."""
+    def has_read(self, slot: int, value: Value, proposal: Proposal) -> None:
+        """This is what a value says that may be decided in the slot: it was looked at when it came."""
+        if slot > self.executed:
+            self._read[slot] = value, proposal
+
+    def take_next(self) -> tuple[int, Value, Proposal | None]:
+        """The slot that is ready, with its value and, if that has been read, what it says: it counts as executed."""
         value = self.ready
         if value is None:
             broken("what is taken is decided", slot=self.executed + 1)
         self.executed += 1
         self._look_ahead()
-        return self.executed, value
+        known, proposal = self._read.pop(self.executed, (None, None))
+        return self.executed, value, proposal if known is value else None
 
     def put_back(self) -> None:
         """What was taken last is not to be executed now."""
@@ -114,7 +121,7 @@ class DecidedLog:
 
     def trim(self, before: int) -> None:
         """Forgets what is executed and not needed any more."""
-        for table in (self._values, self._votes, self._proposed):
+        for table in (self._values, self._votes, self._proposed, self._read):
             for slot in [slot for slot in table if slot < before and slot <= self.executed]:
                 del table[slot]
 

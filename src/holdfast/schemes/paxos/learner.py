@@ -71,11 +71,12 @@ class Learner(Part):
             return
         first = self._decided.executed + 1
         while self._decided.ready is not None:
-            slot, value = self._decided.take_next()
-            try:
-                proposal = _proposal(value)
-            except UNREADABLE:
-                broken("what is decided can be read", slot=slot)
+            slot, value, proposal = self._decided.take_next()
+            if proposal is None:
+                try:
+                    proposal = _proposal(value)
+                except UNREADABLE:
+                    broken("what is decided can be read", slot=slot)
             stale = self._is_stale(proposal.origin)
             if proposal.change is not None and not stale and self._removes_us(proposal.change):
                 self._decided.put_back()

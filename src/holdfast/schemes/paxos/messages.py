@@ -49,10 +49,11 @@ def digest_of_value(value: Value) -> bytes:
     return hashlib.blake2b(value, digest_size=16).digest()
 
 
-def check_value(value: Value) -> None:
-    """What is voted for may be decided, and what is decided must be readable, or it would stop every replica."""
+def check_value(value: Value) -> Proposal:
+    """What is voted for may be decided, and what is decided must be readable, or it would stop every replica. Gives
+    what it says."""
     try:
-        _proposal(value)
+        return _proposal(value)
     except UNREADABLE as error:
         raise ProtocolError("a value is no entry of the log") from error
 

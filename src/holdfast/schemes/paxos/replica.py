@@ -60,7 +60,7 @@ class Replica:
         address = self._roster.client_address(leader)
         return (address,) if address else ()
 
-    def submit(self, command: Any, out: Outbox) -> None:
+    def submit(self, command: Any, out: Outbox, known: object = None) -> None:
         """Puts a command in its place, some time. Without leading it is dropped: whoever asked will ask the leader."""
         if self._proposer.is_leading:
             self._proposer.submit(msgspec.Raw(self._encode(command)))

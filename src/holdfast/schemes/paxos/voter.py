@@ -112,11 +112,14 @@ class Voter(Part):
     def on_accept(self, peer: str, accept: Accept, out: Outbox) -> None:
         if not self._peers.hears(peer):
             return
-        for value in accept.values:
-            check_value(value)
+        # What came in a large message would keep all of it alive.
+        values = [value.copy() for value in accept.values]
+        proposals = [check_value(value) for value in values]
         if not self._authority.takes_from(peer, accept.ballot, out):
             return
-        if not self._vote(accept.ballot, accept.first, accept.values, out):
+        for slot, (value, proposal) in enumerate(zip(values, proposals, strict=True), accept.first):
+            self._decided.has_read(slot, value, proposal)
+        if not self._vote(accept.ballot, accept.first, values, out):
             out.send(peer, Refused(self._acceptor.promised))
         if self._decided.ready is not None:
             self._learner.execute(out)

@@ -18,6 +18,7 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import LATEST, NOW, Outbox
 from holdfast.kernel.parts import Assembly, Part
 from holdfast.kernel.storage import StoredStreams
+from holdfast.model.batch import EventBatch
 from holdfast.protocols.core.arrivals import Arrivals
 from holdfast.protocols.core.interests import Key
 from holdfast.protocols.core.outputs import Entered
@@ -103,10 +104,10 @@ class NetworkParts:
         self._links = links
         self._forwarding = forwarding
 
-    def admits(self, session: Session, message: Publish, out: Outbox) -> bool:
+    def admits(self, session: Session, message: Publish, batch: EventBatch, out: Outbox) -> bool:
         if self._mapping.elsewhere:
             return False  # it is said again to another broker
-        return self._gate.admits(session, message, out)
+        return self._gate.admits(session, message, batch, out)
 
     def entered(self, entered: Entered, out: Outbox) -> None:
         self._forwarding.entered(entered, out)
