@@ -13,8 +13,8 @@ from holdfast.errors import SiteError
 from holdfast.kernel.settings import choices, written
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.protocols.failure.settings import DetectorSettings
-from holdfast.protocols.routing.settings import Reliability, RoutingSettings
-from holdfast.schemes.tree.settings import DEFAULTS, OF_SCHEME, routing_of, routing_settings
+from holdfast.protocols.routing.settings import Reliability, RoutingSettings, StandInSettings
+from holdfast.schemes.tree.settings import DEFAULTS, OF_SCHEME, STAND_INS, routing_of, routing_settings
 from holdfast.topology.generators import Kind, links_of
 from holdfast.topology.graph import BrokerGraph
 from tests.repository import ROOT
@@ -116,6 +116,9 @@ duplicates_remembered = 7
 heartbeat_ms = 8
 suspect_ms_min = 9
 suspect_ms_max = 10
+[standin]
+keep_bytes = 12
+patience_ms = 13
 """
 
 
@@ -142,9 +145,11 @@ def test_every_setting_of_routing_can_be_set() -> None:
         window_bytes=11,
         duplicates_remembered=7,
         detector=DetectorSettings(8 * MILLISECOND, 9 * MILLISECOND, 10 * MILLISECOND),
+        stand_ins=StandInSettings(True, 12, 13 * MILLISECOND),
     )
-    given_otherwise = {"name", "graph", "addresses", "client_addresses", "network", "detector"}
+    given_otherwise = {"name", "graph", "addresses", "client_addresses", "network", "detector", "stand_ins"}
     own = {choice.path for choice in choices(RoutingSettings).values()}
+    assert {path[1] for path in own if path[0] == "stand_ins"} == set(StandInSettings.__struct_fields__)
     assert {path[0] for path in own if len(path) == 1} == set(RoutingSettings.__struct_fields__) - given_otherwise
     assert {path[1] for path in own if path[0] == "detector"} == set(DetectorSettings.__struct_fields__)
 
@@ -390,10 +395,10 @@ def test_the_page_for_operators_shows_all_settings_with_their_defaults() -> None
         for names, values in rows.items()
         for name, value in zip(re.findall(r"\w+", names), values.split(" and "), strict=False)
     }
-    sizes = {"store_bytes": "256 MiB", "queue_bytes": "8 MiB", "window_bytes": "4 MiB"}
+    sizes = {"store_bytes": "256 MiB", "queue_bytes": "8 MiB", "window_bytes": "4 MiB", "keep_bytes": "8 MiB"}
     assert written(DEFAULTS).keys() >= OF_SCHEME
     for key, value in written(DEFAULTS).items():
-        if key in OF_SCHEME:
+        if key in OF_SCHEME or key == STAND_INS:
             continue
         assert shown[key] == sizes.get(key, as_toml(value)), key
     assert (DEFAULTS.store_bytes, DEFAULTS.queue_bytes, DEFAULTS.window_bytes) == (

@@ -12,9 +12,9 @@ from holdfast.protocols.routing.network_map import (
     NetworkMember,
     done,
     founding_map,
-    objection,
     planned,
 )
+from holdfast.protocols.routing.objections import objection
 from holdfast.schemes.tree.operations import change_of
 
 SPARE = "b8"

@@ -14,7 +14,7 @@ from holdfast.kernel.settings import choices
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.runtime.site_file import read_site
 from holdfast.schemes.tree.init_text import links_listed
-from holdfast.schemes.tree.settings import DEFAULTS, OF_SCHEME, routing_settings
+from holdfast.schemes.tree.settings import DEFAULTS, NOT_ROUTING, routing_settings
 from holdfast.topology.generators import Kind
 from tests.cli.test_main import run
 
@@ -102,7 +102,7 @@ def test_the_settings_that_are_shown_in_comments_are_all_there_are_and_the_defau
     assert site_from_toml(uncommented, "site.toml", Random).settings == replace(
         DEFAULTS, reliability=Reliability.BUFFERED
     )
-    assert [key for key in choices(type(DEFAULTS)) if key not in OF_SCHEME] == re.findall(
+    assert [key for key in choices(type(DEFAULTS)) if key not in NOT_ROUTING] == re.findall(
         r"^(\w+) = ", uncommented[begin : uncommented.index("[limits]")], re.MULTILINE
     )
     for line in ("# refresh_ms = 10000 ", "# heartbeat_ms = 500 ", "# covering = true "):

@@ -30,13 +30,19 @@ from holdfast.protocols.operating.messages import (
     SubscriptionReport,
 )
 from holdfast.protocols.routing import messages as routing
-from holdfast.protocols.routing.network_map import Leave, Move, NetworkMap, NetworkMember
+from holdfast.protocols.routing.network_map import (
+    Leave,
+    Move,
+    NetworkMap,
+    NetworkMember,
+)
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.messages import Overflow, Refusal
 from holdfast.schemes.paxos import messages as paxos
 from holdfast.schemes.paxos.membership import GroupMember, Membership
 from holdfast.schemes.paxos.settings import Protocol
 from holdfast.schemes.tree.bypass import messages as bypass
+from holdfast.schemes.tree.standin import messages as standin
 
 EVENT = Event("p", 7, 300, "stock", {"price": 101.5, "symbol": "IBM", "open": True, "lot": -5}, b"\x00\xff", 11, 12)
 BATCH = encode_batch([encode_event(EVENT), encode_event(Event("q", 1, 1, "", {}))])
@@ -176,6 +182,11 @@ MESSAGE_EXAMPLES: list[Message] = [
     routing.NetworkMapTold(NETWORK),
     routing.NetworkMapKnown(7, "digest", True),
     routing.MoveSaid(7, routing.MoveWord.PASSED, 9, ["a = 1"]),
+    standin.StandInRequest(7),
+    standin.StandInAdvertised(7, [("b1.7.1", "topic = 't'")], True),
+    standin.StandInSubscribed(7, [("b1.7.2", "")], ["b1.7.1"]),
+    standin.StandInDone(7),
+    standin.StandInForward(9, BATCH, [["b1.7.2"], []]),
     Alive(),
     bypass.LinkStates((bypass.LinkState("b1", 7, 8, ("b2", "b3"), True),)),
     bypass.Detour("b1", "b2", 3, 200, b"\x01\x02", True),

@@ -352,7 +352,7 @@ def test_of_what_a_lost_neighbour_had_nothing_is_lost(history: list[tuple[str, i
 
 
 # -------------------------------------------------------------------------------------------------------- disciplines
-class Fifo:
+class Fifo(Discipline):
     def __init__(self) -> None:
         self.waiting: deque[EventBytes] = deque()
 
@@ -373,7 +373,7 @@ class Fifo:
         return len(self.waiting)
 
 
-class WaitReady:
+class WaitReady(Discipline):
     """D0's: an event waits until its subscription is ready; those that are ready take turns, by their classes."""
 
     def __init__(self, classes: dict[int, int]) -> None:
@@ -427,7 +427,7 @@ class OneFifo:
         return each
 
 
-class Pointer:
+class Pointer(Discipline):
     def __init__(self, fifo: OneFifo, peer: str) -> None:
         self._fifo, self._peer = fifo, peer
 

@@ -71,7 +71,7 @@ def test_what_waits_for_a_suspended_neighbour_is_sent_when_it_goes_on(level: str
     bench.change(lambda part, out: part.suspend("right"))
     effects = bench.say("left", Forward(2, batch(2, 3, **T)))
     assert (forwarded(effects), acknowledged(effects)) == ([], [("left", 3)])
-    assert bench.forwarding.sent_through("right") == 1
+    assert bench.forwarding.progress.sent_through("right") == 1
     assert forwarded(bench.change(lambda part, out: part.go_on("right", out))) == [("right", 2, 2)]
 
 
@@ -149,9 +149,9 @@ def test_a_move_is_one_record_and_events_of_its_turn_are_on_the_right_side_of_it
 def test_how_far_a_feed_is_taken_in_is_told_apart_from_how_far_the_disk_has_it() -> None:
     bench = Changing("buffered")
     bench.say("left", Forward(1, batch(1, 2, **T)))
-    assert (bench.forwarding.taken_in("left"), claimed(bench)) == (2, 0)
+    assert (bench.forwarding.progress.taken_in("left"), claimed(bench)) == (2, 0)
     bench.handle(Durable(bench.out.token))
-    assert (bench.forwarding.taken_in("left"), claimed(bench)) == (2, 2)
+    assert (bench.forwarding.progress.taken_in("left"), claimed(bench)) == (2, 2)
 
 
 def claimed(bench: Changing) -> int:
@@ -171,7 +171,7 @@ def test_publishers_wait_for_a_suspended_neighbour_when_what_waits_is_more_than_
     for number in (1, 3, 5, 7):
         payload = bytes(PAYLOAD_BYTES_MAX * 9 // 10)
         bench.say("left", Forward(number, batch(number, number + 1, payload=payload, **T)))
-        congested.append(bench.forwarding.is_congested())
+        congested.append(bench.forwarding.room.is_congested())
     assert congested == [False, False, False, True]
 
 

@@ -13,9 +13,9 @@ from holdfast.protocols.routing.network_map import (
     RemoveLink,
     flaw,
     founding_map,
-    objection,
     planned,
 )
+from holdfast.protocols.routing.objections import objection
 from holdfast.schemes.tree.operations import ACTIONS, change_of
 
 NETWORK = founding_map(
@@ -46,7 +46,11 @@ def test_what_is_asked_for_becomes_a_change(action: str, told: dict[str, str], c
 @pytest.mark.parametrize(
     ("action", "told", "problem"),
     [
-        ("add", {}, "there is no change 'add'; there is add-broker, remove-broker, add-link, remove-link"),
+        (
+            "add",
+            {},
+            "there is no change 'add'; there is add-broker, remove-broker, add-link, remove-link, replace, hand-back",
+        ),
         ("add-broker", {"at": "b3"}, "a change 'add-broker' has to say 'id' and 'address' and 'peer_address'"),
         ("add-link", NEW, "nothing is known of 'id' in a change 'add-link'"),
         ("remove-broker", {"id": "b3", "lost": "no"}, "'lost' is 'no', and has to be 'yes' or left out"),

@@ -14,12 +14,13 @@ from holdfast.model.batch import EventBatch
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.messages import FeedMoved, MoveStage, MoveWord
 from holdfast.protocols.routing.neighbours import Neighbours
-from holdfast.protocols.routing.network_map import Move, NetworkMap, done, objection, planned
+from holdfast.protocols.routing.network_map import Move, NetworkMap, done, planned
 from holdfast.protocols.routing.notices import (
     FeedsRecovered,
     MapHeard,
     NeighbourAccepted,
 )
+from holdfast.protocols.routing.objections import objection
 from holdfast.protocols.routing.router import Router
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.protocols.routing.store import EventStore
@@ -44,7 +45,7 @@ class MovesTheBacklogLate(Forwarding):
     def move(self, old: str, new: str, out: Outbox) -> int:
         self._late[old] = new
         self.suspend(old)
-        return self.sent_through(old)
+        return self.progress.sent_through(old)
 
     def drop(self, peer: str, out: Outbox) -> None:
         taker = self._late.pop(peer, "")
@@ -68,7 +69,7 @@ class LeavesTheBacklog(Forwarding):
 
     def move(self, old: str, new: str, out: Outbox) -> int:
         self.suspend(old)
-        return self.sent_through(old)
+        return self.progress.sent_through(old)
 
 
 class LosesTheBacklogOfTheLost(Forwarding):
@@ -198,7 +199,7 @@ class TellsNoUnanswered(Moving):
     """Old does not say what the broker has not answered: new takes its silence for an answer."""
 
     def _say_passed(self, move: Move) -> None:
-        self._say(move.new, MoveWord.PASSED, self._forwarding.put_through(move.new), [])
+        self._say(move.new, MoveWord.PASSED, self._forwarding.progress.put_through(move.new), [])
 
 
 # ---------------------------------------------------------------------------------------------------------------- maps

@@ -15,16 +15,18 @@ from holdfast.protocols.routing.network_map import (
     AddBroker,
     AddLink,
     Change,
+    HandBack,
     NetworkMap,
     NetworkMember,
     RemoveBroker,
     RemoveLink,
+    ReplaceBroker,
     done,
     founding_map,
-    objection,
     planned,
 )
 from holdfast.protocols.routing.notices import NeighbourAccepted
+from holdfast.protocols.routing.objections import objection
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.schemes.tree.asked_changes import change_of
 from holdfast.schemes.tree.draw_changes import ChangingShape
@@ -134,6 +136,10 @@ def _kind(change: Change, network: NetworkMap) -> str:
             return "link beside" if instead_of is None else "link replaced"
         case RemoveLink(one=one, other=other):
             return "cut of the tree" if other in network.spanning_tree.neighbours(one) else "cut beside"
+        case ReplaceBroker():
+            return "replace"
+        case HandBack():
+            return "hand back"
 
 
 def _kinds(scenario: Scenario) -> Counter[str]:

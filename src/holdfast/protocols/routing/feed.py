@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections import deque
 from typing import NoReturn, Protocol
 
+from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken, require
 from holdfast.model.batch import EMPTY, EventBatch
 from holdfast.protocols.routing.batches import FeedBatch, numbered
+from holdfast.protocols.routing.messages import Forward
 
 WINDOW_BYTES = 4 * 1024 * 1024  # sent and not acknowledged
 PATIENCE_DOUBLED_MAX = 5  # how often, before something is sent again
@@ -36,6 +38,10 @@ class Discipline(Protocol):
         """Removes and gives everything, in the order in which it would leave."""
         ...
 
+    def in_message(self, first: int, events: EventBatch) -> Message:
+        """Events that were taken, as they are said to the neighbour."""
+        return Forward(first, events.encoded)
+
     def __len__(self) -> int: ...
 
 
@@ -50,6 +56,9 @@ class _Closed:
 
     def drain(self) -> EventBatch:
         return EMPTY
+
+    def in_message(self, first: int, events: EventBatch) -> NoReturn:
+        broken("nothing leaves a closed feed")
 
     def __len__(self) -> int:
         return 0
@@ -243,6 +252,26 @@ class Feed:
             return 0
         self._repeats += 1
         return self.rewind()
+
+    def in_message(self, first: int, events: EventBatch) -> Message:
+        """Events that were taken, as they are said to the neighbour."""
+        if self._discipline is None:
+            return Forward(first, events.encoded)
+        return self._discipline.in_message(first, events)
+
+    def lose_sent(self) -> int:
+        """Gives up what was sent, and begins anew with number 1. What was not sent is kept. How many are lost."""
+        kept = [batch.events for batch in list(self._batches)[self._unsent :]]
+        discipline, expired, is_suspended = self._discipline, self.expired, self.is_suspended
+        waiting = 0 if discipline is None else self.bytes - sum([batch.bytes for batch in self._batches])
+        lost = sum([len(batch.events) for batch in self._batches]) - sum(map(len, kept))
+        self.__init__()  # type: ignore[misc]
+        self.expired, self._discipline, self.bytes = expired, discipline, waiting
+        for events in kept:
+            self.put(events)
+        if is_suspended:
+            self._through = 0
+        return lost
 
     def clear(self) -> int:
         """Gives everything up, and begins anew with number 1. How many events that were."""

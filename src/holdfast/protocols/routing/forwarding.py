@@ -31,6 +31,7 @@ from holdfast.protocols.desks.home import Home
 from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.around import Around
 from holdfast.protocols.routing.batches import FeedBatch, in_messages, joined
+from holdfast.protocols.routing.feed import Discipline
 from holdfast.protocols.routing.feed_changes import FeedChanges
 from holdfast.protocols.routing.feeds import Feeds
 from holdfast.protocols.routing.hearing import Hearing
@@ -47,6 +48,7 @@ from holdfast.protocols.routing.notices import (
     RoomMade,
     TopicsRecovered,
 )
+from holdfast.protocols.routing.progress import Progress
 from holdfast.protocols.routing.room import Room
 from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.router import LOCAL, Router
@@ -102,12 +104,15 @@ class Forwarding(Part):
         self._held: dict[str, None] = {}  # those that first have to say what they want of what was kept for them
         self.ended: dict[str, str] = {}  # neighbours of before, whose last events are under way → who took their place
         self._taken = TakenIn()
+        self.progress = Progress(feeds, self._taken)
         self._due: dict[str, None] = {}  # those that are to be told how far
-        self._room = Room(settings, feeds, self._open, self.ended, store is not None)
+        self.room = Room(settings, feeds, self._open, self.ended, store is not None)
         self._congested = False
         self.due = True  # something may have to be stored, sent or acknowledged
         self._ticking = False
         self._around = Around()
+        # Of what waits for a neighbour that can't be reached, in case somebody takes its place (D0-A34).
+        self._keeps_bytes = settings.stand_ins.kept
         self.forwarded_total = self.arrived_total = self.lost_total = self.expired_total = self.repeated_total = 0
 
     # ------------------------------------------------------------------------------------------------------- start
@@ -201,10 +206,12 @@ class Forwarding(Part):
         self._due.pop(peer, None)
         if (feed := self.feeds.get(peer)) is None:
             return
-        if self._store is None:
-            self.lost_total += feed.clear()
-        else:
+        if self._store is not None:
             feed.rewind()
+        elif self._keeps_bytes:
+            self.lost_total += feed.lose_sent()
+        else:
+            self.lost_total += feed.clear()
 
     # ------------------------------------------------------------------------------------------------------ events
     def entered(self, entered: Entered, out: Outbox) -> None:
@@ -288,9 +295,10 @@ class Forwarding(Part):
             usable = self._is_usable(peer)
             if usable and self._around:
                 self._bring_back(peer)
-            if self._store is not None or usable:
+            keeps = self._store is None and not usable and self.feeds[peer].bytes < self._keeps_bytes
+            if self._store is not None or usable or keeps:
                 self.feeds[peer].put(chosen)
-            if not usable:
+            if not usable and not keeps:
                 self._around.put(peer, chosen)
 
     def _is_usable(self, peer: str) -> bool:
@@ -357,6 +365,20 @@ class Forwarding(Part):
         """Until `go_on` a neighbour is sent nothing above a number of its feed; where none is said, nothing new."""
         self.feeds[peer].suspend(through)
 
+    def use(self, peer: str, discipline: Discipline | None) -> None:
+        """The order in which a neighbour gets what it was not sent yet; None: the usual one."""
+        self.feeds[peer].use(discipline)
+        self.due = True
+
+    def look(self) -> None:
+        """More of what waits may leave."""
+        self.due = True
+
+    def send_too(self, peer: str, events: EventBatch) -> None:
+        """Events that went elsewhere go to a neighbour, too."""
+        self.feeds[peer].put(events)
+        self.due = True
+
     def stay_suspended(self, peer: str, through: int | None = None) -> None:
         """The same after a restart: of what is above a number of the feed nobody has heard; where none is said, of
         nothing that is in it."""
@@ -372,28 +394,11 @@ class Forwarding(Part):
         """Whether the link to a broker can be used for events, if it is a neighbour or becomes one."""
         return peer in self._introductions and self._ways.carries_events(peer)
 
-    def heard_through(self, peer: str) -> int:
-        """The last number of the feed to a neighbour that it may have heard of."""
-        return self.feeds[peer].heard
-
-    def taken_in(self, peer: str) -> int:
-        """How far a neighbour's feed is taken in here: to be told at the end of the turn, behind this part."""
-        return self._taken.through(peer)
-
-    def sent_through(self, peer: str) -> int:
-        """The number up to which a neighbour has to take our feed in before it has all that was sent to it; 0 if it has
-        it, or what it lacks was given up: so it is to be told anew on every link."""
-        return self.feeds[peer].promise_sent()
-
-    def put_through(self, peer: str) -> int:
-        """The same for all that was put into the feed so far, which is sent from now on whatever comes."""
-        return self.feeds[peer].promise_all()
-
     def move(self, old: str, new: str, out: Outbox) -> int:
         """What was never sent to one neighbour goes to another; gives `sent_through` of the old one. Where events are
         stored, others may be told of it when this part's turn is finished, and not before."""
         self._move(old, new, False, out)
-        return self.sent_through(old)
+        return self.progress.sent_through(old)
 
     def move_all(self, old: str, new: str, out: Outbox) -> None:
         """The same with what was sent and not acknowledged, of a neighbour that is lost for good: it may come twice."""
@@ -424,11 +429,7 @@ class Forwarding(Part):
             out.cancel_timer((self.name, "held", peer))
 
     def forget_gone(self) -> None:
-        self._changes.forget(self._taken, self._roster.knows)  # who has left is never a neighbour again
-
-    def is_congested(self) -> bool:
-        """Whether publishers here have to wait."""
-        return self._room.is_congested()
+        self._changes.forget(self._taken, self._roster.remembers)  # who has left is never a neighbour again
 
     # -------------------------------------------------------------------------------------------------------- turns
     def finish(self, out: Outbox) -> None:
@@ -453,11 +454,11 @@ class Forwarding(Part):
             elif feed.has_unsent:
                 for first, events in joined(feed.take(out.wall, out.now, self._settings.window_bytes)):
                     self.forwarded_total += len(events)
-                    out.send(peer, Forward(first, events.encoded), Lane.USER, after)
+                    out.send(peer, feed.in_message(first, events), Lane.USER, after)
         self._keep_ticking(out)
-        congested = self.is_congested()
+        congested = self.room.is_congested()
         for peer in list(self._due):
-            if not congested or self._room.is_left_beside(peer):
+            if not congested or self.room.is_left_beside(peer):
                 del self._due[peer]
                 out.send(peer, AcknowledgeEvents(self._taken.through(peer)), after=after)
         was_congested, self._congested = self._congested, congested
@@ -490,7 +491,7 @@ class Forwarding(Part):
             "events_expired_under_way_total": self.expired_total + sum(feed.expired for feed in self.feeds.values()),
             "events_retransmitted_total": self.repeated_total,
             "feeds_events": sum(len(feed) for feed in self.feeds.values()),
-            "feeds_bytes": self._room.bytes_taken,
+            "feeds_bytes": self.room.bytes_taken,
         }
 
     def check_invariants(self) -> None:

@@ -25,6 +25,7 @@ from holdfast.protocols.links.link_set import DIAL, Came, LinkSet
 from holdfast.protocols.links.pauses import SteadyPauses
 from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.messages import Introduction, NetworkMapKnown, NetworkMapTold
+from holdfast.protocols.routing.network_map import Learn
 from holdfast.protocols.routing.notices import (
     MapChanged,
     MapHeard,
@@ -107,8 +108,9 @@ class Links(Part):
     def _want_neighbours(self, out: Outbox) -> None:
         roster = self._roster
         wanted = roster.linked
+        self._present(out)
         for peer in wanted:
-            dials = roster.dials(peer)
+            dials = roster.dials(peer) or roster.is_learning  # of whom its neighbours may not have heard
             # Who is to dial may not know yet that we are its neighbour, if the network has changed.
             pauses = self._pauses if dials else self._long_pauses if roster.map.number else None
             self._links.want(peer, roster.peer_address(peer), pauses, out, at_once=dials)
@@ -121,6 +123,21 @@ class Links(Part):
                     out.tell(NeighbourUnlinked(peer))
                 if self._links.link_of(peer):
                     out.set_timer((self.name, "stranger", peer), STRANGER_FOR)
+
+    def _present(self, out: Outbox) -> None:
+        """The keeper sees to it that a stand-in hears of the map in which it is one: to its neighbours, it may be the
+        only way."""
+        roster = self._roster
+        match roster.map.step:
+            case Learn(broker) if roster.name in roster.map.names[:2] and roster.name != broker:
+                known = self._known.get(broker)
+                if known is not None and known.number >= roster.map.number:
+                    return
+                if not self._links.wants(broker) and not self._links.link_of(broker):
+                    out.connect(broker, roster.peer_address(broker))
+                out.set_timer((self.name, "present"), self._settings.dial_every)
+            case _:
+                pass
 
     def on_map_changed(self, changed: MapChanged, out: Outbox) -> None:
         self._want_neighbours(out)
@@ -142,6 +159,8 @@ class Links(Part):
             self._links.timer_fired(key, out)
         elif key[1] == "look":
             self._look_around(out)
+        elif key[1] == "present":
+            self._present(out)
         elif not self._links.wants(key[2]):
             self._forget(key[2])
             self._links.close(key[2], f"{key[2]} is no neighbour of {self._settings.name}", out)

@@ -24,14 +24,15 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
 from holdfast.kernel.notices import Notice
-from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.outbox import After, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.model import Filter
 from holdfast.protocols.failure.notices import NeighbourSuspected
 from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.awaited import Awaited
-from holdfast.protocols.routing.covered import broadest
+from holdfast.protocols.routing.covered import Changes, broadest
+from holdfast.protocols.routing.heard import Heard
 from holdfast.protocols.routing.links import BROKERS
 from holdfast.protocols.routing.local import EntryIds, LocalInterests, broker_of
 from holdfast.protocols.routing.messages import MoveStage, NeighboursChanged, Routes, Settled
@@ -41,8 +42,8 @@ from holdfast.protocols.routing.notices import (
     BecomingReady,
     Detoured,
     NeighbourAccepted,
-    NeighbourAnswered,
     NeighbourUnlinked,
+    RoutesHeard,
     TicketsSettled,
     ViewChanged,
 )
@@ -50,7 +51,7 @@ from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.router import LOCAL, Router
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.settling import Question, Settling
-from holdfast.protocols.routing.table_store import TableStore, apply_routes
+from holdfast.protocols.routing.table_store import TableStore
 from holdfast.protocols.routing.teller import Teller
 from holdfast.protocols.routing.tellings import Telling
 from holdfast.protocols.routing.words import Prospect, check_room, knows_all, read
@@ -97,10 +98,9 @@ class Neighbours(Part):
         self._answers = answers
         self._roster = roster
         self._parts: dict[str, Telling] = {}  # of full tellings that are not at their end
-        self._refreshed_at = dict.fromkeys(router.neighbours, 0)
+        self.heard = Heard(roster, router, store, awaited, teller, answers, (self.name, "restore"))
         self.prospects: dict[str, Prospect] = {}  # brokers that are about to be neighbours
         self._parted: dict[str, None] = {}  # that were neighbours on the links that they have now
-        self._told_by_new = -1  # the number of the map by which our link moves to who has told everything last
         self._done: list[Question] = []  # of those who asked and need not wait any more
 
     # ------------------------------------------------------------------------------------------------------- links
@@ -152,18 +152,7 @@ class Neighbours(Part):
     # ------------------------------------------------------------------------------------------------- being ready
     def _await_no_longer(self, peer: str, out: Outbox) -> None:
         if peer in self._awaited.peers and not self._level.buffers:
-            self._learned(peer, out)
-
-    def _learned(self, peer: str, out: Outbox) -> None:
-        """Everything is known that a neighbour can tell now. Others may be told more completely by that."""
-        if not self._awaited.learn(peer):
-            return
-        if not self._awaited.peers:
-            out.tell(BecomingReady())
-        self._teller.tell_more_completely(out)
-        if not self._awaited.peers:
-            out.cancel_timer((self.name, "restore"))
-            out.tell(BecameReady())
+            self.heard.learned(peer, out)
 
     def _stop_waiting(self, out: Outbox) -> None:
         """Goes on with what is known. Where events are stored, what is not known stays so (D1-B4.1): our word is not
@@ -173,7 +162,7 @@ class Neighbours(Part):
             out.tell(BecomingReady())
             out.tell(BecameReady())
         for peer in [] if self._level.buffers else list(self._awaited.peers):
-            self._learned(peer, out)
+            self.heard.learned(peer, out)
 
     # -------------------------------------------------------------------------------------------------- being told
     def on_routes(self, peer: str, routes: Routes, out: Outbox) -> None:
@@ -188,6 +177,7 @@ class Neighbours(Part):
         if prospect is None and peer not in self.router.neighbours:
             self._hear_old(peer, routes, out)
             return
+        out.tell(RoutesHeard(peer, routes))
         telling, parts = read(self._roster, peer, routes), self._parts.get(peer, Telling({}, {}))
         check_room(peer, self._told_by(peer), telling, parts)
         if routes.full:
@@ -200,7 +190,7 @@ class Neighbours(Part):
         if prospect is not None:
             prospect.hear(routes, telling)
             return
-        self._apply(peer, routes, telling, out)
+        self.heard.apply(peer, routes, telling, out)
         if routes.ticket:
             self.settling.ask(peer, routes.ticket)
 
@@ -210,10 +200,10 @@ class Neighbours(Part):
         network = self._roster.map
         match network.step:
             case Move(broker, old, new) if (broker, old) == (self._roster.name, peer):
-                if new in self.router.neighbours and self._told_by_new != network.number:
+                if new in self.router.neighbours and not self.heard.has_told_since_it_moved():
                     telling = read(self._roster, new, routes)
                     check_room(peer, self._told_by(new), telling)
-                    self._apply(new, Routes(full=True, complete=False), telling, out)
+                    self.heard.apply(new, Routes(full=True, complete=False), telling, out)
             case _:
                 pass  # its word does not count any more
 
@@ -221,10 +211,7 @@ class Neighbours(Part):
         return peer in self.router.neighbours or peer in self._parted or self._roster.moves_with(peer)
 
     def _told_by(self, peer: str) -> Telling:
-        if peer in self.prospects:
-            return self.prospects[peer].telling
-        router = self.router
-        return Telling(router.advertisements.by_source[peer], router.subscriptions.by_source[peer])
+        return self.prospects[peer].telling if peer in self.prospects else self.heard.told_by(peer)
 
     def on_detoured(self, detoured: Detoured, out: Outbox) -> None:
         """What the neighbour itself told around a broken link; or what others told in the place of one that failed.
@@ -243,33 +230,13 @@ class Neighbours(Part):
         if source != detoured.sender:
             routes = Routes(routes.advertisements, routes.subscriptions, full=True, complete=False)
         if not self._teller.is_direct(source):
-            self._apply(source, routes, telling, out)
-
-    def _apply(self, peer: str, routes: Routes, telling: Telling, out: Outbox) -> None:
-        apply_routes(self.router, peer, routes, telling)
-        if self._level.buffers:
-            self._store.told(peer, routes, telling, out)
-        self._refreshed_at[peer] = out.now
-        if routes.full and routes.complete:
-            match self._roster.map.step:
-                case Move(broker, _, new) if (broker, new) == (self._roster.name, peer):
-                    self._told_by_new = self._roster.map.number
-                case _:
-                    pass
-            self._learned(peer, out)
-            if self._answers is not None:
-                self._answers.known(self.router, peer)
-                self._look_at_answers(peer, out)
+            self.heard.apply(source, routes, telling, out)
 
     def on_settled(self, peer: str, settled: Settled, out: Outbox) -> None:
         self._done += self.settling.answered(peer, settled.ticket)
         if self._answers is not None and peer in self.router.neighbours:
             self._answers.answered(self.router, peer, settled.ticket)
-            self._look_at_answers(peer, out)
-
-    def _look_at_answers(self, peer: str, out: Outbox) -> None:
-        if not self._teller.owes_answers(peer):
-            out.tell(NeighbourAnswered(peer))
+            self.heard.look_at_answers(peer, out)
 
     # ----------------------------------------------------------------------------------- neighbours that change
     def expect_word(self, peer: str) -> None:
@@ -281,7 +248,7 @@ class Neighbours(Part):
         does not tell it again."""
         prospect = self.prospects.pop(peer, None)
         if prospect is not None and prospect.has_told and peer in self.router.neighbours:
-            self._apply(peer, Routes(full=True, complete=prospect.is_complete), prospect.telling, out)
+            self.heard.apply(peer, Routes(full=True, complete=prospect.is_complete), prospect.telling, out)
             for ticket in prospect.tickets:
                 self.settling.ask(peer, ticket)
 
@@ -326,7 +293,7 @@ class Neighbours(Part):
         self._keep({}, stage, out)
         if not prospect.is_complete:
             self._awaited.await_too(peer)
-        self._refreshed_at[peer] = out.now
+        self.heard.refresh(peer, out)
         self._teller.add(peer, is_paused=True)
         self.settling.hold_too(peer, via)
         for ticket in prospect.tickets:  # with what the others are told of it in this turn
@@ -342,11 +309,11 @@ class Neighbours(Part):
         told, known = router.advertisements.by_source[via], router.advertisements.by_source[peer]
         old = {entry: told[entry] for entry in advertised if entry not in known}
         if old:
-            self._apply(peer, Routes(), Telling(old, {}), out)
+            self.heard.apply(peer, Routes(), Telling(old, {}), out)
         if advertised or wanted:
-            self._apply(via, Routes(unadvertised=advertised, unsubscribed=wanted), Telling({}, {}), out)
+            self.heard.apply(via, Routes(unadvertised=advertised, unsubscribed=wanted), Telling({}, {}), out)
         if old:
-            self._apply(peer, Routes(unadvertised=list(old)), Telling({}, {}), out)
+            self.heard.apply(peer, Routes(unadvertised=list(old)), Telling({}, {}), out)
         self._teller.tell_anew(peer, out)
 
     def join(self, peer: str, out: Outbox) -> None:
@@ -356,7 +323,19 @@ class Neighbours(Part):
         if self._answers is not None:
             self._answers.add(self.router, peer, lambda entry, filter: True)
         self._keep({}, None, out)
-        self._refreshed_at[peer] = out.now
+        self.heard.refresh(peer, out)
+        self._teller.add(peer, is_paused=True)
+
+    def learn_from(self, peer: str, out: Outbox) -> None:
+        """A neighbour of a broker whose place is ours now: it has told that one what is on its side, and nothing here.
+        It is to be told with `begin_telling`."""
+        self.router.add_neighbour(peer)
+        if self._answers is not None:
+            self._answers.add(self.router, peer, lambda entry, filter: False, is_complete=False)
+        self._keep({}, None, out)
+        if self._level.refreshes:
+            self._awaited.await_too(peer)
+        self.heard.refresh(peer, out)
         self._teller.add(peer, is_paused=True)
 
     def take_place(self, old: str, new: str, stage: MoveStage | None, out: Outbox) -> None:
@@ -372,7 +351,7 @@ class Neighbours(Part):
         self._keep({old: new}, stage, out)
         self._done = [question for question in self._done if question[0] != old]  # it has not heard what belongs to it
         self._awaited.move(old, new)
-        self._refreshed_at[new] = out.now
+        self.heard.refresh(new, out)
         self._parted[old] = None
         self._teller.take_place(old, new, out)
 
@@ -393,7 +372,7 @@ class Neighbours(Part):
         self._keep({}, None, out)
         if self._level.refreshes:
             self._awaited.await_too(new)
-        self._refreshed_at[new] = out.now
+        self.heard.refresh(new, out)
         self._teller.add(new, is_paused=True)
 
     def share(self, old: str, new: str, out: Outbox) -> None:
@@ -401,7 +380,24 @@ class Neighbours(Part):
         self.split(old, new, out)
         tables = (self.router.advertisements.by_source[old], self.router.subscriptions.by_source[old])
         advertised, wanted = ([entry for entry in of if self._roster.side_of(broker_of(entry)) == new] for of in tables)
-        self._apply(old, Routes(unadvertised=advertised, unsubscribed=wanted), Telling({}, {}), out)
+        self.heard.apply(old, Routes(unadvertised=advertised, unsubscribed=wanted), Telling({}, {}), out)
+
+    @property
+    def after(self) -> After:
+        """What has to be on the disk before something is told."""
+        return self._teller.after
+
+    def begin_telling(self, peer: str) -> None:
+        """A neighbour hears from now on of what changes; all else it is told in other words."""
+        self._teller.begin(peer)
+
+    def take_told(self, peer: str, out: Outbox) -> tuple[Changes, Changes]:
+        """What a neighbour would be told now of what has changed, and is told in other words."""
+        return self._teller.take(peer, out)
+
+    def is_told(self, peer: str) -> bool:
+        """Whether a neighbour is told of what changes."""
+        return self._teller.speaks_to(peer)
 
     def has_heard(self, peer: str) -> bool:
         """Whether a neighbour was told all that there is, over the link that it has: events may go there."""
@@ -428,7 +424,7 @@ class Neighbours(Part):
         self._keep({}, None, out)
         self._parted[peer] = None
         self._teller.drop(peer)
-        self._learned(peer, out)
+        self.heard.learned(peer, out)
 
     # --------------------------------------------------------------------------------------------------------- time
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
@@ -445,7 +441,7 @@ class Neighbours(Part):
         """Tells everyone everything again, and forgets what was not told again (D1-B3)."""
         for peer in self.router.neighbours:
             self._teller.tell_again(peer, out)
-            if out.now - self._refreshed_at.setdefault(peer, out.now) > self._settings.expire:
+            if self.heard.silence(peer, out) > self._settings.expire:
                 self.router.replace(peer, {}, {})
 
     def finish(self, out: Outbox) -> None:

@@ -9,11 +9,13 @@ Everything is made of moves: a link of the tree that joins a broker with `old` c
 of `old`. An inner broker is taken out by moving its neighbours to one of them, until it is a leaf; a link is replaced
 by moving one end after the other along the tree; a broker is put between two by joining one as a leaf, to which the
 other is moved. A member that is lost for good can't take part in that: an operator says so, the map without it counts
-at once, and every broker reconciles itself with it.
+at once, and every broker reconciles itself with it. Nor does one that a stand-in takes the place of (D0): the map with
+the stand-in in its place counts at once, and the step that is under way then is what the stand-in learns.
 """
 
 from __future__ import annotations
 
+import enum
 import hashlib
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -53,20 +55,48 @@ class Move(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
 
 
 class Leave(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
-    """The broker, a leaf, goes when nothing waits there any more."""
+    """The broker, a leaf, goes when nothing waits there any more; with `rests`, it may come again."""
 
     broker: str
+    rests: bool = False
 
     def __str__(self) -> str:
         return f"{self.broker} is on its way out"
 
 
-Step: TypeAlias = Move | Leave
+class StandInProtocol(enum.Enum):
+    """How events go on while a stand-in learns what is wanted (D0-A33)."""
+
+    BASIC = "basic"  # at once, as far as it knows
+    SYNCH = "synch"  # when it knows everything
+    INCREM = "increm"  # each when it knows of a subscription that wants it
+
+
+class Learn(msgspec.Struct, frozen=True, array_like=True, tag=3, gc=False):
+    """The broker stands in for one that failed, and learns from the neighbours what is wanted on their sides."""
+
+    broker: str
+    faulty: str
+    protocol: StandInProtocol
+
+    def __str__(self) -> str:
+        return f"{self.broker} learns the tables of {self.faulty} ({self.protocol.value})"
+
+
+class Resting(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A broker that is no member for now, and may be one again: where it was, `by` stands in; nobody, if that is
+    empty."""
+
+    name: str
+    by: str = ""
+
+
+Step: TypeAlias = Move | Leave | Learn
 
 
 class NetworkMap(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """`tree` are the links along which events are routed, `beside` those by which they go around what failed. `steps`
-    are under way, the first of them now; `former` were members, and never will be again."""
+    are under way, the first of them now; `former` were members, and never will be again; `resting` ones may."""
 
     number: int
     members: tuple[NetworkMember, ...]
@@ -74,6 +104,7 @@ class NetworkMap(msgspec.Struct, frozen=True, array_like=True, gc=False):
     beside: tuple[Link, ...] = ()
     steps: tuple[Step, ...] = ()
     former: tuple[str, ...] = ()
+    resting: tuple[Resting, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -92,6 +123,8 @@ class NetworkMap(msgspec.Struct, frozen=True, array_like=True, gc=False):
                 return broker
             case Leave(broker):
                 return self.spanning_tree.neighbours(broker)[0]
+            case Learn(broker):
+                return broker
             case _:
                 return self.keeper
 
@@ -109,6 +142,16 @@ class NetworkMap(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     def find(self, name: str) -> NetworkMember | None:
         return next((member for member in self.members if member.name == name), None)
+
+    def rests(self, name: str) -> bool:
+        return any(resting.name == name for resting in self.resting)
+
+    def stand_in(self, name: str) -> str:
+        """The member that stands where a broker was; empty if there is none."""
+        by = {resting.name: resting.by for resting in self.resting}
+        while name in by:
+            name = by[name]
+        return name if self.find(name) is not None else ""
 
     @property
     def graph(self) -> BrokerGraph:
@@ -128,7 +171,7 @@ class NetworkMap(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def digest(self) -> str:
         """Tells maps with one number apart. Where brokers are found does not matter: each site file may say it in its
         own way."""
-        said = [self.number, self.names, self.tree, self.beside, self.steps, self.former]
+        said = [self.number, self.names, self.tree, self.beside, self.steps, self.former, self.resting]
         return hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:32]
 
 
@@ -145,12 +188,13 @@ def flaw(network: NetworkMap) -> str:
     """What can't be of a network, whoever says it; empty if nothing is."""
     if not 0 < len(network.members) <= MEMBERS_MAX or not 0 <= network.number <= NUMBER_MAX:
         return "it has no members, or too many, or so many changes were never made"
-    names = network.names
-    if len(set(names)) != len(names) or not set(names).isdisjoint(network.former):
+    names, resting = network.names, [resting.name for resting in network.resting]
+    known = (*names, *network.former, *resting)
+    if len(set(known)) != len(known):
         return "a name is there twice"
-    if any(not _is_name(name) for name in (*names, *network.former)):
+    if any(not is_name(name) for name in known):
         return "a name is none"
-    if any(not _is_short(text) for member in network.members for text in (member.client_address, member.peer_address)):
+    if any(not is_short(text) for member in network.members for text in (member.client_address, member.peer_address)):
         return "an address is none"
     try:
         tree, _ = network.spanning_tree, network.graph
@@ -166,7 +210,17 @@ def flaw(network: NetworkMap) -> str:
             return "a move leads to the broker itself"
         case Leave(broker) if len(tree.neighbours(broker)) != 1:
             return "who leaves is no leaf"
+        case Learn(broker, faulty) if network.stand_in(faulty) != broker:
+            return "who learns stands in for nobody"
     return ""
+
+
+def is_name(name: str) -> bool:
+    return 0 < len(name.encode()) <= NAME_BYTES_MAX and name.isprintable()
+
+
+def is_short(address: str) -> bool:
+    return len(address.encode()) <= ADDRESS_BYTES_MAX and address.isprintable()
 
 
 # ------------------------------------------------------------------------------------------------------------- changes
@@ -202,39 +256,25 @@ class RemoveLink(msgspec.Struct, frozen=True, gc=False):
     other: str
 
 
-Change: TypeAlias = AddBroker | RemoveBroker | AddLink | RemoveLink
+class ReplaceBroker(msgspec.Struct, frozen=True, gc=False):
+    """A broker that is no member takes the place of one that failed (D0)."""
+
+    name: str
+    by: str
+    client_address: str
+    peer_address: str
+    protocol: StandInProtocol = StandInProtocol.SYNCH
 
 
-def objection(network: NetworkMap, change: Change, detours: bool) -> str:
-    """What is against a change; empty if nothing is. `detours`: links beside the tree are used."""
-    if network.number >= NUMBER_MAX:
-        return "so many changes can't be numbered"
-    if network.under_way and not _is_held_up(network, change):
-        return f"another change is under way: {network.under_way}"
-    match change:
-        case AddBroker():
-            return _against_newcomer(network, change)
-        case RemoveBroker():
-            return _against_going(network, change)
-        case AddLink():
-            return _against_link(network, change, detours)
-        case RemoveLink():
-            return _against_cut(network, change, detours)
-        case _:
-            assert_never(change)
+class HandBack(msgspec.Struct, frozen=True, gc=False):
+    """A broker that was replaced is there again, and has its place back; its stand-in leaves."""
+
+    name: str
+    client_address: str
+    peer_address: str
 
 
-def _is_held_up(network: NetworkMap, change: Change) -> bool:
-    """Whether what is under way will not go on, since it needs a broker that is said to be lost."""
-    if not isinstance(change, RemoveBroker) or not change.lost:
-        return False
-    match network.step:
-        case Move(broker, old, new):
-            return change.name in (broker, old, new)
-        case Leave(broker):
-            return change.name == broker or change.name in network.spanning_tree.neighbours(broker)
-        case _:
-            return True
+Change: TypeAlias = AddBroker | RemoveBroker | AddLink | RemoveLink | ReplaceBroker | HandBack
 
 
 def planned(network: NetworkMap, change: Change) -> NetworkMap:
@@ -244,7 +284,9 @@ def planned(network: NetworkMap, change: Change) -> NetworkMap:
             member = NetworkMember(change.name, change.client_address, change.peer_address)
             steps: tuple[Step, ...] = (Move(change.between, change.at, change.name),) if change.between else ()
             members = (*network.members, member)
-            return _next(network, members=members, tree=(*network.tree, (change.at, change.name)), steps=steps)
+            resting = tuple(one for one in network.resting if one.name != change.name)
+            tree = (*network.tree, (change.at, change.name))
+            return _next(network, members=members, tree=tree, steps=steps, resting=resting)
         case RemoveBroker():
             return _without(network, change)
         case AddLink(one, other, instead_of):
@@ -255,8 +297,12 @@ def planned(network: NetworkMap, change: Change) -> NetworkMap:
             left = tuple(link for link in network.beside if frozenset(link) != {one, other})
             if one not in network.spanning_tree.neighbours(other):
                 return _next(network, beside=left)
-            by = _around(network, (one, other))
+            by = way_around(network, (one, other))
             return _next(network, beside=left, steps=() if by is None else _slides(network, (one, other), by))
+        case ReplaceBroker():
+            return _replaced(network, change)
+        case HandBack():
+            return _handed_back(network, change)
         case _:
             assert_never(change)
 
@@ -267,8 +313,10 @@ def done(network: NetworkMap) -> NetworkMap:
         case Move(broker, old, new):
             tree = tuple((broker, new) if frozenset(link) == {broker, old} else link for link in network.tree)
             return _next(network, tree=tree, steps=network.steps[1:])
-        case Leave(broker):
-            return _next(_let_go(network, broker), steps=network.steps[1:])
+        case Leave(broker, rests):
+            return _next(_let_go(network, broker, rests), steps=network.steps[1:])
+        case Learn():
+            return _next(network, steps=network.steps[1:])
         case None:
             return network
         case _:
@@ -284,14 +332,51 @@ def _next(network: NetworkMap, **fields: Any) -> NetworkMap:
     return msgspec.structs.replace(changed, beside=beside)
 
 
-def _let_go(network: NetworkMap, name: str) -> NetworkMap:
-    """Without a member and its links."""
+def _let_go(network: NetworkMap, name: str, rests: bool = False) -> NetworkMap:
+    """Without a member and its links. Nobody stands where those are that it stood in for, unless they rest by it."""
+    resting = tuple(Resting(one.name) if one.by == name else one for one in network.resting)
     return msgspec.structs.replace(
         network,
         members=tuple(member for member in network.members if member.name != name),
         tree=tuple(link for link in network.tree if name not in link),
         beside=tuple(link for link in network.beside if name not in link),
-        former=(*network.former, name),
+        former=network.former if rests else (*network.former, name),
+        resting=(*resting, Resting(name)) if rests else resting,
+    )
+
+
+def _replaced(network: NetworkMap, change: ReplaceBroker) -> NetworkMap:
+    """The stand-in is where the other was, also in the order of the members."""
+    name, by = change.name, change.by
+    member = NetworkMember(by, change.client_address, change.peer_address)
+
+    def there(links: tuple[Link, ...]) -> tuple[Link, ...]:
+        return tuple((by if one == name else one, by if other == name else other) for one, other in links)
+
+    resting = tuple(one for one in network.resting if one.name != by)
+    # What was under way may have made a map that has not come here: this one is above it.
+    above = msgspec.structs.replace(network, number=network.number + LOST_ABOVE)
+    return _next(
+        above,
+        members=tuple(member if one.name == name else one for one in network.members),
+        tree=there(network.tree),
+        beside=there(network.beside),
+        steps=(Learn(by, name, change.protocol),),
+        resting=(*resting, Resting(name, by)),
+    )
+
+
+def _handed_back(network: NetworkMap, change: HandBack) -> NetworkMap:
+    """The broker is joined as a leaf of its stand-in, whose other neighbours come over to it, and which leaves then."""
+    by = network.stand_in(change.name)
+    member = NetworkMember(change.name, change.client_address, change.peer_address)
+    moves = [Move(peer, by, change.name) for peer in network.spanning_tree.neighbours(by)]
+    return _next(
+        network,
+        members=(*network.members, member),
+        tree=(*network.tree, (by, change.name)),
+        steps=(*moves, Leave(by, rests=True)),
+        resting=tuple(one for one in network.resting if one.name != change.name),
     )
 
 
@@ -325,101 +410,8 @@ def _side(tree: SpanningTree, link: Link, broker: str) -> str:
     return one if broker == one or tree.next_hop(one, broker) != other else other
 
 
-def _around(network: NetworkMap, link: Link) -> Link | None:
+def way_around(network: NetworkMap, link: Link) -> Link | None:
     """The link beside the tree that can take the place of one in it: of several the one with the shortest way."""
     tree = network.spanning_tree
     crossing = [each for each in network.beside if _side(tree, link, each[0]) != _side(tree, link, each[1])]
     return min(crossing, key=lambda each: len(tree.path(*each)), default=None)
-
-
-# ------------------------------------------------------------------------------------------------- what is against them
-def _is_name(name: str) -> bool:
-    return 0 < len(name.encode()) <= NAME_BYTES_MAX and name.isprintable()
-
-
-def _is_short(address: str) -> bool:
-    return len(address.encode()) <= ADDRESS_BYTES_MAX and address.isprintable()
-
-
-def _short(name: str) -> str:
-    """A name in an answer: whatever was asked, the answer fits into a message."""
-    return repr(name if len(name) <= NAME_BYTES_MAX else name[:NAME_BYTES_MAX] + "…")
-
-
-def _unknown(network: NetworkMap, name: str) -> str:
-    shown = ", ".join(network.names[:20]) + (", …" if len(network.members) > 20 else "")
-    return f"there is no broker {_short(name)} in this network; there is {shown}"
-
-
-def _against_newcomer(network: NetworkMap, new: AddBroker) -> str:
-    if network.find(new.name) is not None:
-        return f"{new.name} is a member already"
-    if new.name in network.former:
-        return f"{new.name} was a member before, and what it kept may be old: give it a new id and an empty folder"
-    if not _is_name(new.name):
-        return f"{_short(new.name)} is no name of a broker"
-    if len(network.members) >= MEMBERS_MAX:
-        return f"a network has at most {MEMBERS_MAX} brokers"
-    for address in (new.client_address, new.peer_address):
-        if not address or not _is_short(address):
-            return f"{new.name} has no address that others could dial"
-        for member in network.members:
-            if address in (member.client_address, member.peer_address):
-                return f"{new.name} has the address {address}, which {member.name} has"
-    for end in (new.at, new.between):
-        if end and network.find(end) is None:
-            return _unknown(network, end)
-    if not new.at:
-        return f"say which broker {new.name} is joined with"
-    if new.between and new.between not in network.spanning_tree.neighbours(new.at):
-        return f"no link that events are routed along joins {new.at} and {new.between}"
-    return ""
-
-
-def _against_going(network: NetworkMap, going: RemoveBroker) -> str:
-    if network.find(going.name) is None:
-        return _unknown(network, going.name)
-    if len(network.members) < 3:
-        return "a network has two brokers or more: stop it, and describe a site of one broker"
-    near = network.spanning_tree.neighbours(going.name)
-    if going.at and going.at not in near:
-        return f"the neighbours of {going.name} are {', '.join(near)}; they can't be joined at {_short(going.at)}"
-    return ""
-
-
-def _against_link(network: NetworkMap, new: AddLink, detours: bool) -> str:
-    for end in (new.one, new.other, *(new.instead_of or ())):
-        if network.find(end) is None:
-            return _unknown(network, end)
-    if new.one == new.other:
-        return f"a link joins two brokers, and not {new.one} with itself"
-    if new.other in network.graph.neighbours(new.one) and (
-        new.instead_of is None or new.other in network.spanning_tree.neighbours(new.one)
-    ):
-        return f"{new.one} and {new.other} are joined already"
-    path = network.spanning_tree.path(new.one, new.other)
-    links = list(pairwise(path))
-    if new.instead_of is None:
-        if detours:
-            return ""
-        cycle = ", ".join(f"{a}-{b}" for a, b in links)
-        return f"at this level only a tree is used: say which link it is instead of, one of {cycle}"
-    if frozenset(new.instead_of) not in {frozenset(link) for link in links}:
-        cycle = ", ".join(f"{a}-{b}" for a, b in links)
-        return f"only a link of the way between {new.one} and {new.other} can be replaced by it: one of {cycle}"
-    return ""
-
-
-def _against_cut(network: NetworkMap, gone: RemoveLink, detours: bool) -> str:
-    for end in (gone.one, gone.other):
-        if network.find(end) is None:
-            return _unknown(network, end)
-    if gone.one == gone.other or gone.other not in network.graph.neighbours(gone.one):
-        return f"no link joins {gone.one} and {gone.other}"
-    if gone.other in network.spanning_tree.neighbours(gone.one) and (
-        not detours or _around(network, (gone.one, gone.other)) is None
-    ):
-        return (
-            f"without the link between {gone.one} and {gone.other} the network falls apart: add another instead of it"
-        )
-    return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.kernel.messages import Message
 from holdfast.kernel.notices import Notice
-from holdfast.protocols.routing.messages import Introduction
+from holdfast.protocols.routing.messages import Introduction, Routes
 from holdfast.protocols.routing.network_map import NetworkMap
 
 
@@ -81,6 +81,13 @@ class MapChanged(Notice, frozen=True):
 
 class LinkMoved(Notice, frozen=True):
     """For this broker, the link that moves has moved: events go along another tree here than that of the map."""
+
+
+class RoutesHeard(Notice, frozen=True):
+    """A neighbour tells something about its side."""
+
+    peer: str
+    routes: Routes
 
 
 class RoomMade(Notice, frozen=True):

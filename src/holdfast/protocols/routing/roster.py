@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.protocols.routing.network_map import Move, NetworkMap, done
+from holdfast.protocols.routing.network_map import Learn, Move, NetworkMap, done
 from holdfast.topology.graph import BrokerGraph, SpanningTree
 
 _NOBODY: tuple[str, ...] = ()
@@ -63,12 +63,25 @@ class Roster:
             case _:
                 return False
 
+    @property
+    def is_learning(self) -> bool:
+        """Whether this broker stands in for another, and learns what that one knew."""
+        step = self.map.step
+        return isinstance(step, Learn) and step.broker == self.name
+
     def dials(self, peer: str) -> bool:
         """Of two neighbours the one that comes first among the members dials the other."""
         return self._places.get(self.name, len(self._places)) < self._places.get(peer, -1)
 
     def knows(self, broker: str) -> bool:
         return broker in self._places
+
+    def remembers(self, broker: str) -> bool:
+        """Whether it is a member, or may be one again."""
+        return self.knows(broker) or self.map.rests(broker)
+
+    def was_member(self, broker: str) -> bool:
+        return broker in self.map.former or self.map.rests(broker)
 
     def is_on_side(self, broker: str, neighbour: str) -> bool:
         """Whether a broker may be on the side of a neighbour: that one is on the way there."""

@@ -203,6 +203,10 @@ class Router:
             for item in table.intersecting(other, filter)
         ]
 
+    def wanted_beside(self, source: str, filter: Filter) -> list[str]:
+        """Subscriptions of others than the source that intersect with a filter."""
+        return [entry for entry, _ in self._intersecting_beside(source, filter)]
+
     # ------------------------------------------------------------------------------------- neighbours that change
     def add_neighbour(self, neighbour: str) -> None:
         """One that has told nothing yet. What it is to be told can be taken."""

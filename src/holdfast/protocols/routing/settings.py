@@ -48,6 +48,27 @@ class Reliability(enum.Enum):
         return self in (Reliability.BYPASS, Reliability.BYPASS_BUFFERED)
 
 
+class StandInSettings(msgspec.Struct, frozen=True, gc=False):
+    """Of networks in which a broker that fails is replaced by a stand-in (D0)."""
+
+    enabled: Annotated[bool, Setting("stand_ins", "a broker that fails may be replaced by a stand-in")] = False
+    keep_bytes: Annotated[
+        int,
+        Setting(
+            "keep_bytes",
+            "of events that are kept for a neighbour that can't be reached, at levels that do not store them",
+            least=0,
+        ),
+    ] = 8 * 1024 * 1024
+    patience: Annotated[
+        int, milliseconds("patience_ms", "a stand-in waits at most so long for a neighbour that says nothing more")
+    ] = 10 * SECOND
+
+    @property
+    def kept(self) -> int:
+        return self.keep_bytes if self.enabled else 0
+
+
 class RoutingSettings(msgspec.Struct, frozen=True, gc=False):
     """What one broker of a network is told."""
 
@@ -79,6 +100,7 @@ class RoutingSettings(msgspec.Struct, frozen=True, gc=False):
     ] = 5 * SECOND
     retransmit: Annotated[int, milliseconds("retransmit_ms", "what is not acknowledged is sent again")] = 1 * SECOND
     detector: DetectorSettings = DetectorSettings()
+    stand_ins: StandInSettings = StandInSettings()
     # The largest event has to find room.
     store_bytes: Annotated[
         int,

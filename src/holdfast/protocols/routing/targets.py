@@ -68,6 +68,12 @@ class Targets:
             wanted.setdefault(target, []).append(rows)
         return {target: batch.rows_in(lists) for target, lists in wanted.items()}
 
+    def match_entries(self, neighbour: str, batch: EventBatch) -> dict[str, Sequence[int]]:
+        """Which entries of one neighbour want which of the events, by row."""
+        targets = self._of.get(neighbour, _NONE)
+        matched = self._index.match_encoded(batch) if targets else {}
+        return {entry: rows for (target, entry), rows in matched.items() if target in targets}
+
     def resolve(self, wanted: Mapping[Target, Sequence[int]], choose: Choose = first) -> dict[str, Sequence[int]]:
         """By which links those rows go now: each event once by each."""
         links: dict[str, Sequence[int]] = {}

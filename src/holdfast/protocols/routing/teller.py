@@ -147,6 +147,15 @@ class Teller:
             ticket = self._tell_all(peer, self._hearers[peer], out, always=self._settling.is_held(peer))
         self._settling.release(peer, ticket)
 
+    def begin(self, peer: str) -> None:
+        """A neighbour that was told nothing for a while is told of what changes from now on. What it asked, and what
+        was asked of it, counts as answered."""
+        hearer = self._hearers[peer]
+        hearer.pause(False)
+        hearer.sync(complete=True)
+        self.lacking.pop(peer, None)
+        self._settling.release(peer, 0)
+
     def take_place(self, old: str, new: str, out: Outbox) -> None:
         """What one neighbour was asked, another is asked now; it is told everything."""
         self.drop(old)
@@ -190,12 +199,12 @@ class Teller:
     def _everything(
         self, peer: str, complete: bool, out: Outbox, asks: bool = False, always: bool = False
     ) -> list[Routes]:
-        self._take(peer, out, everything=True)  # what has changed is a part of it
+        self.take(peer, out, everything=True)  # what has changed is a part of it
         ticket = self._ticket(peer, advertisements=None, always=always) if asks else 0
         advertisements = texts(self._router.advertisement_outlets[peer].told())
         return in_parts(advertisements, texts(self._router.subscription_outlets[peer].told()), complete, ticket=ticket)
 
-    def _take(self, peer: str, out: Outbox, everything: bool = False) -> tuple[Changes, Changes]:
+    def take(self, peer: str, out: Outbox, everything: bool = False) -> tuple[Changes, Changes]:
         """What a neighbour is to be told of what has changed. At the levels that buffer the disk knows first that
         something is taken back."""
         advertisements, subscriptions = self._router.take(peer)
@@ -227,7 +236,7 @@ class Teller:
             around, hearer = bool(self._detoured.get(peer)), self._hearers[peer]
             if hearer.is_paused or (not around and not hearer.is_synced):
                 continue
-            advertisements, subscriptions = self._take(peer, out)
+            advertisements, subscriptions = self.take(peer, out)
             if not advertisements and not subscriptions:
                 continue
             if around:

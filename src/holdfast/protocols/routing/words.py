@@ -22,10 +22,9 @@ def _parse(roster: Roster, source: str, told: list[Told]) -> dict[str, Filter]:
     """What is told from the side of a neighbour. Entries are told apart by ids all over the network: one may only be
     told by the side that its broker is on, or the neighbours' entries would get in each other's way. What a broker
     wants that is gone is told until all have taken it back: it may hide what others want."""
-    former = roster.map.former
     for entry, _ in told:
         broker = broker_of(entry)
-        if not checked_entry(entry) and broker not in former and not roster.is_on_side(broker, source):
+        if not checked_entry(entry) and not roster.was_member(broker) and not roster.is_on_side(broker, source):
             raise ProtocolError(f"in Routes, {entry[:64]!r} is of no broker on the side of {source}")
     return parse(told)
 

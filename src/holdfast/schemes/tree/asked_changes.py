@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
-from holdfast.protocols.routing.network_map import AddBroker, AddLink, Change, RemoveBroker, RemoveLink
+from holdfast.protocols.routing.network_map import (
+    AddBroker,
+    AddLink,
+    Change,
+    HandBack,
+    RemoveBroker,
+    RemoveLink,
+    ReplaceBroker,
+    StandInProtocol,
+)
 from holdfast.sim.scenario import Operate, Scenario, lost_by
 from holdfast.sim.swarm import Refuse
 
@@ -16,9 +25,9 @@ PROMPT_MS: Final = 500
 
 def change_of(action: str, told: Mapping[str, str]) -> Change | None:
     """What an operator asks for, as a value; None if it is nothing that there is."""
+    places = (told.get("address", ""), told.get("peer_address", ""))
     match action:
         case "add-broker":
-            places = (told.get("address", ""), told.get("peer_address", ""))
             return AddBroker(told.get("id", ""), *places, told.get("at", ""), told.get("between", ""))
         case "remove-broker":
             return RemoveBroker(told.get("id", ""), bool(told.get("lost")), told.get("at", ""))
@@ -27,6 +36,11 @@ def change_of(action: str, told: Mapping[str, str]) -> Change | None:
             return AddLink(told.get("one", ""), told.get("other", ""), (one, other) if one else None)
         case "remove-link":
             return RemoveLink(told.get("one", ""), told.get("other", ""))
+        case "replace":
+            protocol = StandInProtocol(told.get("protocol", StandInProtocol.SYNCH.value))
+            return ReplaceBroker(told.get("id", ""), told.get("by", ""), *places, protocol)
+        case "hand-back":
+            return HandBack(told.get("id", ""), *places)
         case _:
             return None
 
@@ -47,6 +61,14 @@ def operation_of(change: Change, at_ms: int, ends_after_ms: int | None = None) -
             return Operate(at_ms=at_ms, action="add-link", told=_said(told))
         case RemoveLink(one, other):
             return Operate(at_ms=at_ms, action="remove-link", told={"one": one, "other": other})
+        case ReplaceBroker(name, by, client_address, peer_address, protocol):
+            told = {"id": name, "by": by, "address": client_address, "peer_address": peer_address}
+            return Operate(at_ms=at_ms, action="replace", told={**told, "protocol": protocol.value})
+        case HandBack(name, client_address, peer_address):
+            told = {"id": name, "address": client_address, "peer_address": peer_address}
+            return Operate(at_ms=at_ms, action="hand-back", told=told)
+        case _:
+            assert_never(change)
 
 
 def _said(told: dict[str, str]) -> dict[str, str]:

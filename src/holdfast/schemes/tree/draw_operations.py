@@ -21,9 +21,9 @@ from holdfast.protocols.routing.network_map import (
     RemoveBroker,
     RemoveLink,
     done,
-    objection,
     planned,
 )
+from holdfast.protocols.routing.objections import objection
 from holdfast.schemes.tree.asked_changes import operation_of
 from holdfast.sim.scenario import Operate
 

@@ -11,7 +11,7 @@ from holdfast.broker.settings_table import default_lines
 from holdfast.broker.site_text import DEFAULT_ADDRESS
 from holdfast.errors import SiteError
 from holdfast.protocols.routing.settings import Reliability
-from holdfast.schemes.tree.settings import DEFAULTS, OF_SCHEME
+from holdfast.schemes.tree.settings import DEFAULTS, NOT_ROUTING
 from holdfast.topology.generators import DEGREE, Kind
 
 BROKERS = 4
@@ -135,7 +135,7 @@ def _made(brokers: int, level: Reliability, topology: Kind) -> Iterator[str]:
 
 def _routing() -> Iterator[str]:
     yield _line("# [routing]", "these are the defaults")
-    for said, about in default_lines(DEFAULTS, OF_SCHEME):
+    for said, about in default_lines(DEFAULTS, NOT_ROUTING):
         yield _line(f"# {said}", about)
 
 

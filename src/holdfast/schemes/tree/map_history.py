@@ -27,9 +27,9 @@ from holdfast.protocols.routing.network_map import (
     done,
     flaw,
     founding_map,
-    objection,
     planned,
 )
+from holdfast.protocols.routing.objections import objection
 from holdfast.schemes.tree.asked_changes import change_of
 from holdfast.schemes.tree.timeline import ADOPTED, FORGETTING, GONE, WELL, is_failure
 from holdfast.trace.checkers.checker import Checker, Handlers

@@ -22,8 +22,19 @@ from holdfast.protocols.failure.detector import FailureDetector
 from holdfast.protocols.operating.changes import shown
 from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.messages import RECORD_FORMAT, MapAdopted
-from holdfast.protocols.routing.network_map import Leave, Move, NetworkMap, RemoveBroker, flaw, objection, planned
+from holdfast.protocols.routing.network_map import (
+    HandBack,
+    Learn,
+    Leave,
+    Move,
+    NetworkMap,
+    RemoveBroker,
+    ReplaceBroker,
+    flaw,
+    planned,
+)
 from holdfast.protocols.routing.notices import MapChanged, MapHeard
+from holdfast.protocols.routing.objections import objection
 from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.schemes.tree.operations import change_of, lost_beside
@@ -57,6 +68,8 @@ def held_up(roster: Roster, up: Sequence[str], suspected: Sequence[str]) -> str:
             takes_part: tuple[str, ...] = (broker, old, new)
         case Leave(broker):
             takes_part = (broker, roster.map.maker)
+        case Learn(broker):
+            takes_part = (broker, *roster.tree.neighbours(broker)) if broker == roster.name else (broker, roster.name)
         case _:
             return ""
     if roster.name not in takes_part:
@@ -153,9 +166,13 @@ class Mapping(Part):
         change = change_of(action, told)
         if isinstance(change, str):
             return change
+        if isinstance(change, ReplaceBroker | HandBack) and not self._settings.stand_ins.enabled:
+            return "nobody stands in for brokers of this network: the site file has no [standin]"
         if problem := objection(network, change, self._settings.reliability.detours):
             return problem
-        lost = [change.name, *lost_beside(told)] if isinstance(change, RemoveBroker) and change.lost else []
+        lost: list[str] = []  # those that are not to make the map
+        if isinstance(change, ReplaceBroker) or (isinstance(change, RemoveBroker) and change.lost):
+            lost = [change.name, *lost_beside(told)]
         if unknown := [name for name in lost if not roster.knows(name)]:
             return f"there is no broker {shown(unknown[0])} in this network"
         keeper = next((name for name in network.names if name not in lost), "nobody")
@@ -180,8 +197,11 @@ class Mapping(Part):
         match roster.map.step:
             case Leave(broker) if broker == roster.name:
                 return roster.client_addresses(roster.near)
+            case _ if roster.is_member:
+                return ()
             case _:
-                return () if roster.is_member else roster.client_addresses(roster.map.names[:ELSEWHERE_MAX])
+                names = dict.fromkeys([roster.map.stand_in(roster.name), *roster.map.names])
+                return roster.client_addresses(list(names)[:ELSEWHERE_MAX])
 
     @property
     def _has_gone(self) -> bool:
@@ -201,7 +221,9 @@ class Mapping(Part):
         }
         if network.steps:
             facts["change"] = network.under_way
-        if not roster.is_member:
+        if not roster.is_member and (stand_in := network.stand_in(roster.name)):
+            facts["problem"] = f"{stand_in} stands in for it: `holdfast standin hand-back` gives it its place again"
+        elif not roster.is_member:
             facts["problem"] = "no member any more: stop it" if self._has_gone else "no member of this network yet"
         if difference := self._difference():
             facts["difference"] = difference

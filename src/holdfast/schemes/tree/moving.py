@@ -38,7 +38,7 @@ from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.links import Links
 from holdfast.protocols.routing.messages import NUMBER_MAX, MoveSaid, MoveStage, MoveWord
 from holdfast.protocols.routing.neighbours import Neighbours
-from holdfast.protocols.routing.network_map import Leave, Move, NetworkMap, done
+from holdfast.protocols.routing.network_map import Learn, Leave, Move, NetworkMap, done
 from holdfast.protocols.routing.notices import FeedsRecovered, LinkMoved, MapChanged, NeighbourAccepted
 from holdfast.protocols.routing.roster import Roster
 from holdfast.schemes.tree.mapping import Mapping
@@ -220,6 +220,9 @@ class Moving(Part):
                 tree = before.spanning_tree  # what old has not taken in may be for the broker, too
             case _:
                 pass
+        stand_in = self._roster.map.stand_in(gone)
+        if stand_in in self._roster.near:
+            return [stand_in]
         beyond = self._sides(tree, before).get(gone, [])
         if not beyond and gone not in tree.neighbours(self._name):
             beyond = [gone] if self._roster.map.find(gone) is not None else list(self._roster.near)[:1]
@@ -236,7 +239,10 @@ class Moving(Part):
             *others, last = sorted(takers, key=lambda taker: self._forwarding.feeds[taker].is_suspended)
             for taker in others:
                 self._forwarding.copy_all(gone, taker)
-            self._forwarding.move_all(gone, last, out)
+            if last == self._roster.map.stand_in(gone) and self._answers is None:
+                self._forwarding.move(gone, last, out)  # what was sent and is not stored is lost with it (D0-F5)
+            else:
+                self._forwarding.move_all(gone, last, out)
         if is_near and len(takers) == 1:
             self._neighbours.take_place(gone, takers[0], None, out)
         elif is_near:
@@ -257,9 +263,14 @@ class Moving(Part):
                     self._forwarding.copy_all(peer, side)
 
     def _join(self, peer: str, out: Outbox) -> None:
-        if peer not in self._router.neighbours:
-            self._forwarding.keep(peer, out)
-            self._neighbours.join(peer, out)
+        if peer in self._router.neighbours:
+            return
+        self._forwarding.keep(peer, out)
+        match self._roster.map.step:
+            case Learn(broker) if broker == self._name:
+                self._neighbours.learn_from(peer, out)
+            case _:
+                self._neighbours.join(peer, out)
 
     # --------------------------------------------------------------------------------------------------------- words
     def on_move_said(self, peer: str, said: MoveSaid, out: Outbox) -> None:
@@ -285,17 +296,17 @@ class Moving(Part):
             return
         match stage.word:
             case MoveWord.ENDED if peer == move.old:
-                self._say(peer, MoveWord.ENDED, self._forwarding.sent_through(peer))
+                self._say(peer, MoveWord.ENDED, self._forwarding.progress.sent_through(peer))
             case MoveWord.PASSED if peer == move.new:
                 self._say_passed(move)
             case MoveWord.REWRITTEN if peer == move.new:
                 self._say(peer, MoveWord.REWRITTEN)
             case MoveWord.REWRITTEN if peer == move.broker:
-                self._say(peer, MoveWord.CLOSED, self._forwarding.sent_through(peer))
+                self._say(peer, MoveWord.CLOSED, self._forwarding.progress.sent_through(peer))
             case MoveWord.TAKEN if peer == move.old:
-                self._say(peer, MoveWord.TAKEN, self._forwarding.sent_through(peer))
+                self._say(peer, MoveWord.TAKEN, self._forwarding.progress.sent_through(peer))
             case MoveWord.READY if peer == move.old:  # which may have forgotten that it had rewritten its tables
-                self._say(peer, MoveWord.TAKEN, self._forwarding.sent_through(peer))
+                self._say(peer, MoveWord.TAKEN, self._forwarding.progress.sent_through(peer))
             case MoveWord.READY if peer == move.broker:
                 self._say(peer, MoveWord.READY)
             case _:
@@ -308,7 +319,7 @@ class Moving(Part):
     def _has_come(self, word: MoveWord, peer: str) -> bool:
         """Whether a peer has said it, and all that it spoke of is here."""
         said = self._heard.get(word)
-        return said is not None and self._forwarding.taken_in(peer) >= said.through
+        return said is not None and self._forwarding.progress.taken_in(peer) >= said.through
 
     # ---------------------------------------------------------------------------------------------------- going on
     def finish(self, out: Outbox) -> None:
@@ -339,7 +350,7 @@ class Moving(Part):
                 self._forwarding.suspend(move.new)
                 through = self._forwarding.move(move.old, move.new, out)
                 self._forwarding.end(move.old, move.new)
-                stage = self._keep(MoveWord.ENDED, self._forwarding.heard_through(move.old))
+                stage = self._keep(MoveWord.ENDED, self._forwarding.progress.heard_through(move.old))
                 self._neighbours.take_place(move.old, move.new, stage, out)
                 self._route_anew(out)
                 self._say(move.old, MoveWord.ENDED, through)
@@ -354,9 +365,9 @@ class Moving(Part):
             self._keep(MoveWord.PASSED)
             self._say_passed(move)
         elif word is MoveWord.PASSED and self._has_come(MoveWord.TAKEN, move.new):
-            through = self._forwarding.put_through(move.broker)
+            through = self._forwarding.progress.put_through(move.broker)
             self._forwarding.end(move.broker, move.new)
-            stage = self._keep(MoveWord.REWRITTEN, self._forwarding.heard_through(move.broker))
+            stage = self._keep(MoveWord.REWRITTEN, self._forwarding.progress.heard_through(move.broker))
             self._neighbours.take_place(move.broker, move.new, stage, out)
             self._route_anew(out)
             self._say(move.new, MoveWord.REWRITTEN)
@@ -364,7 +375,7 @@ class Moving(Part):
 
     def _say_passed(self, move: Move) -> None:
         unanswered = [] if self._answers is None else self._answers.unanswered(self._router, move.broker)
-        self._say(move.new, MoveWord.PASSED, self._forwarding.put_through(move.new), unanswered)
+        self._say(move.new, MoveWord.PASSED, self._forwarding.progress.put_through(move.new), unanswered)
 
     def _go_on_as_new(self, move: Move, out: Outbox) -> None:
         prospect = self._neighbours.prospects.get(move.broker)
@@ -380,16 +391,16 @@ class Moving(Part):
             self._be_ready(move, out)
         elif word is MoveWord.READY and self._has_come(MoveWord.PASSED, move.old):
             del self._heard[MoveWord.PASSED]  # old had rewritten its tables, and has forgotten
-            self._say(move.old, MoveWord.TAKEN, self._forwarding.put_through(move.old))
+            self._say(move.old, MoveWord.TAKEN, self._forwarding.progress.put_through(move.old))
 
     def _take(self, move: Move, out: Outbox) -> None:
         passed = self._heard.pop(MoveWord.PASSED, None)
-        through = self._forwarding.put_through(move.old)
+        through = self._forwarding.progress.put_through(move.old)
         unanswered = frozenset(passed.unanswered) if passed is not None else frozenset[str]()
         self._forwarding.suspend(move.old)
         self._forwarding.keep(move.broker, out)
         self._forwarding.suspend(move.broker)
-        stage = self._keep(MoveWord.TAKEN, self._forwarding.heard_through(move.old))
+        stage = self._keep(MoveWord.TAKEN, self._forwarding.progress.heard_through(move.old))
         self._neighbours.welcome(move.broker, move.old, unanswered, self._known, stage, out)
         self._neighbours.keep_quiet(move.old)
         self._route_anew(out)
@@ -407,7 +418,7 @@ class Moving(Part):
         number, peer = self._roster.map.number, self._roster.map.maker
         if self._stage is None and self._links.has_map(peer, number) and self._forwarding.feeds[peer].is_idle:
             self._keep(MoveWord.EMPTY)
-            self._say(peer, MoveWord.EMPTY, self._forwarding.put_through(peer))
+            self._say(peer, MoveWord.EMPTY, self._forwarding.progress.put_through(peer))
 
     def measure(self) -> dict[str, int]:
         return {"map_number": self._roster.map.number, "links_moved_total": self._moved_total}

@@ -6,21 +6,36 @@ from collections.abc import Mapping
 from typing import Final
 
 from holdfast.protocols.operating.changes import misunderstood, shown
-from holdfast.protocols.routing.network_map import AddBroker, AddLink, Change, Link, RemoveBroker, RemoveLink
+from holdfast.protocols.routing.network_map import (
+    AddBroker,
+    AddLink,
+    Change,
+    HandBack,
+    Link,
+    RemoveBroker,
+    RemoveLink,
+    ReplaceBroker,
+    StandInProtocol,
+)
 
 # What is told of each. `at` is a broker of the network that is to be the neighbour, `between` another one that moves
-# behind the new broker, `instead_of` a link: its ends with a comma. `also_lost` are others that will not come back.
+# behind the new broker, `instead_of` a link: its ends with a comma. `also_lost` are others that will not come back. The
+# broker `by`, which is found at these addresses, stands in for another; `hand-back` says where that one is found.
 ACTIONS: Final = {
     "add-broker": ("id", "address", "peer_address", "at", "between"),
     "remove-broker": ("id", "lost", "also_lost", "at"),
     "add-link": ("one", "other", "instead_of"),
     "remove-link": ("one", "other"),
+    "replace": ("id", "by", "address", "peer_address", "protocol", "also_lost"),
+    "hand-back": ("id", "address", "peer_address"),
 }
 _NEEDED: Final = {
     "add-broker": ("id", "address", "peer_address", "at"),
     "remove-broker": ("id",),
     "add-link": ("one", "other"),
     "remove-link": ("one", "other"),
+    "replace": ("id", "by", "address", "peer_address"),
+    "hand-back": ("id", "address", "peer_address"),
 }
 YES: Final = "yes"
 
@@ -52,6 +67,15 @@ def change_of(action: str, told: Mapping[str, str]) -> Change | str:
                     f"'instead_of' is {shown(told['instead_of'])}, and has to be two brokers with a comma between them"
                 )
             return AddLink(told["one"], told["other"], replaced)
+        case "replace":
+            said = told.get("protocol", StandInProtocol.SYNCH.value)
+            protocol = next((each for each in StandInProtocol if each.value == said), None)
+            if protocol is None:
+                known = ", ".join(each.value for each in StandInProtocol)
+                return f"'protocol' is {shown(said)}, and has to be one of {known}"
+            return ReplaceBroker(told["id"], told["by"], told["address"], told["peer_address"], protocol)
+        case "hand-back":
+            return HandBack(told["id"], told["address"], told["peer_address"])
         case _:
             return RemoveLink(told["one"], told["other"])
 

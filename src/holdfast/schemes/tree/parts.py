@@ -55,6 +55,8 @@ from holdfast.schemes.tree.bypass.view import View
 from holdfast.schemes.tree.mapping import STREAM as MAP_STREAM
 from holdfast.schemes.tree.mapping import Mapping, held_up, recovered_map
 from holdfast.schemes.tree.moving import MoveWords, Moving
+from holdfast.schemes.tree.standin.learning import Learning
+from holdfast.schemes.tree.standin.teaching import Teaching
 
 if TYPE_CHECKING:
     from random import Random
@@ -73,6 +75,8 @@ class NetworkKit(msgspec.Struct, frozen=True):
     mapping: type[Mapping] = Mapping
     moving: type[Moving] = Moving
     words: type[MoveWords] = MoveWords
+    learning: type[Learning] = Learning
+    teaching: type[Teaching] = Teaching
 
 
 class NetworkParts:
@@ -91,11 +95,12 @@ class NetworkParts:
         links: Links,
         forwarding: Forwarding,
         words: MoveWords,
+        stand_ins: Sequence[Part],
     ) -> None:
         # News come before the detector: a restart is known before the neighbour counts as up. The gate advertises,
-        # links move, the neighbours are told, the events follow, and what is said of moves.
+        # links move, the neighbours are told, stand-ins learn, the events follow, and what is said of moves.
         before: tuple[Part, ...] = (*bypass, detector, mapping, gate, moving)
-        self.parts: tuple[Part, ...] = (*before, neighbours, links, forwarding, words)
+        self.parts: tuple[Part, ...] = (*before, neighbours, *stand_ins, links, forwarding, words)
         self._roster = roster
         self._mapping = mapping
         self._settings = settings
@@ -219,8 +224,14 @@ def make_network(
     )
     store = kit.store(near, streams, recovered) if level.buffers else None
     forwarding = kit.forwarding(settings, roster, home, router, feeds, acquaintances, teller, ways, store)
-    gate = kit.gate(settings, home, local, table, awaited, forwarding)
+    gate = kit.gate(settings, home, local, table, awaited, forwarding.room)
     mapping = kit.mapping(settings, roster, acquaintances, detector, neighbours, durable)
     words = kit.words(after)
     moving = kit.moving(roster, mapping, links, neighbours, forwarding, answers, words, table.stage)
-    return NetworkParts(settings, roster, bypass, detector, mapping, gate, moving, neighbours, links, forwarding, words)
+    stand_ins: list[Part] = []
+    if settings.stand_ins.enabled:
+        learning = kit.learning(settings.stand_ins, roster, mapping, neighbours, forwarding, answers)
+        stand_ins = [learning, kit.teaching(roster, acquaintances, neighbours, forwarding, learning, store is not None)]
+    return NetworkParts(
+        settings, roster, bypass, detector, mapping, gate, moving, neighbours, links, forwarding, words, stand_ins
+    )

@@ -23,13 +23,22 @@ from holdfast.kernel.node import Node
 from holdfast.kernel.settings import choices
 from holdfast.protocols.failure.messages import FAILURE_MESSAGES
 from holdfast.protocols.routing.messages import LARGE_ROUTING_MESSAGES, ROUTING_MESSAGES, ROUTING_RECORDS
-from holdfast.protocols.routing.settings import Reliability, RoutingSettings
+from holdfast.protocols.routing.settings import Reliability, RoutingSettings, StandInSettings
 from holdfast.schemes.tree import KIND
 from holdfast.schemes.tree.bypass.messages import BYPASS_MESSAGES, LARGE_BYPASS_MESSAGES
 from holdfast.schemes.tree.init_text import OPTIONS, site_text
 from holdfast.schemes.tree.measures import MEASURES
 from holdfast.schemes.tree.parts import make_broker
-from holdfast.schemes.tree.settings import DEFAULTS, OF_SCHEME, routing_of, routing_settings
+from holdfast.schemes.tree.settings import (
+    DEFAULTS,
+    NOT_ROUTING,
+    OF_SCHEME,
+    OF_STAND_INS,
+    STAND_INS,
+    routing_of,
+    routing_settings,
+)
+from holdfast.schemes.tree.standin.messages import LARGE_STAND_IN_MESSAGES, STAND_IN_MESSAGES
 from holdfast.schemes.tree.status import is_outside, network_sections
 
 if TYPE_CHECKING:
@@ -41,13 +50,13 @@ class TreeScheme(Scheme):
     about: ClassVar[str] = "a network of brokers that are joined by links, or one broker"
     page: ClassVar[str] = "routing.md"
     settings: ClassVar[RoutingSettings] = DEFAULTS
-    tables: ClassVar[Mapping[str, type]] = {"routing": dict}
+    tables: ClassVar[Mapping[str, type]] = {"routing": dict, "standin": dict}
     prediction: ClassVar[Prediction | None] = Prediction.WAYS
     catalogue = catalogue_of(
         KIND,
-        {**FAILURE_MESSAGES, **BYPASS_MESSAGES, **ROUTING_MESSAGES},
+        {**FAILURE_MESSAGES, **BYPASS_MESSAGES, **ROUTING_MESSAGES, **STAND_IN_MESSAGES},
         ROUTING_RECORDS,
-        (*LARGE_ROUTING_MESSAGES, *LARGE_BYPASS_MESSAGES),
+        (*LARGE_ROUTING_MESSAGES, *LARGE_BYPASS_MESSAGES, *LARGE_STAND_IN_MESSAGES),
     )
     has_spares: ClassVar[bool] = True
     measures: ClassVar[Mapping[str, str]] = MEASURES
@@ -59,7 +68,7 @@ class TreeScheme(Scheme):
         elsewhere = choices(RoutingSettings).keys() - OF_SCHEME
         level = read_settings(text, document.get("scheme", {}), "scheme", DEFAULTS, elsewhere, ("kind",)).reliability
         table = document.get("routing", {})
-        said = read_settings(text, table, "routing", DEFAULTS, OF_SCHEME)
+        said = read_settings(text, table, "routing", DEFAULTS, NOT_ROUTING)
         # Else what is wanted is forgotten between two tellings, and who is alive is suspected between two heartbeats.
         for later, sooner, wanted in (
             ("expire_ms", "refresh_ms", MORE),
@@ -67,7 +76,7 @@ class TreeScheme(Scheme):
             ("suspect_ms_max", "suspect_ms_min", NOT_LESS),
         ):
             check_order(text, table, "routing", said, later, sooner, wanted)
-        return replace(said, reliability=level)
+        return replace(said, reliability=level, stand_ins=_read_stand_ins(text, document, level))
 
     def complete(self, text: SiteText, document: Mapping[str, Any], site: Site, seeded: Seeded | None) -> Site:
         level = routing_settings(site.settings).reliability
@@ -112,6 +121,16 @@ class TreeScheme(Scheme):
         return not is_outside(broker, rows)
 
 
+def _read_stand_ins(text: SiteText, document: Mapping[str, Any], level: Reliability) -> StandInSettings:
+    if "standin" not in document:
+        return DEFAULTS.stand_ins
+    if level.detours:
+        problem = f"with reliability {level.value!r} events go around a broker that fails, and nobody stands in for it"
+        text.refuse(problem, "", "standin")
+    elsewhere = choices(RoutingSettings).keys() - OF_STAND_INS | {STAND_INS}
+    return replace(read_settings(text, document["standin"], "standin", DEFAULTS, elsewhere).stand_ins, enabled=True)
+
+
 def _check_spares(text: SiteText, document: Mapping[str, Any], site: Site) -> None:
     """A spare has neighbours when it is added, and not before; and only a network takes it in."""
     spares = {entry.id: place for place, entry in enumerate(site.brokers) if entry.spare}
@@ -140,8 +159,9 @@ def _refuse_routing(text: SiteText, document: Mapping[str, Any], level: Reliabil
     alone = "the site has one broker, and there is nothing to route"
     if level is not Reliability.NONE:
         text.refuse(f"'reliability' is {level.value!r}, of a network; {alone}", "reliability", "scheme")
-    if "routing" in document:
-        text.refuse(f"[routing] is of a network; {alone}", "", "routing")
+    for table in ("routing", "standin"):
+        if table in document:
+            text.refuse(f"[{table}] is of a network; {alone}", "", table)
 
 
 SCHEME: Final = TreeScheme()

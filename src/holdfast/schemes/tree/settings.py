@@ -9,12 +9,16 @@ from msgspec.structs import replace
 
 from holdfast.broker.scheme import Told
 from holdfast.kernel.node import broken
-from holdfast.kernel.settings import chosen
-from holdfast.protocols.routing.settings import RoutingSettings
+from holdfast.kernel.settings import choices, chosen
+from holdfast.protocols.routing.settings import RoutingSettings, StandInSettings
 from holdfast.topology.graph import BrokerGraph
 
 DEFAULTS: Final = RoutingSettings(name="", graph=BrokerGraph((), ()))
-OF_SCHEME: Final = frozenset({"reliability"})  # settings that [scheme] says; the others are in [routing]
+OF_SCHEME: Final = frozenset({"reliability"})  # settings that [scheme] says
+# Settings of [standin]; the first of them is that there is this table. All others are in [routing].
+OF_STAND_INS: Final = frozenset(choices(StandInSettings))
+STAND_INS: Final = "stand_ins"
+NOT_ROUTING: Final = OF_SCHEME | OF_STAND_INS
 # The simulator's brokers are as others, in times that fit short runs.
 SIMULATED: Final = chosen(
     DEFAULTS,

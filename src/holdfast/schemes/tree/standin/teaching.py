@@ -1,0 +1,237 @@
+"""A neighbour of a broker that was replaced: what it tells the stand-in, and what becomes of events meanwhile.
+
+When it hears of the map with the stand-in in the place of the other, all that was beyond that one is beyond the
+stand-in, in one stroke: its tables are rewritten, and what waited for the one waits for the other, before anything
+newer (D0-B8, D0-B8.1; `Moving` does that for every neighbour that is lost). Then the stand-in asks. It is told all that
+is advertised here but for what comes from itself, since that would go in a circle (D0-B4, D0-B4.1); of each
+advertisement that it tells in turn, what is wanted here (D0-B9). When it is done, what it has not named is what only
+the other's own clients advertised or wanted, and goes.
+
+Events go on (D0-A33)
+
+- `basic`: when the stand-in has heard what is advertised: it passes them on as far as it knows by then (D0-B5);
+- `synch`: when it is done (D0-B10);
+- `increm`: each when one of the subscriptions that want it has come from there (D0-B11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Mapping as Fields
+from typing import ClassVar, Final
+
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.notices import Notice
+from holdfast.kernel.outbox import Level, Outbox
+from holdfast.kernel.parts import Part
+from holdfast.protocols.routing.acquaintances import Acquaintances
+from holdfast.protocols.routing.forwarding import Forwarding
+from holdfast.protocols.routing.messages import Routes, Told
+from holdfast.protocols.routing.neighbours import Neighbours
+from holdfast.protocols.routing.network_map import Learn, StandInProtocol
+from holdfast.protocols.routing.notices import FeedsRecovered, MapChanged, RoutesHeard
+from holdfast.protocols.routing.roster import Roster
+from holdfast.protocols.routing.tellings import texts
+from holdfast.schemes.tree.standin.learning import Learning
+from holdfast.schemes.tree.standin.messages import (
+    StandInAdvertised,
+    StandInDone,
+    StandInRequest,
+    StandInSubscribed,
+)
+from holdfast.schemes.tree.standin.pieces import in_pieces
+from holdfast.schemes.tree.standin.wait_ready import WaitReady
+
+BROKERS: Final = frozenset({Role.BROKER})
+
+
+class _Pupil:
+    """The stand-in, as its neighbour knows it while it learns."""
+
+    __slots__ = ("advertised", "name", "number", "protocol", "queue", "sent", "subscribed")
+
+    def __init__(
+        self,
+        number: int,
+        name: str,
+        protocol: StandInProtocol,
+        advertised: Iterable[str],
+        subscribed: Iterable[str],
+        queue: WaitReady | None,
+    ) -> None:
+        self.number = number
+        self.name = name
+        self.protocol = protocol
+        # What was beyond the other, and the stand-in has not named yet.
+        self.advertised = dict.fromkeys(advertised)
+        self.subscribed = dict.fromkeys(subscribed)
+        self.sent: dict[str, None] = {}  # subscriptions that it was told
+        self.queue = queue
+
+    def has_named(self, advertisements: Iterable[Told], subscriptions: Iterable[Told]) -> None:
+        for left, named in ((self.advertised, advertisements), (self.subscribed, subscriptions)):
+            for entry, _ in named:
+                left.pop(entry, None)
+
+
+class Teaching(Part):
+    """Behind `Moving` and `Neighbours`; hands on to `Learning` what a stand-in hears."""
+
+    name: ClassVar[str] = "teaching"
+    messages: ClassVar[Fields[type[Message], frozenset[Role]]] = {
+        StandInRequest: BROKERS,
+        StandInAdvertised: BROKERS,
+        StandInSubscribed: BROKERS,
+        StandInDone: BROKERS,
+    }
+    notices: ClassVar[tuple[type[Notice], ...]] = (FeedsRecovered, MapChanged, RoutesHeard)
+    due = False
+
+    def __init__(
+        self,
+        roster: Roster,
+        acquaintances: Acquaintances,
+        neighbours: Neighbours,
+        forwarding: Forwarding,
+        learning: Learning,
+        stores: bool,
+    ) -> None:
+        """`stores`: at a level where numbers are stored with events: they keep their order there."""
+        self._roster = roster
+        self._acquaintances = acquaintances
+        self._neighbours = neighbours
+        self._router = neighbours.router
+        self._forwarding = forwarding
+        self._learning = learning
+        self._stores = stores
+        self._pupil: _Pupil | None = None
+
+    # --------------------------------------------------------------------------------------------- beginning, ending
+    def on_feeds_recovered(self, recovered: FeedsRecovered, out: Outbox) -> None:
+        self._look_at_map(out)
+
+    def on_map_changed(self, changed: MapChanged, out: Outbox) -> None:
+        self._look_at_map(out)
+
+    def _look_at_map(self, out: Outbox) -> None:
+        number, pupil = self._roster.map.number, self._pupil
+        match self._roster.map.step:
+            case Learn(broker, _, protocol) if broker in self._router.neighbours:
+                if pupil is None or pupil.number != number:
+                    self._end(out)
+                    self._begin(number, broker, protocol)
+            case _:
+                self._end(out)
+
+    def _begin(self, number: int, peer: str, protocol: StandInProtocol) -> None:
+        router = self._router
+        queue = None
+        if protocol is StandInProtocol.INCREM and not self._stores:
+            queue = WaitReady(router.targets, peer)
+            self._forwarding.use(peer, queue)
+        else:
+            self._forwarding.suspend(peer)
+        advertised, subscribed = router.advertisements.by_source[peer], router.subscriptions.by_source[peer]
+        self._pupil = _Pupil(number, peer, protocol, advertised, subscribed, queue)
+        self._neighbours.keep_quiet(peer)
+
+    def _end(self, out: Outbox) -> None:
+        """Nothing that is special stays (D0-C17)."""
+        pupil, self._pupil = self._pupil, None
+        if pupil is None or pupil.name not in self._router.neighbours:
+            return
+        if pupil.queue is not None:
+            self._forwarding.use(pupil.name, None)
+        self._forwarding.go_on(pupil.name, out)
+        self._neighbours.speak_up(pupil.name, out)
+
+    def _hears(self, peer: str, number: int) -> _Pupil | None:
+        """The stand-in that says something, if that is of the map that counts."""
+        if not self._acquaintances.hears(peer, "of tables is spoken behind an introduction"):
+            return None
+        pupil = self._pupil
+        return pupil if pupil is not None and (pupil.name, pupil.number) == (peer, number) else None
+
+    # ------------------------------------------------------------------------------------------------------- answers
+    def on_stand_in_request(self, peer: str, request: StandInRequest, out: Outbox) -> None:
+        pupil = self._hears(peer, request.number)
+        if pupil is None:
+            return
+        router, number, after = self._router, request.number, self._neighbours.after
+        pupil.sent.clear()
+        self._neighbours.begin_telling(peer)
+        self._neighbours.take_told(peer, out)  # it is all in the tables, and told from there
+        if not router.is_advertised:
+            self._tell_subscriptions(pupil, router.subscription_outlets[peer].told(), [], out)
+        told = texts(router.advertisement_outlets[peer].told())
+        pieces = list(in_pieces(told))
+        for place, piece in enumerate(pieces, 1):
+            out.send(peer, StandInAdvertised(number, piece, last=place == len(pieces)), after=after)
+        if pupil.protocol is StandInProtocol.BASIC:
+            self._forwarding.go_on(peer, out)
+
+    def on_stand_in_advertised(self, peer: str, message: StandInAdvertised, out: Outbox) -> None:
+        if self._learning.is_told(peer, message.number):
+            self._learning.hear_advertised(peer, message, out)
+            return
+        pupil = self._hears(peer, message.number)
+        if pupil is None:
+            return
+        router = self._router
+        pupil.has_named(message.advertisements, ())
+        self._neighbours.heard.hear(peer, Routes(advertisements=message.advertisements), out)
+        pulled = self._neighbours.take_told(peer, out)[1]
+        wanted = {entry: filter for entry, filter in pulled.told.items() if entry not in pupil.sent}
+        outlet, theirs = router.subscription_outlets[peer].told(), router.advertisements.by_source[peer]
+        for entry, _ in message.advertisements:
+            for subscription in router.wanted_beside(peer, theirs[entry]) if entry in theirs else ():
+                if subscription in outlet and subscription not in pupil.sent:
+                    wanted[subscription] = outlet[subscription]
+        self._tell_subscriptions(pupil, wanted, [entry for entry, _ in message.advertisements], out)
+
+    def _tell_subscriptions(self, pupil: _Pupil, wanted: Fields[str, object], answered: list[str], out: Outbox) -> None:
+        """What is wanted here that the stand-in has not heard of, and which advertisements that answers (D0-B9)."""
+        pupil.sent.update(dict.fromkeys(wanted))
+        told: list[Told] = [(entry, str(filter)) for entry, filter in wanted.items()]
+        pieces = list(in_pieces(told))
+        for place, piece in enumerate(pieces, 1):
+            said = StandInSubscribed(pupil.number, piece, answered if place == len(pieces) else [])
+            out.send(pupil.name, said, after=self._neighbours.after)
+
+    def on_stand_in_subscribed(self, peer: str, message: StandInSubscribed, out: Outbox) -> None:
+        if self._learning.is_told(peer, message.number):
+            self._learning.hear_subscribed(peer, message, out)
+            return
+        pupil = self._hears(peer, message.number)
+        if pupil is None:
+            return
+        pupil.has_named((), message.subscriptions)
+        self._neighbours.heard.hear(peer, Routes(subscriptions=message.subscriptions), out)
+        if pupil.queue is not None:
+            pupil.queue.arrived([entry for entry, _ in message.subscriptions])
+            self._forwarding.look()
+
+    def on_routes_heard(self, heard: RoutesHeard, out: Outbox) -> None:
+        """News, of which something may have been known before."""
+        pupil = self._pupil
+        if pupil is not None and heard.peer == pupil.name:
+            pupil.has_named(heard.routes.advertisements, heard.routes.subscriptions)
+
+    def on_stand_in_done(self, peer: str, done: StandInDone, out: Outbox) -> None:
+        pupil = self._hears(peer, done.number)
+        if pupil is None:
+            return
+        unnamed = (list(pupil.advertised), list(pupil.subscribed))
+        out.report("stand-in-knows", Level.INFO, stand_in=peer, unnamed=sum(map(len, unnamed)))
+        if any(unnamed):
+            self._neighbours.heard.hear(peer, Routes(unadvertised=unnamed[0], unsubscribed=unnamed[1]), out)
+        self._end(out)
+
+    # -------------------------------------------------------------------------------------------------------- people
+    def measure(self) -> dict[str, int]:
+        queue = None if self._pupil is None else self._pupil.queue
+        return {
+            "stand_in_events_waiting": 0 if queue is None else len(queue),
+            "stand_in_events_indexed": 0 if queue is None else queue.indexed,
+        }
