@@ -119,6 +119,7 @@ suspect_ms_max = 10
 [standin]
 keep_bytes = 12
 patience_ms = 13
+signal_ms = 14
 """
 
 
@@ -145,7 +146,7 @@ def test_every_setting_of_routing_can_be_set() -> None:
         window_bytes=11,
         duplicates_remembered=7,
         detector=DetectorSettings(8 * MILLISECOND, 9 * MILLISECOND, 10 * MILLISECOND),
-        stand_ins=StandInSettings(True, 12, 13 * MILLISECOND),
+        stand_ins=StandInSettings(True, 12, 13 * MILLISECOND, 14 * MILLISECOND),
     )
     given_otherwise = {"name", "graph", "addresses", "client_addresses", "network", "detector", "stand_ins"}
     own = {choice.path for choice in choices(RoutingSettings).values()}

@@ -187,6 +187,8 @@ MESSAGE_EXAMPLES: list[Message] = [
     standin.StandInSubscribed(7, [("b1.7.2", "")], ["b1.7.1"]),
     standin.StandInDone(7),
     standin.StandInForward(9, BATCH, [["b1.7.2"], []]),
+    standin.StandInSignal("b7", "b1", [standin.Through("client:a", 3, 9)], True),
+    standin.StandInLeft(7),
     Alive(),
     bypass.LinkStates((bypass.LinkState("b1", 7, 8, ("b2", "b3"), True),)),
     bypass.Detour("b1", "b2", 3, 200, b"\x01\x02", True),

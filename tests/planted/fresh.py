@@ -873,7 +873,7 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_ROUTING}.router:Router.advertise",
-                "for other, wanted in self._intersecting_beside(source, filter):",
+                "for other, wanted in self.intersecting_beside(source, filter):",
                 "for other, wanted in [\n"
                 "            item\n"
                 "            for near in self.subscriptions.by_source\n"

@@ -278,7 +278,7 @@ class _ForgetsToUncover(Outlet):
 
 
 class _DoesNotPull(Router):
-    def _intersecting_beside(self, source: str, filter: Filter) -> list[tuple[str, Filter]]:
+    def intersecting_beside(self, source: str, filter: Filter) -> list[tuple[str, Filter]]:
         return []
 
 

@@ -142,8 +142,8 @@ class DoesNotPull(Router):
         super().advertise(source, entry, filter)
         self._blind = False
 
-    def _intersecting_beside(self, source: str, filter: Filter) -> list[tuple[str, Filter]]:
-        return [] if self._blind else super()._intersecting_beside(source, filter)
+    def intersecting_beside(self, source: str, filter: Filter) -> list[tuple[str, Filter]]:
+        return [] if self._blind else super().intersecting_beside(source, filter)
 
 
 class _ForgetsToUncover(Outlet):

@@ -118,9 +118,9 @@ def test_a_map_of_before_stand_ins_is_read() -> None:
     """Golden bytes: a map with what stand-ins brought, and one without."""
     after = planned(network(), replace("b2", "b7"))
     written = bytes.fromhex(
-        "97cd03e99493a26231a462313a31a462313a3293a26237a462373a31a462373a3293a26233a462333a31a462333a3293a26234a462343a31"
+        "98cd03e99493a26231a462313a31a462313a3293a26237a462373a31a462373a3293a26233a462333a31a462333a3293a26234a462343a31"
         "a462343a329392a26231a2623792a26237a2623392a26237a26234909194"
-        "03a26237a26232a573796e6368909192a26232a26237"
+        "03a26237a26232a573796e6368909192a26232a2623790"
     )
     assert msgspec.msgpack.encode(after) == written
     assert msgspec.msgpack.decode(written, type=NetworkMap) == after

@@ -31,7 +31,7 @@ from holdfast.protocols.desks.home import Home
 from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.around import Around
 from holdfast.protocols.routing.batches import FeedBatch, in_messages, joined
-from holdfast.protocols.routing.feed import Discipline
+from holdfast.protocols.routing.dividing import Divides, OneWay, Orders
 from holdfast.protocols.routing.feed_changes import FeedChanges
 from holdfast.protocols.routing.feeds import Feeds
 from holdfast.protocols.routing.hearing import Hearing
@@ -86,7 +86,11 @@ class Forwarding(Part):
         hearing: Hearing,
         ways: Ways,
         store: EventStore | None = None,
+        divides: Divides | None = None,
+        orders: Orders | None = None,
     ) -> None:
+        self._divides: Divides = divides or OneWay()
+        self._orders: Orders = orders or OneWay()
         self._settings = settings
         self._roster = roster
         self._home = home
@@ -250,7 +254,12 @@ class Forwarding(Part):
         self._taken.take(peer, last)
         if self._store is not None:
             self._store.received(peer, feed, last)
-        self.arrive(peer, feed, first + skipped, batch.behind(skipped), out)
+        batch = batch.behind(skipped)
+        ordered = self._orders.came(peer, batch)
+        if ordered is None:
+            self.arrive(peer, feed, first + skipped, batch, out)
+        for side, events in ordered or ():
+            self.arrive(side, "", 0, events, out)
 
     def _knows(self, peer: str) -> bool:
         """Whether it is a neighbour in the tree; or was one, and may repeat what it sent then."""
@@ -287,7 +296,7 @@ class Forwarding(Part):
                 out.send(peer, Forward(0, part.encoded), Lane.USER, NOW)
 
     def _route(self, source: str, batch: EventBatch, out: Outbox) -> None:
-        rows = self._router.match(self.ended.get(source, source), batch)
+        rows = self._divides.divide(batch, self._router.match(self.ended.get(source, source), batch))
         if self._store is not None:
             self._store.put(batch, rows)
         for peer, wanted in rows.items():
@@ -365,18 +374,8 @@ class Forwarding(Part):
         """Until `go_on` a neighbour is sent nothing above a number of its feed; where none is said, nothing new."""
         self.feeds[peer].suspend(through)
 
-    def use(self, peer: str, discipline: Discipline | None) -> None:
-        """The order in which a neighbour gets what it was not sent yet; None: the usual one."""
-        self.feeds[peer].use(discipline)
-        self.due = True
-
     def look(self) -> None:
-        """More of what waits may leave."""
-        self.due = True
-
-    def send_too(self, peer: str, events: EventBatch) -> None:
-        """Events that went elsewhere go to a neighbour, too."""
-        self.feeds[peer].put(events)
+        """Someone else has put something into a feed, or let it leave."""
         self.due = True
 
     def stay_suspended(self, peer: str, through: int | None = None) -> None:

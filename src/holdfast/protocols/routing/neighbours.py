@@ -24,14 +24,14 @@ from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken
 from holdfast.kernel.notices import Notice
-from holdfast.kernel.outbox import After, Outbox
+from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
 from holdfast.model import Filter
 from holdfast.protocols.failure.notices import NeighbourSuspected
 from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.awaited import Awaited
-from holdfast.protocols.routing.covered import Changes, broadest
+from holdfast.protocols.routing.covered import broadest
 from holdfast.protocols.routing.heard import Heard
 from holdfast.protocols.routing.links import BROKERS
 from holdfast.protocols.routing.local import EntryIds, LocalInterests, broker_of
@@ -44,6 +44,7 @@ from holdfast.protocols.routing.notices import (
     NeighbourAccepted,
     NeighbourUnlinked,
     RoutesHeard,
+    TablesChanged,
     TicketsSettled,
     ViewChanged,
 )
@@ -54,7 +55,7 @@ from holdfast.protocols.routing.settling import Question, Settling
 from holdfast.protocols.routing.table_store import TableStore
 from holdfast.protocols.routing.teller import Teller
 from holdfast.protocols.routing.tellings import Telling
-from holdfast.protocols.routing.words import Prospect, check_room, knows_all, read
+from holdfast.protocols.routing.words import Aside, Prospect, check_room, knows_all, read
 
 
 class Neighbours(Part):
@@ -94,12 +95,13 @@ class Neighbours(Part):
         self._store = store
         self._acquaintances = acquaintances
         self._awaited = awaited
-        self._teller = teller
+        self.teller = teller
         self._answers = answers
         self._roster = roster
         self._parts: dict[str, Telling] = {}  # of full tellings that are not at their end
         self.heard = Heard(roster, router, store, awaited, teller, answers, (self.name, "restore"))
         self.prospects: dict[str, Prospect] = {}  # brokers that are about to be neighbours
+        self.asides: dict[str, Aside] = {}  # those, and others whose word is kept apart from the tables
         self._parted: dict[str, None] = {}  # that were neighbours on the links that they have now
         self._done: list[Question] = []  # of those who asked and need not wait any more
 
@@ -126,15 +128,15 @@ class Neighbours(Part):
                 is_awaited = (broker, new) == (self._roster.name, accepted.peer)
             case _:
                 is_awaited = False
-        self._teller.greet(accepted.peer, accepted.incarnation, out, is_awaited)
+        self.teller.greet(accepted.peer, accepted.incarnation, out, is_awaited)
 
     def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
         peer = unlinked.peer
         self._parts.pop(peer, None)
         self._parted.pop(peer, None)
-        if peer in self.prospects:
-            self.prospects[peer] = Prospect()  # it tells everything again on its next link
-        self._teller.lose(peer)
+        if peer in self.asides:
+            self.asides[peer].lose()
+        self.teller.lose(peer)
         # What it asked on a link that is gone is not answered on the next one, which may be to its next life.
         self._done = [question for question in self._done if question[0] != peer] + self.settling.lost(peer)
         self._await_no_longer(peer, out)
@@ -147,7 +149,7 @@ class Neighbours(Part):
         self._await_no_longer(failed.peer, out)
 
     def on_view_changed(self, changed: ViewChanged, out: Outbox) -> None:
-        self._teller.look_around()
+        self.teller.look_around()
 
     # ------------------------------------------------------------------------------------------------- being ready
     def _await_no_longer(self, peer: str, out: Outbox) -> None:
@@ -166,19 +168,20 @@ class Neighbours(Part):
 
     # -------------------------------------------------------------------------------------------------- being told
     def on_routes(self, peer: str, routes: Routes, out: Outbox) -> None:
-        prospect = self.prospects.get(peer)
+        aside = self.asides.get(peer)
         problem = "routes are told by neighbours in the tree, behind an introduction"
         if not self._acquaintances.hears(peer, problem):
             return
-        if prospect is None and not self._counts(peer):
+        if aside is None and not self._counts(peer):
             if peer in self._acquaintances.greeted:
                 raise ProtocolError(problem)
             return  # by an older map, which it has, it is one
-        if prospect is None and peer not in self.router.neighbours:
+        if aside is None and peer not in self.router.neighbours:
             self._hear_old(peer, routes, out)
             return
         out.tell(RoutesHeard(peer, routes))
-        telling, parts = read(self._roster, peer, routes), self._parts.get(peer, Telling({}, {}))
+        telling = read(self._roster, self._roster.side(peer), routes)
+        parts = self._parts.get(peer, Telling({}, {}))
         check_room(peer, self._told_by(peer), telling, parts)
         if routes.full:
             self._parts[peer] = parts
@@ -187,8 +190,8 @@ class Neighbours(Part):
             if not routes.last:
                 return
             telling = self._parts.pop(peer)
-        if prospect is not None:
-            prospect.hear(routes, telling)
+        if aside is not None:
+            aside.hear(routes, telling)
             return
         self.heard.apply(peer, routes, telling, out)
         if routes.ticket:
@@ -211,7 +214,7 @@ class Neighbours(Part):
         return peer in self.router.neighbours or peer in self._parted or self._roster.moves_with(peer)
 
     def _told_by(self, peer: str) -> Telling:
-        return self.prospects[peer].telling if peer in self.prospects else self.heard.told_by(peer)
+        return self.asides[peer].telling if peer in self.asides else self.heard.told_by(peer)
 
     def on_detoured(self, detoured: Detoured, out: Outbox) -> None:
         """What the neighbour itself told around a broken link; or what others told in the place of one that failed.
@@ -229,7 +232,7 @@ class Neighbours(Part):
             raise ProtocolError("what is told by a detour comes in one part")
         if source != detoured.sender:
             routes = Routes(routes.advertisements, routes.subscriptions, full=True, complete=False)
-        if not self._teller.is_direct(source):
+        if not self.teller.is_direct(source):
             self.heard.apply(source, routes, telling, out)
 
     def on_settled(self, peer: str, settled: Settled, out: Outbox) -> None:
@@ -239,14 +242,24 @@ class Neighbours(Part):
             self.heard.look_at_answers(peer, out)
 
     # ----------------------------------------------------------------------------------- neighbours that change
+    def set_aside(self, peer: str, aside: Aside | None) -> None:
+        """What a broker tells that is no neighbour in the tree is kept there; None: it tells nothing any more."""
+        if aside is None:
+            self.asides.pop(peer, None)
+        else:
+            self.asides[peer] = aside
+
     def expect_word(self, peer: str) -> None:
         """A broker is about to be a neighbour: what it tells is kept aside."""
-        self.prospects.setdefault(peer, Prospect())
+        if peer not in self.prospects:
+            self.prospects[peer] = self.asides[peer] = Prospect()
 
     def take_word(self, peer: str, out: Outbox) -> None:
         """Nothing is kept aside any more. If it has come to be a neighbour in another way, what it has told counts: it
         does not tell it again."""
         prospect = self.prospects.pop(peer, None)
+        if prospect is not None:
+            del self.asides[peer]
         if prospect is not None and prospect.has_told and peer in self.router.neighbours:
             self.heard.apply(peer, Routes(full=True, complete=prospect.is_complete), prospect.telling, out)
             for ticket in prospect.tickets:
@@ -277,6 +290,7 @@ class Neighbours(Part):
         that one answered, it has answered its part. Of what came from there itself, all but what is `unanswered`; what
         came after `since` it has not heard."""
         prospect, router = self.prospects.pop(peer), self.router
+        del self.asides[peer]
         router.add_neighbour(peer)
         router.merge(peer, *prospect.telling)
         if self._answers is not None:
@@ -294,7 +308,7 @@ class Neighbours(Part):
         if not prospect.is_complete:
             self._awaited.await_too(peer)
         self.heard.refresh(peer, out)
-        self._teller.add(peer, is_paused=True)
+        self.teller.add(peer, is_paused=True)
         self.settling.hold_too(peer, via)
         for ticket in prospect.tickets:  # with what the others are told of it in this turn
             self.settling.ask(peer, ticket)
@@ -314,7 +328,7 @@ class Neighbours(Part):
             self.heard.apply(via, Routes(unadvertised=advertised, unsubscribed=wanted), Telling({}, {}), out)
         if old:
             self.heard.apply(peer, Routes(unadvertised=list(old)), Telling({}, {}), out)
-        self._teller.tell_anew(peer, out)
+        self.teller.tell_anew(peer, out)
 
     def join(self, peer: str, out: Outbox) -> None:
         """A new broker is a neighbour: it has no clients that anyone knew of, so that it wants nothing before it says
@@ -324,11 +338,11 @@ class Neighbours(Part):
             self._answers.add(self.router, peer, lambda entry, filter: True)
         self._keep({}, None, out)
         self.heard.refresh(peer, out)
-        self._teller.add(peer, is_paused=True)
+        self.teller.add(peer, is_paused=True)
 
     def learn_from(self, peer: str, out: Outbox) -> None:
         """A neighbour of a broker whose place is ours now: it has told that one what is on its side, and nothing here.
-        It is to be told with `begin_telling`."""
+        It is told in words of its own."""
         self.router.add_neighbour(peer)
         if self._answers is not None:
             self._answers.add(self.router, peer, lambda entry, filter: False, is_complete=False)
@@ -336,7 +350,7 @@ class Neighbours(Part):
         if self._level.refreshes:
             self._awaited.await_too(peer)
         self.heard.refresh(peer, out)
-        self._teller.add(peer, is_paused=True)
+        self.teller.add(peer, is_paused=True)
 
     def take_place(self, old: str, new: str, stage: MoveStage | None, out: Outbox) -> None:
         """All that is beyond one neighbour is beyond another from now on, which may be one already."""
@@ -353,7 +367,7 @@ class Neighbours(Part):
         self._awaited.move(old, new)
         self.heard.refresh(new, out)
         self._parted[old] = None
-        self._teller.take_place(old, new, out)
+        self.teller.take_place(old, new, out)
 
     def split(self, old: str, new: str, out: Outbox) -> None:
         """A part of what was beyond one neighbour is beyond a new one: what the first told of that, the new one has
@@ -373,7 +387,7 @@ class Neighbours(Part):
         if self._level.refreshes:
             self._awaited.await_too(new)
         self.heard.refresh(new, out)
-        self._teller.add(new, is_paused=True)
+        self.teller.add(new, is_paused=True)
 
     def share(self, old: str, new: str, out: Outbox) -> None:
         """The same where the first one stays a neighbour: what is beyond the new one is so no more beyond that one."""
@@ -382,34 +396,17 @@ class Neighbours(Part):
         advertised, wanted = ([entry for entry in of if self._roster.side_of(broker_of(entry)) == new] for of in tables)
         self.heard.apply(old, Routes(unadvertised=advertised, unsubscribed=wanted), Telling({}, {}), out)
 
-    @property
-    def after(self) -> After:
-        """What has to be on the disk before something is told."""
-        return self._teller.after
-
-    def begin_telling(self, peer: str) -> None:
-        """A neighbour hears from now on of what changes; all else it is told in other words."""
-        self._teller.begin(peer)
-
-    def take_told(self, peer: str, out: Outbox) -> tuple[Changes, Changes]:
-        """What a neighbour would be told now of what has changed, and is told in other words."""
-        return self._teller.take(peer, out)
-
-    def is_told(self, peer: str) -> bool:
-        """Whether a neighbour is told of what changes."""
-        return self._teller.speaks_to(peer)
-
     def has_heard(self, peer: str) -> bool:
         """Whether a neighbour was told all that there is, over the link that it has: events may go there."""
-        return self._teller.speaks_to(peer) and peer not in self._teller.lacking
+        return self.teller.speaks_to(peer) and peer not in self.teller.lacking
 
     def keep_quiet(self, peer: str) -> None:
         """It is told nothing, until `speak_up`."""
-        self._teller.pause(peer)
+        self.teller.pause(peer)
 
     def speak_up(self, peer: str, out: Outbox) -> None:
         """It is told everything, if it was told nothing for a while."""
-        self._teller.go_on(peer, out)
+        self.teller.go_on(peer, out)
 
     def leave(self, peer: str, out: Outbox) -> None:
         """It is no neighbour any more, and nobody takes its place. What it has published may still wait for others, and
@@ -423,7 +420,7 @@ class Neighbours(Part):
             self._local.unadvertise(entry)
         self._keep({}, None, out)
         self._parted[peer] = None
-        self._teller.drop(peer)
+        self.teller.drop(peer)
         self.heard.learned(peer, out)
 
     # --------------------------------------------------------------------------------------------------------- time
@@ -440,7 +437,7 @@ class Neighbours(Part):
     def _refresh(self, out: Outbox) -> None:
         """Tells everyone everything again, and forgets what was not told again (D1-B3)."""
         for peer in self.router.neighbours:
-            self._teller.tell_again(peer, out)
+            self.teller.tell_again(peer, out)
             if self.heard.silence(peer, out) > self._settings.expire:
                 self.router.replace(peer, {}, {})
 
@@ -449,13 +446,14 @@ class Neighbours(Part):
         router = self.router
         if router.postponed:
             router.release()
-        if router.changed or self._teller.view_changed:
-            self._teller.finish(out)
+        if router.changed or self.teller.view_changed:
+            self.teller.finish(out)
         if self._answers is not None and self._answers.changed:
             self._store.keep_answers(self._answers.take_changed(), out)
         if self._done or self.settling.is_due:
             self._say_settled(out)
         if router.changed:
+            out.tell(TablesChanged(tuple(router.changed)))
             self._local.note_changes(self._settings.name, out)
 
     def _say_settled(self, out: Outbox) -> None:
@@ -465,8 +463,8 @@ class Neighbours(Part):
         for source, ticket in done:
             if source == LOCAL:
                 continue
-            if self._teller.speaks_to(source):
-                out.send(source, Settled(ticket), after=self._teller.after)
+            if self.teller.speaks_to(source):
+                out.send(source, Settled(ticket), after=self.teller.after)
             elif source in self._acquaintances:
                 self._done.append((source, ticket))
         if own := [ticket for source, ticket in done if source == LOCAL]:

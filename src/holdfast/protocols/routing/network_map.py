@@ -72,6 +72,22 @@ class StandInProtocol(enum.Enum):
     INCREM = "increm"  # each when it knows of a subscription that wants it
 
 
+class StandInMode(enum.Enum):
+    """What a stand-in is for (D0-A33)."""
+
+    FAILOVER = "failover"  # it takes the place of a broker that failed
+    SHARE = "ms"  # it shares the work of one that is slow: message scheduling
+    ORDERED = "ms-ro"  # … and who gets events from both puts them in order
+
+    @property
+    def shares(self) -> bool:
+        return self is not StandInMode.FAILOVER
+
+    @property
+    def orders(self) -> bool:
+        return self is StandInMode.ORDERED
+
+
 class Learn(msgspec.Struct, frozen=True, array_like=True, tag=3, gc=False):
     """The broker stands in for one that failed, and learns from the neighbours what is wanted on their sides."""
 
@@ -83,6 +99,23 @@ class Learn(msgspec.Struct, frozen=True, array_like=True, tag=3, gc=False):
         return f"{self.broker} learns the tables of {self.faulty} ({self.protocol.value})"
 
 
+class Withdraw(msgspec.Struct, frozen=True, array_like=True, tag=4, gc=False):
+    """A stand-in that shared a broker's work goes when nothing waits there any more; it may come again."""
+
+    broker: str
+
+    def __str__(self) -> str:
+        return f"{self.broker} gives its share back"
+
+
+class Beside(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A member that shares the work of another: joined with that one's neighbours, and no part of the tree itself."""
+
+    name: str
+    faulty: str
+    mode: StandInMode
+
+
 class Resting(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A broker that is no member for now, and may be one again: where it was, `by` stands in; nobody, if that is
     empty."""
@@ -91,12 +124,13 @@ class Resting(msgspec.Struct, frozen=True, array_like=True, gc=False):
     by: str = ""
 
 
-Step: TypeAlias = Move | Leave | Learn
+Step: TypeAlias = Move | Leave | Learn | Withdraw
 
 
 class NetworkMap(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """`tree` are the links along which events are routed, `beside` those by which they go around what failed. `steps`
-    are under way, the first of them now; `former` were members, and never will be again; `resting` ones may."""
+    are under way, the first of them now; `former` were members, and never will be again; `resting` ones may. Those in
+    `besides` share the work of others."""
 
     number: int
     members: tuple[NetworkMember, ...]
@@ -105,6 +139,7 @@ class NetworkMap(msgspec.Struct, frozen=True, array_like=True, gc=False):
     steps: tuple[Step, ...] = ()
     former: tuple[str, ...] = ()
     resting: tuple[Resting, ...] = ()
+    besides: tuple[Beside, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,7 +158,7 @@ class NetworkMap(msgspec.Struct, frozen=True, array_like=True, gc=False):
                 return broker
             case Leave(broker):
                 return self.spanning_tree.neighbours(broker)[0]
-            case Learn(broker):
+            case Learn(broker) | Withdraw(broker):
                 return broker
             case _:
                 return self.keeper
@@ -157,22 +192,51 @@ class NetworkMap(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def graph(self) -> BrokerGraph:
         """All links, those of the tree first."""
         tree = {frozenset(link) for link in self.tree}
-        return BrokerGraph(self.names, (*self.tree, *(link for link in self.beside if frozenset(link) not in tree)))
+        links = [*self.tree, *(link for link in self.beside if frozenset(link) not in tree)]
+        for beside in self.besides:
+            links += [(peer, beside.name) for peer in self.spanning_tree.neighbours(beside.faulty)]
+        return BrokerGraph(self.names, links)
+
+    def beside_of(self, faulty: str) -> Beside | None:
+        """Who shares a broker's work."""
+        return next((beside for beside in self.besides if beside.faulty == faulty), None)
+
+    def shares(self, name: str) -> Beside | None:
+        """Whose work a broker shares."""
+        return next((beside for beside in self.besides if beside.name == name), None)
+
+    def seen_by(self, name: str) -> SpanningTree:
+        """The tree that events go along, for one broker: who shares another's work is in its place."""
+        beside = self.shares(name)
+        return self.spanning_tree if beside is None else _tree_of(*self._with(beside.faulty, name))
+
+    def _with(self, old: str, new: str) -> tuple[tuple[str, ...], tuple[Link, ...]]:
+        names = tuple(new if one == old else one for one in self.names if one != new)
+        return names, _renamed(self.tree, old, new)
 
     @property
     def spanning_tree(self) -> SpanningTree:
         """TopologyError if the links of the tree make none."""
-        graph = BrokerGraph(self.names, self.tree)
-        if graph.has_cycle:
-            raise TopologyError("the links of the tree form a cycle", "tree")
-        return graph.spanning_tree()
+        besides = [beside.name for beside in self.besides]
+        return _tree_of(tuple(name for name in self.names if name not in besides), self.tree)
 
     @property
     def digest(self) -> str:
         """Tells maps with one number apart. Where brokers are found does not matter: each site file may say it in its
         own way."""
-        said = [self.number, self.names, self.tree, self.beside, self.steps, self.former, self.resting]
+        said = [self.number, self.names, self.tree, self.beside, self.steps, self.former, self.resting, self.besides]
         return hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:32]
+
+
+def _tree_of(names: tuple[str, ...], links: tuple[Link, ...]) -> SpanningTree:
+    graph = BrokerGraph(names, links)
+    if graph.has_cycle:
+        raise TopologyError("the links of the tree form a cycle", "tree")
+    return graph.spanning_tree()
+
+
+def _renamed(links: tuple[Link, ...], old: str, new: str) -> tuple[Link, ...]:
+    return tuple((new if one == old else one, new if other == old else other) for one, other in links)
 
 
 def founding_map(members: Iterable[NetworkMember], links: Sequence[Link]) -> NetworkMap:
@@ -196,6 +260,10 @@ def flaw(network: NetworkMap) -> str:
         return "a name is none"
     if any(not is_short(text) for member in network.members for text in (member.client_address, member.peer_address)):
         return "an address is none"
+    shared = [beside.faulty for beside in network.besides]
+    sharing = [beside.name for beside in network.besides]
+    if not {*shared, *sharing} <= set(names) or len({*shared, *sharing}) != len(shared) + len(sharing):
+        return "who shares another's work is no member, or does so twice"
     try:
         tree, _ = network.spanning_tree, network.graph
     except TopologyError as error:
@@ -210,8 +278,10 @@ def flaw(network: NetworkMap) -> str:
             return "a move leads to the broker itself"
         case Leave(broker) if len(tree.neighbours(broker)) != 1:
             return "who leaves is no leaf"
-        case Learn(broker, faulty) if network.stand_in(faulty) != broker:
+        case Learn(broker, faulty) if network.stand_in(faulty) != broker and network.shares(broker) is None:
             return "who learns stands in for nobody"
+        case Withdraw(broker) if network.shares(broker) is None:
+            return "who gives its share back has none"
     return ""
 
 
@@ -257,17 +327,18 @@ class RemoveLink(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReplaceBroker(msgspec.Struct, frozen=True, gc=False):
-    """A broker that is no member takes the place of one that failed (D0)."""
+    """A broker that is no member takes the place of one that failed, or shares the work of one that is slow (D0)."""
 
     name: str
     by: str
     client_address: str
     peer_address: str
     protocol: StandInProtocol = StandInProtocol.SYNCH
+    mode: StandInMode = StandInMode.FAILOVER
 
 
 class HandBack(msgspec.Struct, frozen=True, gc=False):
-    """A broker that was replaced is there again, and has its place back; its stand-in leaves."""
+    """A broker that was replaced is there again, and has its place back, or its work; its stand-in leaves."""
 
     name: str
     client_address: str
@@ -317,6 +388,9 @@ def done(network: NetworkMap) -> NetworkMap:
             return _next(_let_go(network, broker, rests), steps=network.steps[1:])
         case Learn():
             return _next(network, steps=network.steps[1:])
+        case Withdraw(broker):
+            besides = tuple(beside for beside in network.besides if beside.name != broker)
+            return _next(_let_go(network, broker, rests=True), steps=network.steps[1:], besides=besides)
         case None:
             return network
         case _:
@@ -346,28 +420,32 @@ def _let_go(network: NetworkMap, name: str, rests: bool = False) -> NetworkMap:
 
 
 def _replaced(network: NetworkMap, change: ReplaceBroker) -> NetworkMap:
-    """The stand-in is where the other was, also in the order of the members."""
+    """The stand-in is where the other was, also in the order of the members; or beside it."""
     name, by = change.name, change.by
     member = NetworkMember(by, change.client_address, change.peer_address)
-
-    def there(links: tuple[Link, ...]) -> tuple[Link, ...]:
-        return tuple((by if one == name else one, by if other == name else other) for one, other in links)
-
     resting = tuple(one for one in network.resting if one.name != by)
+    steps = (Learn(by, name, change.protocol),)
+    if change.mode.shares:
+        besides = (*network.besides, Beside(by, name, change.mode))
+        return _next(network, members=(*network.members, member), steps=steps, resting=resting, besides=besides)
     # What was under way may have made a map that has not come here: this one is above it.
     above = msgspec.structs.replace(network, number=network.number + LOST_ABOVE)
     return _next(
         above,
-        members=tuple(member if one.name == name else one for one in network.members),
-        tree=there(network.tree),
-        beside=there(network.beside),
-        steps=(Learn(by, name, change.protocol),),
+        members=tuple(member if one.name == name else one for one in network.members if one.name != by),
+        tree=_renamed(network.tree, name, by),
+        beside=_renamed(network.beside, name, by),
+        steps=steps,
         resting=(*resting, Resting(name, by)),
+        besides=tuple(beside for beside in network.besides if beside.name != by),
     )
 
 
 def _handed_back(network: NetworkMap, change: HandBack) -> NetworkMap:
     """The broker is joined as a leaf of its stand-in, whose other neighbours come over to it, and which leaves then."""
+    beside = network.beside_of(change.name)
+    if beside is not None:
+        return _next(network, steps=(Withdraw(beside.name),))
     by = network.stand_in(change.name)
     member = NetworkMember(change.name, change.client_address, change.peer_address)
     moves = [Move(peer, by, change.name) for peer in network.spanning_tree.neighbours(by)]
@@ -381,13 +459,14 @@ def _handed_back(network: NetworkMap, change: HandBack) -> NetworkMap:
 
 
 def _without(network: NetworkMap, change: RemoveBroker) -> NetworkMap:
+    # Of one that is lost, what was under way may have made a map that has not come here: the next one is above it.
+    left = msgspec.structs.replace(_let_go(network, change.name), number=network.number + LOST_ABOVE)
+    if network.shares(change.name) is not None:
+        return _next(left, besides=tuple(beside for beside in network.besides if beside.name != change.name))
     near = network.spanning_tree.neighbours(change.name)
     hub = change.at or near[0]
     others = [peer for peer in near if peer != hub]
     if change.lost:
-        left = _let_go(network, change.name)
-        # What was under way may have made a map that has not come here: this one is above it.
-        left = msgspec.structs.replace(left, number=left.number + LOST_ABOVE)
         return _next(left, tree=(*left.tree, *((hub, other) for other in others)))
     moves = [Move(other, change.name, hub) for other in others]
     return _next(network, steps=(*moves, Leave(change.name)))

@@ -6,6 +6,7 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.notices import Notice
 from holdfast.protocols.routing.messages import Introduction, Routes
 from holdfast.protocols.routing.network_map import NetworkMap
+from holdfast.protocols.routing.router import TableChange
 
 
 class NeighbourConnected(Notice, frozen=True):
@@ -88,6 +89,12 @@ class RoutesHeard(Notice, frozen=True):
 
     peer: str
     routes: Routes
+
+
+class TablesChanged(Notice, frozen=True):
+    """The tables have changed in this turn, and neighbours were told."""
+
+    changes: tuple[TableChange, ...]
 
 
 class RoomMade(Notice, frozen=True):

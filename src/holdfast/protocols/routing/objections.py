@@ -20,6 +20,7 @@ from holdfast.protocols.routing.network_map import (
     RemoveBroker,
     RemoveLink,
     ReplaceBroker,
+    Withdraw,
     is_name,
     is_short,
     way_around,
@@ -32,6 +33,9 @@ def objection(network: NetworkMap, change: Change, detours: bool) -> str:
         return "so many changes can't be numbered"
     if network.under_way and not _is_held_up(network, change):
         return f"another change is under way: {network.under_way}"
+    if network.besides and not isinstance(change, ReplaceBroker | HandBack) and not _is_lost(change):
+        beside = network.besides[0]
+        return f"{beside.name} shares the work of {beside.faulty}: hand that back first"
     match change:
         case AddBroker():
             return _against_newcomer(network, change)
@@ -49,12 +53,16 @@ def objection(network: NetworkMap, change: Change, detours: bool) -> str:
             assert_never(change)
 
 
+def _is_lost(change: Change) -> bool:
+    return isinstance(change, RemoveBroker) and change.lost
+
+
 def _is_held_up(network: NetworkMap, change: Change) -> bool:
     """Whether what is under way will not go on, since it needs a broker that is said to be lost, or is replaced."""
-    if not (isinstance(change, RemoveBroker) and change.lost) and not isinstance(change, ReplaceBroker):
+    if not isinstance(change, RemoveBroker | ReplaceBroker) or (isinstance(change, RemoveBroker) and not change.lost):
         return False
     match network.step:
-        case Learn(broker):
+        case Learn(broker) | Withdraw(broker):
             return change.name == broker
         case Move(broker, old, new):
             return change.name in (broker, old, new)
@@ -111,12 +119,22 @@ def _against_stand_in(network: NetworkMap, change: ReplaceBroker, detours: bool)
         return "at levels that detour, events go around a broker that fails, and nobody stands in for it"
     if network.find(change.name) is None:
         return _unknown(network, change.name)
+    sharing = network.beside_of(change.name)
+    if change.mode.shares and sharing is not None:
+        return f"{sharing.name} shares the work of {change.name} already"
+    if network.shares(change.name) is not None:
+        return f"{change.name} shares another broker's work itself: hand that back"
+    beside = network.shares(change.by)
+    if beside is not None and beside.faulty == change.name:
+        return ""  # who shared its work takes its place
     if network.find(change.by) is not None:
         return f"{_short(change.by)} is a member already: a stand-in is a broker that runs, and is none"
     return _against_name(network, change.by, change.client_address, change.peer_address)
 
 
 def _against_hand_back(network: NetworkMap, change: HandBack) -> str:
+    if network.beside_of(change.name) is not None:
+        return ""
     if network.find(change.name) is not None:
         return f"{_short(change.name)} is a member, and nobody stands in for it"
     if not network.stand_in(change.name):
@@ -127,6 +145,11 @@ def _against_hand_back(network: NetworkMap, change: HandBack) -> str:
 def _against_going(network: NetworkMap, going: RemoveBroker) -> str:
     if network.find(going.name) is None:
         return _unknown(network, going.name)
+    if network.shares(going.name) is not None:
+        return ""
+    sharing = network.beside_of(going.name)
+    if sharing is not None:
+        return f"{sharing.name} shares the work of {going.name}: let it take its place"
     if len(network.members) < 3:
         return "a network has two brokers or more: stop it, and describe a site of one broker"
     near = network.spanning_tree.neighbours(going.name)

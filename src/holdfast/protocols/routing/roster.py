@@ -32,12 +32,19 @@ class Roster:
     def adopt(self, network: NetworkMap) -> None:
         self.map = network
         self.graph: BrokerGraph = _graph_of(network)  # with the link that is about to be one of the tree's
-        self.tree: SpanningTree = network.spanning_tree
+        self.tree: SpanningTree = network.seen_by(self.name)
         self.routed = self.tree  # the one that events go along here
         # Which sides brokers are on now, and, while a link moves, which ones they are about to be on.
         self._trees = (self.tree, done(network).spanning_tree) if isinstance(network.step, Move) else (self.tree,)
         self.is_member = network.find(self.name) is not None
         self._places = {member.name: place for place, member in enumerate(network.members)}
+        # Who shares the work of a neighbour in the tree, and that one; whose work this broker shares.
+        near = self.tree.neighbours(self.name) if self.is_member else _NOBODY
+        self.besides = {beside.name: beside for beside in network.besides if beside.faulty in near}
+        self.shares = network.shares(self.name)
+        self._apart = {beside.name for beside in network.besides if beside.name != self.name}
+        if self.shares is not None:
+            self._apart.add(self.shares.faulty)
 
     def move_on(self) -> None:
         """For this broker, the link that moves has moved."""
@@ -69,6 +76,10 @@ class Roster:
         step = self.map.step
         return isinstance(step, Learn) and step.broker == self.name
 
+    def side(self, peer: str) -> str:
+        """The neighbour in the tree beside whom another one stands; or just that one."""
+        return self.besides[peer].faulty if peer in self.besides else peer
+
     def dials(self, peer: str) -> bool:
         """Of two neighbours the one that comes first among the members dials the other."""
         return self._places.get(self.name, len(self._places)) < self._places.get(peer, -1)
@@ -87,6 +98,8 @@ class Roster:
         """Whether a broker may be on the side of a neighbour: that one is on the way there."""
         if broker == self.name or not self.is_member:
             return False
+        if broker in self.besides:
+            return self.side(broker) == neighbour
         return any(self._leads(tree, broker) == neighbour for tree in self._trees)
 
     def will_be_beyond(self, broker: str, neighbour: str) -> bool:
@@ -98,7 +111,7 @@ class Roster:
         return self._leads(self.tree, broker) if broker != self.name and self.is_member else ""
 
     def _leads(self, tree: SpanningTree, broker: str) -> str:
-        return tree.next_hop(self.name, broker) if broker in self._places else ""
+        return tree.next_hop(self.name, broker) if broker in self._places and broker not in self._apart else ""
 
     def peer_address(self, peer: str) -> str:
         member = self.map.find(peer)

@@ -144,7 +144,7 @@ class Router:
                 self._advertisements_moved(neighbour)
         if pulls:
             pulled = self.subscription_outlets[source]
-            for other, wanted in self._intersecting_beside(source, filter):
+            for other, wanted in self.intersecting_beside(source, filter):
                 pulled.add(other, wanted)
 
     def unadvertise(self, source: str, entry: str) -> None:
@@ -179,9 +179,15 @@ class Router:
                 self._advertisements_moved(neighbour)
         if source != LOCAL and not self.advertisements.covers(source, filter):
             left = self.subscription_outlets[source]
-            for other, wanted in left.in_order(self._intersecting_beside(source, filter)):
+            for other, wanted in left.in_order(self.intersecting_beside(source, filter)):
                 if not self._leads_to(source, wanted):
                     left.remove(other)
+
+    def has_beside(self, neighbour: str, entry: str, table: str) -> bool:
+        """Whether another source than the neighbour has an entry of one of the tables."""
+        is_advertised = table == ADVERTISEMENTS
+        tables = (self.advertisements,) if is_advertised else (self.subscriptions, self.expected)
+        return self._has_beside(neighbour, entry, *tables)
 
     @staticmethod
     def _has_beside(neighbour: str, entry: str, *tables: RoutingTable) -> bool:
@@ -193,7 +199,7 @@ class Router:
         if self._answers is not None:
             self._answers.follow(self, neighbour)
 
-    def _intersecting_beside(self, source: str, filter: Filter) -> list[tuple[str, Filter]]:
+    def intersecting_beside(self, source: str, filter: Filter) -> list[tuple[str, Filter]]:
         """What intersects with a filter, but for what the source told itself, or counts as wanting."""
         return [
             item
@@ -203,9 +209,15 @@ class Router:
             for item in table.intersecting(other, filter)
         ]
 
-    def wanted_beside(self, source: str, filter: Filter) -> list[str]:
-        """Subscriptions of others than the source that intersect with a filter."""
-        return [entry for entry, _ in self._intersecting_beside(source, filter)]
+    def beside(self, source: str) -> list[tuple[str, Filter]]:
+        """All that others than the source want, or count as wanting."""
+        return [
+            item
+            for table in (self.subscriptions, self.expected)
+            for other, entries in table.by_source.items()
+            if other != source
+            for item in entries.items()
+        ]
 
     # ------------------------------------------------------------------------------------- neighbours that change
     def add_neighbour(self, neighbour: str) -> None:

@@ -64,6 +64,10 @@ class StandInSettings(msgspec.Struct, frozen=True, gc=False):
         int, milliseconds("patience_ms", "a stand-in waits at most so long for a neighbour that says nothing more")
     ] = 10 * SECOND
 
+    signal: Annotated[
+        int, milliseconds("signal_ms", "between two words of how far events have come that a stand-in has a share of")
+    ] = SECOND // 10
+
     @property
     def kept(self) -> int:
         return self.keep_bytes if self.enabled else 0

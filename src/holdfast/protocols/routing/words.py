@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 from holdfast.errors import ProtocolError
 from holdfast.model import Filter
@@ -40,12 +40,26 @@ def check_room(peer: str, *tellings: Telling) -> None:
         raise ProtocolError(f"{peer} tells more than {ENTRIES_MAX} entries, twice over")
 
 
+class Aside(Protocol):
+    """What is told by one who is no neighbour in the tree, and is kept apart from the tables."""
+
+    telling: Telling
+
+    def hear(self, routes: Routes, telling: Telling) -> None: ...
+
+    def lose(self) -> None:
+        """Its link is gone; it tells everything again on the next one."""
+
+
 class Prospect:
     """All that a broker has told that is about to be a neighbour."""
 
     __slots__ = ("has_told", "is_complete", "telling", "tickets")
 
     def __init__(self) -> None:
+        self.lose()
+
+    def lose(self) -> None:
         self.telling = Telling({}, {})
         self.has_told = False  # everything that it has to tell
         self.is_complete = False  # that is all there is beyond it

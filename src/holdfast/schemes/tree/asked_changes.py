@@ -13,6 +13,7 @@ from holdfast.protocols.routing.network_map import (
     RemoveBroker,
     RemoveLink,
     ReplaceBroker,
+    StandInMode,
     StandInProtocol,
 )
 from holdfast.sim.scenario import Operate, Scenario, lost_by
@@ -38,7 +39,8 @@ def change_of(action: str, told: Mapping[str, str]) -> Change | None:
             return RemoveLink(told.get("one", ""), told.get("other", ""))
         case "replace":
             protocol = StandInProtocol(told.get("protocol", StandInProtocol.SYNCH.value))
-            return ReplaceBroker(told.get("id", ""), told.get("by", ""), *places, protocol)
+            mode = StandInMode(told.get("mode", StandInMode.FAILOVER.value))
+            return ReplaceBroker(told.get("id", ""), told.get("by", ""), *places, protocol, mode)
         case "hand-back":
             return HandBack(told.get("id", ""), *places)
         case _:
@@ -61,9 +63,10 @@ def operation_of(change: Change, at_ms: int, ends_after_ms: int | None = None) -
             return Operate(at_ms=at_ms, action="add-link", told=_said(told))
         case RemoveLink(one, other):
             return Operate(at_ms=at_ms, action="remove-link", told={"one": one, "other": other})
-        case ReplaceBroker(name, by, client_address, peer_address, protocol):
+        case ReplaceBroker(name, by, client_address, peer_address, protocol, mode):
             told = {"id": name, "by": by, "address": client_address, "peer_address": peer_address}
-            return Operate(at_ms=at_ms, action="replace", told={**told, "protocol": protocol.value})
+            how = {"protocol": protocol.value, "mode": mode.value}
+            return Operate(at_ms=at_ms, action="replace", told=told | how)
         case HandBack(name, client_address, peer_address):
             told = {"id": name, "address": client_address, "peer_address": peer_address}
             return Operate(at_ms=at_ms, action="hand-back", told=told)

@@ -30,6 +30,8 @@ from holdfast.protocols.routing.network_map import (
     NetworkMap,
     RemoveBroker,
     ReplaceBroker,
+    StandInMode,
+    StandInProtocol,
     flaw,
     planned,
 )
@@ -168,11 +170,16 @@ class Mapping(Part):
             return change
         if isinstance(change, ReplaceBroker | HandBack) and not self._settings.stand_ins.enabled:
             return "nobody stands in for brokers of this network: the site file has no [standin]"
+        if isinstance(change, ReplaceBroker) and self._settings.reliability.buffers and _mixes(change):
+            return "where events are stored, they keep their order: take basic or synch, and failover or ms"
         if problem := objection(network, change, self._settings.reliability.detours):
             return problem
         lost: list[str] = []  # those that are not to make the map
-        if isinstance(change, ReplaceBroker) or (isinstance(change, RemoveBroker) and change.lost):
-            lost = [change.name, *lost_beside(told)]
+        match change:
+            case ReplaceBroker(name, mode=StandInMode.FAILOVER) | RemoveBroker(name, lost=True):
+                lost = [name, *lost_beside(told)]
+            case _:
+                pass
         if unknown := [name for name in lost if not roster.knows(name)]:
             return f"there is no broker {shown(unknown[0])} in this network"
         keeper = next((name for name in network.names if name not in lost), "nobody")
@@ -197,6 +204,8 @@ class Mapping(Part):
         match roster.map.step:
             case Leave(broker) if broker == roster.name:
                 return roster.client_addresses(roster.near)
+            case _ if roster.shares is not None:  # of what its broker's clients want, it knows nothing
+                return roster.client_addresses([roster.shares.faulty, *roster.map.names][:ELSEWHERE_MAX])
             case _ if roster.is_member:
                 return ()
             case _:
@@ -247,6 +256,11 @@ class Mapping(Part):
     @staticmethod
     def _links(links: tuple[tuple[str, str], ...]) -> set[frozenset[str]]:
         return {frozenset(link) for link in links}
+
+
+def _mixes(change: ReplaceBroker) -> bool:
+    """Whether events leave in another order than they came, or are held back before they are taken in."""
+    return change.protocol is StandInProtocol.INCREM or change.mode.orders
 
 
 def _members(names: Sequence[str]) -> str:

@@ -185,7 +185,8 @@ class Moving(Part):
         wanted = self._roster.near
         # What has ended is older than what was put into other feeds since then, and goes first.
         feeds, near = self._forwarding.feeds, self._router.neighbours
-        ended = [peer for peer in (*feeds, *feeds.aside) if peer not in near]
+        besides = {*self._roster.besides, *(() if before is None else [beside.name for beside in before.besides])}
+        ended = [peer for peer in (*feeds, *feeds.aside) if peer not in near and peer not in besides]
         gone = [peer for peer in (*ended, *near) if peer not in wanted]
         fresh = [peer for peer in wanted if peer not in self._router.neighbours]
         for peer in gone:
@@ -203,14 +204,17 @@ class Moving(Part):
     def _sides(self, tree: SpanningTree, before: NetworkMap) -> dict[str, list[str]]:
         """By neighbour in a tree of the map before: those that are beyond it, and are members still."""
         roster, sides = self._roster, dict[str, list[str]]()
-        if roster.is_member and before.find(self._name) is not None:
+        if roster.is_member and before.find(self._name) is not None and before.shares(self._name) is None:
+            apart = {beside.name for beside in before.besides}
             for member in roster.map.names:
-                if member != self._name and before.find(member) is not None:
+                if member not in (self._name, *apart) and before.find(member) is not None:
                     sides.setdefault(tree.next_hop(self._name, member), []).append(member)
         return sides
 
     def _takers(self, gone: str, before: NetworkMap, stage: MoveStage | None) -> list[str]:
         """Those by whom all is reached now that was beyond a neighbour when events were put into its feed."""
+        if not self._roster.is_member:
+            return []
         move, word = before.step, None if stage is None else stage.word
         tree = _routed(before, stage)
         match move:

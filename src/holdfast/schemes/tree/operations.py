@@ -15,6 +15,7 @@ from holdfast.protocols.routing.network_map import (
     RemoveBroker,
     RemoveLink,
     ReplaceBroker,
+    StandInMode,
     StandInProtocol,
 )
 
@@ -26,7 +27,7 @@ ACTIONS: Final = {
     "remove-broker": ("id", "lost", "also_lost", "at"),
     "add-link": ("one", "other", "instead_of"),
     "remove-link": ("one", "other"),
-    "replace": ("id", "by", "address", "peer_address", "protocol", "also_lost"),
+    "replace": ("id", "by", "address", "peer_address", "protocol", "mode", "also_lost"),
     "hand-back": ("id", "address", "peer_address"),
 }
 _NEEDED: Final = {
@@ -73,7 +74,12 @@ def change_of(action: str, told: Mapping[str, str]) -> Change | str:
             if protocol is None:
                 known = ", ".join(each.value for each in StandInProtocol)
                 return f"'protocol' is {shown(said)}, and has to be one of {known}"
-            return ReplaceBroker(told["id"], told["by"], told["address"], told["peer_address"], protocol)
+            wanted = told.get("mode", StandInMode.FAILOVER.value)
+            mode = next((each for each in StandInMode if each.value == wanted), None)
+            if mode is None:
+                known = ", ".join(each.value for each in StandInMode)
+                return f"'mode' is {shown(wanted)}, and has to be one of {known}"
+            return ReplaceBroker(told["id"], told["by"], told["address"], told["peer_address"], protocol, mode)
         case "hand-back":
             return HandBack(told["id"], told["address"], told["peer_address"])
         case _:

@@ -56,7 +56,11 @@ from holdfast.schemes.tree.mapping import STREAM as MAP_STREAM
 from holdfast.schemes.tree.mapping import Mapping, held_up, recovered_map
 from holdfast.schemes.tree.moving import MoveWords, Moving
 from holdfast.schemes.tree.standin.learning import Learning
+from holdfast.schemes.tree.standin.relieving import Ordering, Relieving
+from holdfast.schemes.tree.standin.sharing import Sharing
+from holdfast.schemes.tree.standin.signals import Signals
 from holdfast.schemes.tree.standin.teaching import Teaching
+from holdfast.schemes.tree.standin.withdrawing import Withdrawing
 
 if TYPE_CHECKING:
     from random import Random
@@ -77,6 +81,9 @@ class NetworkKit(msgspec.Struct, frozen=True):
     words: type[MoveWords] = MoveWords
     learning: type[Learning] = Learning
     teaching: type[Teaching] = Teaching
+    relieving: type[Relieving] = Relieving
+    signals: type[Signals] = Signals
+    withdrawing: type[Withdrawing] = Withdrawing
 
 
 class NetworkParts:
@@ -95,12 +102,12 @@ class NetworkParts:
         links: Links,
         forwarding: Forwarding,
         words: MoveWords,
-        stand_ins: Sequence[Part],
+        stand_ins: tuple[Sequence[Part], Sequence[Part]],
     ) -> None:
         # News come before the detector: a restart is known before the neighbour counts as up. The gate advertises,
         # links move, the neighbours are told, stand-ins learn, the events follow, and what is said of moves.
         before: tuple[Part, ...] = (*bypass, detector, mapping, gate, moving)
-        self.parts: tuple[Part, ...] = (*before, neighbours, *stand_ins, links, forwarding, words)
+        self.parts: tuple[Part, ...] = (*before, neighbours, *stand_ins[0], links, forwarding, words, *stand_ins[1])
         self._roster = roster
         self._mapping = mapping
         self._settings = settings
@@ -200,6 +207,7 @@ def make_network(
     near = roster.near if kept is None else tuple(kept)
     ids = EntryIds(settings.name)
     feeds = Feeds({peer: Feed() for peer in near})
+    ordering = Ordering()
     answers = kit.answers(near, ids) if level.buffers else None
     router = kit.router(near, settings.advertisements, settings.covering, answers, feeds)
     settling = Settling()
@@ -223,15 +231,22 @@ def make_network(
         settings, roster, router, settling, ids, local, table, acquaintances, awaited, teller, answers
     )
     store = kit.store(near, streams, recovered) if level.buffers else None
-    forwarding = kit.forwarding(settings, roster, home, router, feeds, acquaintances, teller, ways, store)
+    sharing = Sharing(router, feeds)
+    forwarding = kit.forwarding(
+        settings, roster, home, router, feeds, acquaintances, teller, ways, store, sharing, ordering
+    )
     gate = kit.gate(settings, home, local, table, awaited, forwarding.room)
     mapping = kit.mapping(settings, roster, acquaintances, detector, neighbours, durable)
     words = kit.words(after)
     moving = kit.moving(roster, mapping, links, neighbours, forwarding, answers, words, table.stage)
-    stand_ins: list[Part] = []
+    stand_ins: tuple[Sequence[Part], Sequence[Part]] = ((), ())  # before what carries events, and behind it
     if settings.stand_ins.enabled:
         learning = kit.learning(settings.stand_ins, roster, mapping, neighbours, forwarding, answers)
-        stand_ins = [learning, kit.teaching(roster, acquaintances, neighbours, forwarding, learning, store is not None)]
+        relieving = kit.relieving(settings, roster, neighbours, forwarding, sharing, ordering)
+        teaching = kit.teaching(roster, acquaintances, neighbours, forwarding, learning, relieving)
+        signals = kit.signals(settings.stand_ins, roster, acquaintances, forwarding, learning, relieving)
+        withdrawing = kit.withdrawing(settings.stand_ins, roster, acquaintances, mapping, forwarding)
+        stand_ins = ((learning, relieving, teaching), (signals, withdrawing))
     return NetworkParts(
         settings, roster, bypass, detector, mapping, gate, moving, neighbours, links, forwarding, words, stand_ins
     )

@@ -79,6 +79,10 @@ class Learning(Part):
         self._left_out: dict[str, None] = {}
         self._learned_total = 0
 
+    @property
+    def is_learning(self) -> bool:
+        return self._number > 0
+
     def is_told(self, peer: str, number: int) -> bool:
         """Whether what a neighbour says under the map of that number is for the stand-in that this broker is."""
         return 0 < self._number == number and peer in self._router.neighbours
@@ -122,8 +126,8 @@ class Learning(Part):
         for peer in near:
             if peer not in self._left_out:
                 self._neighbours.heard.knows_all(peer, out)
-                if self._neighbours.is_told(peer):
-                    out.send(peer, StandInDone(self._number), after=self._neighbours.after)
+                if self._neighbours.teller.speaks_to(peer):
+                    out.send(peer, StandInDone(self._number), after=self._neighbours.teller.after)
         out.report("stand-in-done", Level.INFO, neighbours=list(near), left_out=list(self._left_out))
         self._learned_total += 1
         self._stop(out)
@@ -152,9 +156,9 @@ class Learning(Part):
         self._left_out.pop(peer, None)
         self._asked[peer] = None
         out.set_timer((self.name, "patience"), self._settings.patience)
-        out.send(peer, StandInRequest(self._number), after=self._neighbours.after)
-        self._neighbours.begin_telling(peer)
-        self._neighbours.take_told(peer, out)  # it is all in the tables, and told from there
+        out.send(peer, StandInRequest(self._number), after=self._neighbours.teller.after)
+        self._neighbours.teller.begin(peer)
+        self._neighbours.teller.take(peer, out)  # it is all in the tables, and told from there
         self._tell_of(peer, self._router.advertisement_outlets[peer].told(), out)
 
     def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
@@ -193,12 +197,12 @@ class Learning(Part):
         """Tells the others what has just come, as a part of this conversation; and the source what is wanted of it."""
         out.set_timer((self.name, "patience"), self._settings.patience)
         for peer in self._router.neighbours:
-            if not self._neighbours.is_told(peer):
+            if not self._neighbours.teller.speaks_to(peer):
                 continue  # it is told when it is there
-            advertised, subscribed = self._neighbours.take_told(peer, out)
+            advertised, subscribed = self._neighbours.teller.take(peer, out)
             self._tell_of(peer, dict(advertised.told), out)
             for piece in in_pieces(texts(subscribed.told)) if subscribed.told else ():
-                out.send(peer, StandInSubscribed(self._number, piece), after=self._neighbours.after)
+                out.send(peer, StandInSubscribed(self._number, piece), after=self._neighbours.teller.after)
 
     def _tell_of(self, peer: str, advertised: Fields[str, object], out: Outbox) -> None:
         """Advertisements from the other sides, each of which the neighbour is to answer."""
@@ -211,7 +215,7 @@ class Learning(Part):
                 self._answers.ask(peer, -self._tickets, [entry])
         told = [(entry, str(filter)) for entry, filter in advertised.items()]
         for piece in in_pieces(told):
-            out.send(peer, StandInAdvertised(self._number, piece), after=self._neighbours.after)
+            out.send(peer, StandInAdvertised(self._number, piece), after=self._neighbours.teller.after)
 
     # -------------------------------------------------------------------------------------------------------- events
     def on_stand_in_forward(self, peer: str, message: StandInForward, out: Outbox) -> None:
@@ -234,7 +238,8 @@ class Learning(Part):
         for entry in self.missed.awaited():
             for peer, table in self._router.subscriptions.by_source.items():
                 for event in self.missed.take(entry, peer) if entry in table and peer != LOCAL else ():
-                    self._forwarding.send_too(peer, event)
+                    self._forwarding.feeds[peer].put(event)
+                    self._forwarding.look()
         self.due = len(self.missed) > 0
 
     # -------------------------------------------------------------------------------------------------------- people

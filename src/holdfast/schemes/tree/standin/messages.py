@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from holdfast.kernel.messages import NOMINAL_WEIGHT, Message
 from holdfast.model.event import EventBytes, event_ids
 from holdfast.protocols.routing.messages import Told
@@ -65,11 +67,40 @@ class StandInForward(Message, frozen=True):
         return event_ids(self.events)
 
 
+class Through(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How far the events of a publisher have been sent."""
+
+    publisher: str
+    incarnation: int
+    sequence: int
+
+
+class StandInSignal(Message, frozen=True):
+    """From a neighbour of a broker whose work `stand_in` shares, through both, to the others (D0-A23): all events up to
+    these numbers that it gave to the one were before this. `ends`: there will be no more for the stand-in."""
+
+    stand_in: str
+    origin: str
+    through: list[Through] = []  # noqa: RUF012
+    ends: bool = False
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + sum([len(one.publisher) + 16 for one in self.through])
+
+
+class StandInLeft(Message, frozen=True):
+    """Neighbour to stand-in, of the step of the map with this number: nothing more comes, and nothing is waited for."""
+
+    number: int
+
+
 STAND_IN_MESSAGES: Final[dict[int, type[Message]]] = {
     118: StandInRequest,
     119: StandInAdvertised,
     120: StandInSubscribed,
     121: StandInDone,
     122: StandInForward,
+    123: StandInSignal,
+    124: StandInLeft,
 }
-LARGE_STAND_IN_MESSAGES: Final = (StandInAdvertised, StandInSubscribed, StandInForward)
+LARGE_STAND_IN_MESSAGES: Final = (StandInAdvertised, StandInSubscribed, StandInForward, StandInSignal)

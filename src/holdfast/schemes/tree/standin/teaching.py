@@ -41,6 +41,8 @@ from holdfast.schemes.tree.standin.messages import (
     StandInSubscribed,
 )
 from holdfast.schemes.tree.standin.pieces import in_pieces
+from holdfast.schemes.tree.standin.relieving import Relieving
+from holdfast.schemes.tree.standin.sides import Apart, InPlace, Side
 from holdfast.schemes.tree.standin.wait_ready import WaitReady
 
 BROKERS: Final = frozenset({Role.BROKER})
@@ -49,13 +51,14 @@ BROKERS: Final = frozenset({Role.BROKER})
 class _Pupil:
     """The stand-in, as its neighbour knows it while it learns."""
 
-    __slots__ = ("advertised", "name", "number", "protocol", "queue", "sent", "subscribed")
+    __slots__ = ("advertised", "name", "number", "protocol", "queue", "sent", "side", "subscribed")
 
     def __init__(
         self,
         number: int,
         name: str,
         protocol: StandInProtocol,
+        side: Side,
         advertised: Iterable[str],
         subscribed: Iterable[str],
         queue: WaitReady | None,
@@ -63,6 +66,7 @@ class _Pupil:
         self.number = number
         self.name = name
         self.protocol = protocol
+        self.side = side
         # What was beyond the other, and the stand-in has not named yet.
         self.advertised = dict.fromkeys(advertised)
         self.subscribed = dict.fromkeys(subscribed)
@@ -95,16 +99,15 @@ class Teaching(Part):
         neighbours: Neighbours,
         forwarding: Forwarding,
         learning: Learning,
-        stores: bool,
+        relieving: Relieving,
     ) -> None:
-        """`stores`: at a level where numbers are stored with events: they keep their order there."""
         self._roster = roster
         self._acquaintances = acquaintances
         self._neighbours = neighbours
         self._router = neighbours.router
         self._forwarding = forwarding
         self._learning = learning
-        self._stores = stores
+        self._relieving = relieving
         self._pupil: _Pupil | None = None
 
     # --------------------------------------------------------------------------------------------- beginning, ending
@@ -117,7 +120,7 @@ class Teaching(Part):
     def _look_at_map(self, out: Outbox) -> None:
         number, pupil = self._roster.map.number, self._pupil
         match self._roster.map.step:
-            case Learn(broker, _, protocol) if broker in self._router.neighbours:
+            case Learn(broker, _, protocol) if broker in self._router.neighbours or broker in self._relieving.reliefs:
                 if pupil is None or pupil.number != number:
                     self._end(out)
                     self._begin(number, broker, protocol)
@@ -125,26 +128,32 @@ class Teaching(Part):
                 self._end(out)
 
     def _begin(self, number: int, peer: str, protocol: StandInProtocol) -> None:
-        router = self._router
+        relief, router = self._relieving.reliefs.get(peer), self._router
         queue = None
-        if protocol is StandInProtocol.INCREM and not self._stores:
-            queue = WaitReady(router.targets, peer)
-            self._forwarding.use(peer, queue)
-        else:
+        if protocol is StandInProtocol.INCREM:
+            queue = WaitReady(router.targets, peer if relief is None else relief.side)
+            self._forwarding.feeds[peer].use(queue)
+        if relief is not None:
+            self._pupil = _Pupil(number, peer, protocol, Apart(self._roster, relief), (), (), queue)
+            return
+        if queue is None:
             self._forwarding.suspend(peer)
         advertised, subscribed = router.advertisements.by_source[peer], router.subscriptions.by_source[peer]
-        self._pupil = _Pupil(number, peer, protocol, advertised, subscribed, queue)
+        side = InPlace(self._neighbours, peer)
+        self._pupil = _Pupil(number, peer, protocol, side, advertised, subscribed, queue)
         self._neighbours.keep_quiet(peer)
 
     def _end(self, out: Outbox) -> None:
         """Nothing that is special stays (D0-C17)."""
         pupil, self._pupil = self._pupil, None
-        if pupil is None or pupil.name not in self._router.neighbours:
+        if pupil is None:
             return
-        if pupil.queue is not None:
-            self._forwarding.use(pupil.name, None)
-        self._forwarding.go_on(pupil.name, out)
-        self._neighbours.speak_up(pupil.name, out)
+        if pupil.queue is not None and pupil.name in self._forwarding.feeds:
+            self._forwarding.feeds[pupil.name].use(None)
+            self._forwarding.look()
+        if pupil.name in self._router.neighbours:
+            self._forwarding.go_on(pupil.name, out)
+            self._neighbours.speak_up(pupil.name, out)
 
     def _hears(self, peer: str, number: int) -> _Pupil | None:
         """The stand-in that says something, if that is of the map that counts."""
@@ -158,17 +167,17 @@ class Teaching(Part):
         pupil = self._hears(peer, request.number)
         if pupil is None:
             return
-        router, number, after = self._router, request.number, self._neighbours.after
+        number, after = request.number, self._neighbours.teller.after
         pupil.sent.clear()
-        self._neighbours.begin_telling(peer)
-        self._neighbours.take_told(peer, out)  # it is all in the tables, and told from there
-        if not router.is_advertised:
-            self._tell_subscriptions(pupil, router.subscription_outlets[peer].told(), [], out)
-        told = texts(router.advertisement_outlets[peer].told())
-        pieces = list(in_pieces(told))
+        pupil.side.begin(out)
+        if not self._router.is_advertised:
+            self._tell_subscriptions(pupil, pupil.side.wanted(), [], out)
+        pieces = list(in_pieces(texts(pupil.side.advertised())))
         for place, piece in enumerate(pieces, 1):
             out.send(peer, StandInAdvertised(number, piece, last=place == len(pieces)), after=after)
-        if pupil.protocol is StandInProtocol.BASIC:
+        if peer in self._relieving.reliefs:
+            self._relieving.requested(peer, pupil.protocol)
+        elif pupil.protocol is StandInProtocol.BASIC:
             self._forwarding.go_on(peer, out)
 
     def on_stand_in_advertised(self, peer: str, message: StandInAdvertised, out: Outbox) -> None:
@@ -178,16 +187,14 @@ class Teaching(Part):
         pupil = self._hears(peer, message.number)
         if pupil is None:
             return
-        router = self._router
         pupil.has_named(message.advertisements, ())
-        self._neighbours.heard.hear(peer, Routes(advertisements=message.advertisements), out)
-        pulled = self._neighbours.take_told(peer, out)[1]
-        wanted = {entry: filter for entry, filter in pulled.told.items() if entry not in pupil.sent}
-        outlet, theirs = router.subscription_outlets[peer].told(), router.advertisements.by_source[peer]
-        for entry, _ in message.advertisements:
-            for subscription in router.wanted_beside(peer, theirs[entry]) if entry in theirs else ():
-                if subscription in outlet and subscription not in pupil.sent:
-                    wanted[subscription] = outlet[subscription]
+        known = pupil.side.hear_advertised(message.advertisements, out)
+        pulled, all_wanted = pupil.side.take_pulled(out), pupil.side.wanted()
+        wanted = {entry: filter for entry, filter in pulled.items() if entry not in pupil.sent}
+        for filter in known.values():
+            for entry, _ in self._router.intersecting_beside(self._roster.side(peer), filter):
+                if entry in all_wanted and entry not in pupil.sent:
+                    wanted[entry] = all_wanted[entry]
         self._tell_subscriptions(pupil, wanted, [entry for entry, _ in message.advertisements], out)
 
     def _tell_subscriptions(self, pupil: _Pupil, wanted: Fields[str, object], answered: list[str], out: Outbox) -> None:
@@ -197,7 +204,7 @@ class Teaching(Part):
         pieces = list(in_pieces(told))
         for place, piece in enumerate(pieces, 1):
             said = StandInSubscribed(pupil.number, piece, answered if place == len(pieces) else [])
-            out.send(pupil.name, said, after=self._neighbours.after)
+            out.send(pupil.name, said, after=self._neighbours.teller.after)
 
     def on_stand_in_subscribed(self, peer: str, message: StandInSubscribed, out: Outbox) -> None:
         if self._learning.is_told(peer, message.number):
@@ -207,7 +214,7 @@ class Teaching(Part):
         if pupil is None:
             return
         pupil.has_named((), message.subscriptions)
-        self._neighbours.heard.hear(peer, Routes(subscriptions=message.subscriptions), out)
+        pupil.side.hear_subscribed(message.subscriptions, out)
         if pupil.queue is not None:
             pupil.queue.arrived([entry for entry, _ in message.subscriptions])
             self._forwarding.look()
@@ -227,6 +234,7 @@ class Teaching(Part):
         if any(unnamed):
             self._neighbours.heard.hear(peer, Routes(unadvertised=unnamed[0], unsubscribed=unnamed[1]), out)
         self._end(out)
+        self._relieving.taught(peer, out)
 
     # -------------------------------------------------------------------------------------------------------- people
     def measure(self) -> dict[str, int]:

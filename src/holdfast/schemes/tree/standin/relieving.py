@@ -1,0 +1,258 @@
+"""A neighbour of a broker whose work a stand-in shares: the second way to that one's side (D0-B13).
+
+Events for that side go by the broker or by the stand-in, as `Sharing` chooses. What comes from the stand-in comes from
+the broker's side. The stand-in is told what the broker is told, and what it tells is kept apart (`Relief`).
+
+With re-ordering, what comes by both ways is put in order (`Order`), which needs to know how far each of them is:
+`Signals` says so. When the stand-in is to go, nothing more is given to it, and it is told when it may: when it has
+taken in all that it was given, and nothing is held back that waits for what it still has.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from holdfast.kernel.inputs import TimerKey
+from holdfast.kernel.links import Role
+from holdfast.kernel.notices import Notice
+from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Part
+from holdfast.model.batch import EventBatch
+from holdfast.protocols.routing.dividing import Orders
+from holdfast.protocols.routing.forwarding import Forwarding
+from holdfast.protocols.routing.messages import Settled
+from holdfast.protocols.routing.neighbours import Neighbours
+from holdfast.protocols.routing.network_map import Beside, Learn, StandInProtocol, Withdraw
+from holdfast.protocols.routing.notices import (
+    FeedsRecovered,
+    MapChanged,
+    NeighbourAccepted,
+    NeighbourUnlinked,
+    TablesChanged,
+)
+from holdfast.protocols.routing.roster import Roster
+from holdfast.protocols.routing.settings import RoutingSettings
+from holdfast.protocols.routing.tellings import changes, in_parts, texts
+from holdfast.schemes.tree.standin.messages import StandInLeft, StandInSignal
+from holdfast.schemes.tree.standin.order import Order
+from holdfast.schemes.tree.standin.relief import Relief
+from holdfast.schemes.tree.standin.sharing import Openness, Share, Sharing
+
+BROKERS: Final = frozenset({Role.BROKER})
+
+
+class Ordering(Orders):
+    """What comes by two ways, of all stand-ins beside neighbours."""
+
+    def __init__(self) -> None:
+        self.orders: dict[str, Order] = {}  # by the broker whose work is shared
+        self._sides: dict[str, str] = {}  # that broker and its stand-in → the broker
+
+    def begin(self, relief: Relief) -> None:
+        self.orders[relief.side] = Order(relief.side, relief.name)
+        self._sides |= {relief.side: relief.side, relief.name: relief.side}
+
+    def end(self, relief: Relief) -> list[EventBatch]:
+        order = self.orders.pop(relief.side, None)
+        for name in (relief.side, relief.name):
+            self._sides.pop(name, None)
+        return [] if order is None else order.flush()
+
+    def of(self, peer: str) -> Order | None:
+        """Who puts in order what comes from a neighbour."""
+        return self.orders.get(self._sides.get(peer, ""))
+
+    def came(self, peer: str, batch: EventBatch) -> list[tuple[str, EventBatch]] | None:
+        order = self.of(peer)
+        if order is None:
+            return None
+        return [(self._sides[peer], events) for events in order.came(peer, batch)]
+
+
+class Relieving(Part):
+    """Behind `Neighbours`, before `Teaching`."""
+
+    name: ClassVar[str] = "relieving"
+    notices: ClassVar[tuple[type[Notice], ...]] = (
+        FeedsRecovered,
+        MapChanged,
+        NeighbourAccepted,
+        NeighbourUnlinked,
+        TablesChanged,
+    )
+    due = False
+
+    def __init__(
+        self,
+        settings: RoutingSettings,
+        roster: Roster,
+        neighbours: Neighbours,
+        forwarding: Forwarding,
+        sharing: Sharing,
+        ordering: Ordering,
+    ) -> None:
+        self._settings = settings
+        self._roster = roster
+        self._neighbours = neighbours
+        self._router = neighbours.router
+        self._forwarding = forwarding
+        self._sharing = sharing
+        self._ordering = ordering
+        self.reliefs: dict[str, Relief] = {}  # by the stand-in
+        self._left: dict[str, int] = {}  # stand-ins that were told that they may go → the map's number
+
+    # ---------------------------------------------------------------------------------------------- coming and going
+    def on_feeds_recovered(self, recovered: FeedsRecovered, out: Outbox) -> None:
+        self._look_at_map(out)
+
+    def on_map_changed(self, changed: MapChanged, out: Outbox) -> None:
+        self._look_at_map(out)
+
+    def _look_at_map(self, out: Outbox) -> None:
+        besides = self._roster.besides
+        for name in [name for name in self.reliefs if name not in besides]:
+            self._end(self.reliefs[name], out)
+        for name, beside in besides.items():
+            if name not in self.reliefs:
+                self._begin(beside, out)
+        match self._roster.map.step:
+            case Withdraw(broker) if broker in self.reliefs:
+                relief = self.reliefs[broker]
+                self._share(relief).end()
+                if not self._settings.reliability.buffers:  # else what is stored for it is sent to it
+                    self._forwarding.feeds[broker].use(None)
+                    self._forwarding.move(broker, relief.side, out)
+            case _:
+                pass
+        self.due = bool(self.reliefs)
+
+    def _share(self, relief: Relief) -> Share:
+        return self._sharing.shares[relief.side]
+
+    def _begin(self, beside: Beside, out: Outbox) -> None:
+        relief = Relief(self._router, beside, self._settings.covering)
+        self.reliefs[relief.name] = relief
+        self._neighbours.set_aside(relief.name, relief)
+        self._forwarding.keep(relief.name, out)
+        self._forwarding.end(relief.name, relief.side)
+        self._sharing.shares[relief.side] = Share(relief)
+        if relief.mode.orders:
+            self._ordering.begin(relief)
+        if self._settings.reliability.expires:
+            out.set_timer((self.name, "refresh", relief.name), self._settings.refresh)
+
+    def _end(self, relief: Relief, out: Outbox) -> None:
+        """It is not beside the broker any more: it is gone, or has a place of its own."""
+        name = relief.name
+        del self.reliefs[name], self._sharing.shares[relief.side]
+        self._left.pop(name, None)
+        self._neighbours.set_aside(name, None)
+        for events in self._ordering.end(relief):
+            self._forwarding.arrive(relief.side, "", 0, events, out)
+        if name not in self._router.neighbours:
+            if relief.side in self._forwarding.feeds:
+                self._forwarding.move_all(name, relief.side, out)
+            self._forwarding.drop(name, out)
+        out.cancel_timer((self.name, "refresh", name))
+
+    # ------------------------------------------------------------------------------------------------------- sharing
+    def requested(self, peer: str, protocol: StandInProtocol) -> None:
+        """The stand-in has been told what is advertised."""
+        share = self._share(self.reliefs[peer])
+        if protocol is StandInProtocol.BASIC:
+            share.open(Openness.ANY_NAMED)
+        elif protocol is StandInProtocol.INCREM:
+            share.open(Openness.ALL)
+            self._sharing.divide_again(share.relief.side)  # what waits is indexed, too (D0-B11)
+            self._forwarding.look()
+
+    def taught(self, peer: str, out: Outbox) -> None:
+        """The stand-in knows everything."""
+        if peer in self.reliefs and not self._share(self.reliefs[peer]).is_over:
+            self._share(self.reliefs[peer]).open(Openness.ALL_NAMED)
+
+    @property
+    def shares(self) -> list[Share]:
+        return list(self._sharing.shares.values())
+
+    def signalled(self, peer: str, signal: StandInSignal, out: Outbox) -> None:
+        """A signal has come through the broker or its stand-in: all that was before it has come."""
+        order, relief = self._ordering.of(peer), self.reliefs.get(signal.stand_in)
+        if order is None or relief is None:
+            return
+        through = {one.publisher: (one.incarnation, one.sequence) for one in signal.through}
+        released = order.signalled(peer, through)
+        if signal.ends and peer == relief.name:
+            near = self._roster.map.spanning_tree.neighbours(relief.side)
+            released += order.ended(signal.origin, [one for one in near if one != self._roster.name])
+        for events in released:
+            self._forwarding.arrive(relief.side, "", 0, events, out)
+
+    def _withdraws(self, peer: str) -> bool:
+        step = self._roster.map.step
+        return isinstance(step, Withdraw) and step.broker == peer
+
+    def _learns(self, peer: str) -> bool:
+        step = self._roster.map.step
+        return isinstance(step, Learn) and step.broker == peer
+
+    # --------------------------------------------------------------------------------------------------------- links
+    def on_neighbour_accepted(self, accepted: NeighbourAccepted, out: Outbox) -> None:
+        peer = accepted.peer
+        if (order := self._ordering.of(peer)) is not None:
+            order.open(peer)
+        relief = self.reliefs.get(peer)
+        if relief is not None and not self._learns(peer):
+            self._tell_all(relief, out)
+            self.taught(peer, out)
+
+    def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
+        peer = unlinked.peer
+        if (order := self._ordering.of(peer)) is not None:
+            side = self._roster.side(peer)
+            for events in order.close(peer):
+                self._forwarding.arrive(side, "", 0, events, out)
+        if peer in self.reliefs:
+            self._share(self.reliefs[peer]).open(Openness.CLOSED)
+
+    # ------------------------------------------------------------------------------------------------------- telling
+    def _tell_all(self, relief: Relief, out: Outbox) -> None:
+        relief.sync()
+        told = in_parts(texts(relief.advertisements.told()), texts(relief.subscriptions.told()))
+        for message in told:
+            out.send(relief.name, message, after=self._neighbours.teller.after)
+
+    def on_tables_changed(self, changed: TablesChanged, out: Outbox) -> None:
+        for relief in self.reliefs.values():
+            relief.follow(changed.changes)
+
+    def on_timer(self, key: TimerKey, out: Outbox) -> None:
+        relief = self.reliefs.get(key[2])
+        if relief is not None:
+            out.set_timer(key, self._settings.refresh)
+            if relief.is_synced:
+                self._tell_all(relief, out)
+
+    def finish(self, out: Outbox) -> None:
+        """Tells stand-ins what the turn has changed, and that they may go."""
+        for relief in self.reliefs.values():
+            if relief.is_synced:
+                advertised, subscribed = relief.take()
+                if advertised or subscribed:
+                    for message in changes(advertised, subscribed, 0):
+                        out.send(relief.name, message, after=self._neighbours.teller.after)
+            for ticket in relief.take_tickets():
+                out.send(relief.name, Settled(ticket), after=self._neighbours.teller.after)
+            self._let_go(relief, out)
+
+    def _let_go(self, relief: Relief, out: Outbox) -> None:
+        number, peer = self._roster.map.number, relief.name
+        if not self._withdraws(peer) or self._left.get(peer) == number or not relief.is_synced:
+            return
+        order = self._ordering.orders.get(relief.side)
+        if self._forwarding.feeds[peer].is_idle and (order is None or order.is_over):
+            self._left[peer] = number
+            out.send(peer, StandInLeft(number), after=self._neighbours.teller.after)
+
+    def measure(self) -> dict[str, int]:
+        return {"stand_in_events_held": sum(map(len, self._ordering.orders.values()))}
