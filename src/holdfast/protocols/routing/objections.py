@@ -124,6 +124,10 @@ def _against_stand_in(network: NetworkMap, change: ReplaceBroker, detours: bool)
         return f"{sharing.name} shares the work of {change.name} already"
     if network.shares(change.name) is not None:
         return f"{change.name} shares another broker's work itself: hand that back"
+    near = network.spanning_tree.neighbours(change.name)
+    close = next((beside for beside in network.besides if beside.faulty in near), None)
+    if close is not None and change.mode.shares:
+        return f"{close.name} shares the work of {close.faulty}, its neighbour: hand that back first"
     beside = network.shares(change.by)
     if beside is not None and beside.faulty == change.name:
         return ""  # who shared its work takes its place

@@ -215,6 +215,8 @@ class Moving(Part):
         """Those by whom all is reached now that was beyond a neighbour when events were put into its feed."""
         if not self._roster.is_member:
             return []
+        if before.find(self._name) is None:
+            return list(self._roster.near)[:1]  # it is back, and what it had stored is late
         move, word = before.step, None if stage is None else stage.word
         tree = _routed(before, stage)
         match move:
@@ -251,7 +253,8 @@ class Moving(Part):
             self._neighbours.take_place(gone, takers[0], None, out)
         elif is_near:
             self._neighbours.leave(gone, out)
-        self._forwarding.drop(gone, out)
+        if self._answers is None or not self._roster.map.rests(self._name):
+            self._forwarding.drop(gone, out)  # else what is stored for it is kept, in case this broker comes back
 
     def _share(self, before: NetworkMap, stage: MoveStage | None, out: Outbox) -> None:
         """A move that is over where it stood leaves neighbours beyond whom some are no more, since their ways lead by

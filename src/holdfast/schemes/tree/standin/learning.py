@@ -22,6 +22,7 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Level, Outbox
 from holdfast.kernel.parts import Part
+from holdfast.model import Filter
 from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.messages import Forward, Routes, read_events
@@ -128,6 +129,8 @@ class Learning(Part):
                 self._neighbours.heard.knows_all(peer, out)
                 if self._neighbours.teller.speaks_to(peer):
                     out.send(peer, StandInDone(self._number), after=self._neighbours.teller.after)
+        for peer in self._left_out:
+            self._neighbours.speak_up(peer, out)  # it is told everything when it is there
         out.report("stand-in-done", Level.INFO, neighbours=list(near), left_out=list(self._left_out))
         self._learned_total += 1
         self._stop(out)
@@ -160,6 +163,7 @@ class Learning(Part):
         self._neighbours.teller.begin(peer)
         self._neighbours.teller.take(peer, out)  # it is all in the tables, and told from there
         self._tell_of(peer, self._router.advertisement_outlets[peer].told(), out)
+        self._tell_wanted(peer, self._router.subscription_outlets[peer].told(), out)  # known from before it learned
 
     def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
         peer = unlinked.peer
@@ -201,8 +205,11 @@ class Learning(Part):
                 continue  # it is told when it is there
             advertised, subscribed = self._neighbours.teller.take(peer, out)
             self._tell_of(peer, dict(advertised.told), out)
-            for piece in in_pieces(texts(subscribed.told)) if subscribed.told else ():
-                out.send(peer, StandInSubscribed(self._number, piece), after=self._neighbours.teller.after)
+            self._tell_wanted(peer, subscribed.told, out)
+
+    def _tell_wanted(self, peer: str, subscribed: Fields[str, Filter], out: Outbox) -> None:
+        for piece in in_pieces(texts(subscribed)) if subscribed else ():
+            out.send(peer, StandInSubscribed(self._number, piece), after=self._neighbours.teller.after)
 
     def _tell_of(self, peer: str, advertised: Fields[str, object], out: Outbox) -> None:
         """Advertisements from the other sides, each of which the neighbour is to answer."""

@@ -18,6 +18,7 @@ from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
 from holdfast.model.batch import EventBatch
+from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.dividing import Orders
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.messages import Settled
@@ -86,6 +87,7 @@ class Relieving(Part):
         self,
         settings: RoutingSettings,
         roster: Roster,
+        acquaintances: Acquaintances,
         neighbours: Neighbours,
         forwarding: Forwarding,
         sharing: Sharing,
@@ -93,6 +95,7 @@ class Relieving(Part):
     ) -> None:
         self._settings = settings
         self._roster = roster
+        self._acquaintances = acquaintances
         self._neighbours = neighbours
         self._router = neighbours.router
         self._forwarding = forwarding
@@ -247,7 +250,7 @@ class Relieving(Part):
 
     def _let_go(self, relief: Relief, out: Outbox) -> None:
         number, peer = self._roster.map.number, relief.name
-        if not self._withdraws(peer) or self._left.get(peer) == number or not relief.is_synced:
+        if not self._withdraws(peer) or self._left.get(peer) == number or peer not in self._acquaintances.greeted:
             return
         order = self._ordering.orders.get(relief.side)
         if self._forwarding.feeds[peer].is_idle and (order is None or order.is_over):

@@ -122,10 +122,10 @@ class Teaching(Part):
         match self._roster.map.step:
             case Learn(broker, _, protocol) if broker in self._router.neighbours or broker in self._relieving.reliefs:
                 if pupil is None or pupil.number != number:
-                    self._end(out)
+                    self._end(out, False)
                     self._begin(number, broker, protocol)
             case _:
-                self._end(out)
+                self._end(out, False)
 
     def _begin(self, number: int, peer: str, protocol: StandInProtocol) -> None:
         relief, router = self._relieving.reliefs.get(peer), self._router
@@ -143,8 +143,8 @@ class Teaching(Part):
         self._pupil = _Pupil(number, peer, protocol, side, advertised, subscribed, queue)
         self._neighbours.keep_quiet(peer)
 
-    def _end(self, out: Outbox) -> None:
-        """Nothing that is special stays (D0-C17)."""
+    def _end(self, out: Outbox, is_done: bool) -> None:
+        """Nothing that is special stays (D0-C17). A stand-in that goes on without having heard us out is told anew."""
         pupil, self._pupil = self._pupil, None
         if pupil is None:
             return
@@ -153,6 +153,8 @@ class Teaching(Part):
             self._forwarding.look()
         if pupil.name in self._router.neighbours:
             self._forwarding.go_on(pupil.name, out)
+            if not is_done:
+                self._neighbours.keep_quiet(pupil.name)
             self._neighbours.speak_up(pupil.name, out)
 
     def _hears(self, peer: str, number: int) -> _Pupil | None:
@@ -233,7 +235,7 @@ class Teaching(Part):
         out.report("stand-in-knows", Level.INFO, stand_in=peer, unnamed=sum(map(len, unnamed)))
         if any(unnamed):
             self._neighbours.heard.hear(peer, Routes(unadvertised=unnamed[0], unsubscribed=unnamed[1]), out)
-        self._end(out)
+        self._end(out, True)
         self._relieving.taught(peer, out)
 
     # -------------------------------------------------------------------------------------------------------- people
