@@ -86,6 +86,7 @@ def _of_map(rows: Sequence[Row], there: Mapping[str, Row]) -> list[Remark]:
         return []
     number, members = int(newest["map"]), _names(newest["members"])
     remarks = [Remark(f"map {number}; {newest['keeper']} keeps the order of changes")] if number else []
+    remarks += [Remark(f"{by} stands in for {name}") for name, by in _stand_ins(newest)]
     if "change" in newest:
         remarks.append(Remark(f"change: {newest['change']}"))
         known = [row for row in there.values() if int(row.get("map", -1)) == number]
@@ -112,6 +113,12 @@ def _of_map(rows: Sequence[Row], there: Mapping[str, Row]) -> list[Remark]:
                 said.setdefault(row[name], []).append(broker)
         remarks += [Remark(f"{', '.join(brokers)}: {text}", tone) for text, brokers in said.items()]
     return remarks
+
+
+def _stand_ins(row: Row) -> list[tuple[str, str]]:
+    """Brokers that are no members for now, and who stands in for each."""
+    said = (text.partition(" by ") for text in _names(row.get("resting", "")))
+    return [(name, by) for name, _, by in said if by]
 
 
 def _missing(name: str, near: Sequence[str], members: Mapping[str, Row]) -> str:
