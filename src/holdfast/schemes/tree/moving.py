@@ -181,7 +181,10 @@ class Moving(Part):
     # ------------------------------------------------------------------------------------------------------ reconciling
     def _reconcile(self, before: NetworkMap | None, stage: MoveStage | None, out: Outbox) -> None:
         """Brings the neighbours to what the map says, where no move has done so: brokers that have joined or left; and
-        whoever stands where one was that is lost, with what waited for that one."""
+        whoever stands where one was that is lost, with what waited for that one. A broker that is replaced keeps what
+        it had stored for its neighbours until it has its place back (D0-F6)."""
+        if self._roster.is_replaced and self._answers is not None:
+            return
         wanted = self._roster.near
         # What has ended is older than what was put into other feeds since then, and goes first.
         feeds, near = self._forwarding.feeds, self._router.neighbours
@@ -215,6 +218,8 @@ class Moving(Part):
         """Those by whom all is reached now that was beyond a neighbour when events were put into its feed."""
         if not self._roster.is_member:
             return []
+        if before.find(self._name) is None:
+            return list(self._roster.near)
         move, word = before.step, None if stage is None else stage.word
         tree = _routed(before, stage)
         match move:
