@@ -93,6 +93,8 @@ class Brokers:
         if network.under_way:
             facts["change"] = network.under_way
             facts |= {"change_problem": self.stalled} if self.stalled else {}
+        if network.besides:
+            facts["sharing"] = ", ".join(f"{one.faulty} by {one.name}" for one in network.besides)
         resting = [(one.name, network.stand_in(one.name)) for one in network.resting]
         if resting:
             facts["resting"] = ", ".join(f"{one} by {by}" if by else one for one, by in resting)

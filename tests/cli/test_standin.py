@@ -50,7 +50,9 @@ def test_a_spare_takes_the_place_of_a_broker_that_is_down_where_the_site_file_sa
 ) -> None:
     brokers.looks = 20
     assert standin("replace", "b3", "--by", SPARE) == (0, [*REPLACED], [])
-    assert brokers.asked == [("b1", "replace", {"id": "b3", "by": SPARE, "protocol": "synch", **SPARE_AT})]
+    assert brokers.asked == [
+        ("b1", "replace", {"id": "b3", "by": SPARE, "protocol": "synch", "mode": "failover", **SPARE_AT})
+    ]
 
 
 @pytest.mark.parametrize("protocol", ["basic", "synch", "increm"])
@@ -65,7 +67,7 @@ def test_a_broker_that_no_site_file_lists_is_named_by_its_addresses(standin: Com
     places = ("--address", SPARE_AT["address"], "--peer-address", SPARE_AT["peer_address"])
     where = f"holdfast://{address_of('b2')},{address_of('b1')}"
     assert standin("replace", "b3", "--by", SPARE, *places, where=where)[0] == 0
-    assert brokers.asked[0][2] == {"id": "b3", "by": SPARE, "protocol": "synch", **SPARE_AT}
+    assert brokers.asked[0][2] == {"id": "b3", "by": SPARE, "protocol": "synch", "mode": "failover", **SPARE_AT}
 
 
 def test_the_place_is_handed_back_step_by_step(standin: Command, brokers: Brokers) -> None:
@@ -211,7 +213,9 @@ def test_a_second_replacement_is_refused_while_one_is_under_way_but_for_the_stan
 def test_the_keeper_is_replaced_by_a_word_to_the_next_member(standin: Command, brokers: Brokers) -> None:
     brokers.running = {"b2", "b3", "b4", SPARE}
     assert standin("replace", "b1", "--by", SPARE)[0] == 0
-    assert brokers.asked == [("b2", "replace", {"id": "b1", "by": SPARE, "protocol": "synch", **SPARE_AT})]
+    assert brokers.asked == [
+        ("b2", "replace", {"id": "b1", "by": SPARE, "protocol": "synch", "mode": "failover", **SPARE_AT})
+    ]
     assert brokers.map.keeper == SPARE
 
 
@@ -243,3 +247,23 @@ def test_a_place_is_handed_back_to_a_broker_that_runs_and_had_it(standin: Comman
     assert standin("replace", "b3", "--by", SPARE)[0] == 0
     problem = f"not changed: b3 does not answer at {address_of('b3')}, and is started first: connection refused"
     assert standin("hand-back", "b3")[2] == [problem]
+
+
+@pytest.mark.parametrize("mode", ["ms", "ms-ro"])
+def test_the_work_of_a_slow_broker_is_shared_and_handed_back(standin: Command, brokers: Brokers, mode: str) -> None:
+    brokers.running.add("b3")
+    code, said, _ = standin("replace", "b3", "--by", SPARE, "--mode", mode)
+    assert (code, said[-1].partition(";")[0]) == (0, "done: members b1, b2, b3, b4, b8")
+    assert brokers.asked[0][2]["mode"] == mode
+    assert standin("show")[1] == ["b8 shares the work of b3", "spares: none that answers"]
+    code, said, _ = standin("hand-back", "b3")
+    assert (code, said[-1].partition(";")[0]) == (0, "done: members b1, b2, b3, b4")
+    assert standin("show")[1] == ["nobody stands in for another", "spares: b8"]
+
+
+def test_a_hand_back_that_was_forgotten_is_asked_for_again(standin: Command, brokers: Brokers) -> None:
+    brokers.running.add("b3")
+    assert standin("replace", "b3", "--by", SPARE, "--mode", "ms")[0] == 0
+    brokers.forgets = 2
+    assert standin("hand-back", "b3")[0] == 0
+    assert [action for _, action, _ in brokers.asked] == ["replace", *["hand-back"] * 3]

@@ -25,6 +25,7 @@ from holdfast.protocols.routing.network_map import (
     NetworkMap,
     RemoveBroker,
     ReplaceBroker,
+    StandInMode,
     Step,
     done,
     planned,
@@ -183,3 +184,11 @@ def test_a_stand_in_that_has_gone_again_rests_and_may_come_again() -> None:
     assert Told("b8", returned).facts()["problem"] == "no member for now: it may stand in again, or be added"
     problem = "b8 stands in for it: `holdfast standin hand-back` gives it its place again"
     assert Told("b3", changed(REPLACED)).facts()["problem"] == problem
+
+
+def test_who_shares_whose_work_is_told_and_is_no_difference_from_the_site_file() -> None:
+    shared = changed(ReplaceBroker("b3", "b8", "c:8", "p:8", mode=StandInMode.SHARE))
+    facts = Told("b2", shared).facts()
+    assert facts["sharing"] == "b3 by b8"
+    assert "resting" not in facts
+    assert "difference" not in facts

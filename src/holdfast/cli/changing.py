@@ -36,6 +36,8 @@ class Wanted(NamedTuple):
     absent: str = ""
     joined: tuple[tuple[str, str], ...] = ()
     parted: tuple[tuple[str, str], ...] = ()
+    shared: tuple[str, str] | None = None  # whose work, by whom
+    unshared: str = ""
     lost: tuple[str, ...] = ()  # the one that is declared so, and others that will not order it
     if_lost_answers: str = ""  # what to do then
     all_have: tuple[str, str] = ("", "")  # a fact that all of them tell, if one does; and what it is in the site file
@@ -43,6 +45,8 @@ class Wanted(NamedTuple):
     def counts(self, view: View) -> bool:
         """Whether the map is as wanted, and nothing is under way."""
         if view.change or (self.present and self.present not in view.members) or self.absent in view.members:
+            return False
+        if self.unshared in view.sharing or (self.shared is not None and self.shared not in view.sharing.items()):
             return False
         return all(view.are_joined(*ends) for ends in self.joined) and not any(
             view.are_joined(*ends) for ends in self.parted

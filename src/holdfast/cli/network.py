@@ -50,6 +50,7 @@ def shown(view: View) -> list[str]:
     lines = [f"members: {', '.join(view.members)}; {view.keeper} keeps the order of changes; map {view.number}"]
     lines.append(f"links: {', '.join(view.links)}")
     lines += [f"{by} stands in for {name}" for name, by in view.resting.items() if by]
+    lines += [f"{by} shares the work of {name}" for name, by in view.sharing.items()]
     lines += [f"change: {view.change}"] if view.change else []
     lines += [f"it waits: {view.change_problem}"] if view.change_problem else []
     lines += [view.facts["difference"]] if "difference" in view.facts else []

@@ -67,8 +67,12 @@ class View(NamedTuple):
     @property
     def resting(self) -> dict[str, str]:
         """Brokers that are no members for now, with the one that stands in for each; nobody, if that is empty."""
-        said = (text.partition(" by ") for text in _listed(self.facts.get("resting", "")))
-        return {name: by for name, _, by in said}
+        return _by(self.facts.get("resting", ""))
+
+    @property
+    def sharing(self) -> dict[str, str]:
+        """Brokers that are slow, with the one that shares the work of each."""
+        return _by(self.facts.get("sharing", ""))
 
     def are_joined(self, one: str, other: str) -> bool:
         return f"{one}-{other}" in self.links or f"{other}-{one}" in self.links
@@ -196,3 +200,8 @@ def _newness(answer: Inspected) -> tuple[int, bool]:
 
 def _listed(text: str) -> list[str]:
     return text.split(", ") if text else []
+
+
+def _by(text: str) -> dict[str, str]:
+    said = (each.partition(" by ") for each in _listed(text))
+    return {name: by for name, _, by in said}

@@ -9,14 +9,15 @@ from holdfast.cli.changing import Wanted, add_wait_argument
 from holdfast.cli.main import OK, UsageError
 from holdfast.cli.network_view import Network, View, add_look_argument, look_within, nobody, run_with_network
 from holdfast.cli.newcomer import add_address_arguments, told_of
-from holdfast.protocols.routing.network_map import StandInProtocol
+from holdfast.protocols.routing.network_map import StandInMode, StandInProtocol
 
 EXAMPLES = """\
 examples:
   holdfast standin show site.toml                who stands in for whom, what is under way, which spares are there
   holdfast standin replace site.toml b3 --by b8  b3 is down; b8 runs, with an empty folder, and is `spare` in the file
   holdfast standin replace site.toml b3 --by b8 --protocol increm
-  holdfast standin hand-back site.toml b3        b3 runs again, with its folder, and has its place back
+  holdfast standin replace site.toml b3 --by b8 --mode ms    b3 is slow: b8 shares its work
+  holdfast standin hand-back site.toml b3        b3 runs again, and has its place, or all its work, back
 
 A change that has begun goes on when this command is interrupted, or when its time is up.
 exit code 1 if no broker of the network answers after a while (`--wait`), or if what was asked for does not come about
@@ -32,12 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     show = verbs.add_parser("show", help="print who stands in for whom, what is under way, and which spares are there")
     replace = verbs.add_parser("replace", help="let a broker that is no member take the place of one that failed")
-    hand_back = verbs.add_parser("hand-back", help="give a broker that runs again the place that its stand-in has")
+    hand_back = verbs.add_parser(
+        "hand-back", help="give a broker that is well again the place or the work that its stand-in has"
+    )
     for verb, run in ((show, _show), (replace, _replace), (hand_back, _hand_back)):
         verb.add_argument("where", metavar="SITE|URL")
         verb.set_defaults(run=run_with_network, show=run)
     add_look_argument(show)
-    replace.add_argument("id", metavar="ID", help="the broker that failed, and is stopped")
+    replace.add_argument("id", metavar="ID", help="the broker that failed, and is stopped; or is slow")
     replace.add_argument("--by", required=True, metavar="ID", help="the broker that takes its place, and runs")
     replace.add_argument(
         "--protocol", choices=[each.value for each in StandInProtocol], default=StandInProtocol.SYNCH.value,
@@ -45,10 +48,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " (default); increm, each when it knows of somebody who wants it",
     )  # fmt: skip
     replace.add_argument(
+        "--mode", choices=[each.value for each in StandInMode], default=StandInMode.FAILOVER.value,
+        help="failover: for a broker that is down (default); ms: for one that is slow, whose work is shared; ms-ro: …"
+        " and put in order again",
+    )  # fmt: skip
+    replace.add_argument(
         "--also-lost", action="append", default=[], metavar="ID",
         help="another that is down, and is not waited for; replace it, or declare it lost, next",
     )  # fmt: skip
-    hand_back.add_argument("id", metavar="ID", help="the broker that was replaced, and runs again with its folder")
+    hand_back.add_argument("id", metavar="ID", help="the broker that was replaced or slow, and runs, with its folder")
     for verb in (replace, hand_back):
         add_address_arguments(verb)
         add_wait_argument(verb)
@@ -58,17 +66,28 @@ async def _replace(network: Network, arguments: argparse.Namespace) -> int:
     faulty, by = arguments.id, arguments.by
     if faulty == by:
         raise UsageError(f"{by} can't stand in for itself: name a spare with --by")
-    told = told_of(arguments, by) | {"id": faulty, "by": by, "protocol": arguments.protocol}
+    mode = StandInMode(arguments.mode)
+    told = told_of(arguments, by) | {"id": faulty, "by": by, "protocol": arguments.protocol, "mode": mode.value}
     told |= {"also_lost": ",".join(arguments.also_lost)} if arguments.also_lost else {}
-    lost = (faulty, *arguments.also_lost)
     wanted = Wanted(
-        "replace", told, GOES_ON, present=by, absent=faulty, lost=lost, if_lost_answers=IF_FAULTY_ANSWERS, all_have=HAVE
+        "replace",
+        told,
+        GOES_ON,
+        present=by,
+        lost=(*arguments.also_lost,),
+        if_lost_answers=IF_FAULTY_ANSWERS,
+        all_have=HAVE,
     )
+    if mode.shares:
+        wanted = wanted._replace(shared=(faulty, by))
+    else:
+        wanted = wanted._replace(absent=faulty, lost=(faulty, *wanted.lost))
     return await changing.carry_out(network, wanted, arguments.wait)
 
 
 async def _hand_back(network: Network, arguments: argparse.Namespace) -> int:
-    wanted = Wanted("hand-back", told_of(arguments, arguments.id), GOES_ON, present=arguments.id, all_have=HAVE)
+    told, name = told_of(arguments, arguments.id), arguments.id
+    wanted = Wanted("hand-back", told, GOES_ON, present=name, unshared=name, all_have=HAVE)
     return await changing.carry_out(network, wanted, arguments.wait)
 
 
@@ -89,6 +108,7 @@ def _shown(view: View, listed: list[str]) -> list[str]:
     """Who stands where, what is under way, and who could stand in: spares of the site file, and whoever answers and is
     no member."""
     lines = [_place(name, by, view) for name, by in view.resting.items() if by]
+    lines += [f"{by} shares the work of {name}" for name, by in view.sharing.items()]
     lines = lines or ["nobody stands in for another"]
     lines += [f"change: {view.change}"] if view.change else []
     lines += [f"it waits: {view.change_problem}"] if view.change_problem else []

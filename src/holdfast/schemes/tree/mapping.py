@@ -240,6 +240,8 @@ class Mapping(Part):
             facts["change"] = network.under_way
         if network.resting:
             facts["resting"] = ", ".join(_rests(one.name, network.stand_in(one.name)) for one in network.resting)
+        if network.besides:
+            facts["sharing"] = ", ".join(f"{one.faulty} by {one.name}" for one in network.besides)
         if not roster.is_member and (stand_in := network.stand_in(roster.name)):
             facts["problem"] = f"{stand_in} stands in for it: `holdfast standin hand-back` gives it its place again"
         elif network.rests(roster.name):
@@ -251,10 +253,11 @@ class Mapping(Part):
         return facts
 
     def _difference(self) -> str:
-        """How the site file differs from the map; empty if it does not. That one stands in for another for a while is
-        no difference."""
+        """How the site file differs from the map; empty if it does not. That one stands in for another for a while, or
+        shares its work, is no difference."""
         network = self._roster.map
-        members = network.names
+        besides = [beside.name for beside in network.besides]
+        members = [name for name in network.names if name not in besides]
         known = self._settings.addresses.keys() | set(self._settings.graph.brokers)
         instead = {one.name: network.stand_in(one.name) or one.name for one in network.resting}
         listed = [instead.get(name, name) for name in self._settings.graph.brokers]
@@ -266,7 +269,8 @@ class Mapping(Part):
         if joined := [name for name in members if name in known and name not in listed]:
             said.append(f"lists {', '.join(joined)}, {_members(joined)}, as spare")
         links = [(instead.get(one, one), instead.get(other, other)) for one, other in self._settings.graph.links]
-        if not said and self._links(links) != self._links(network.graph.links):
+        now = [link for link in network.graph.links if not set(link) & set(besides)]
+        if not said and self._links(links) != self._links(now):
             said.append("has other links")
         return f"the site file {'; it '.join(said)}" if said else ""
 
