@@ -32,6 +32,17 @@ def members(*names: str) -> list[NetworkMember]:
     return [NetworkMember(name, address_of(name), peer_address_of(name)) for name in names]
 
 
+def site_text() -> str:
+    """The chain that the brokers begin with, and the spare."""
+    lines = ['[scheme]\nreliability = "buffered"\n']
+    for name in ("b1", "b2", "b3", "b4", SPARE):
+        lines.append(f'[[broker]]\nid = "{name}"\naddress = "{address_of(name)}"\n')
+        lines.append(f'peer_address = "{peer_address_of(name)}"\ndata = "var/{name}"\n')
+    lines.append("spare = true\n")
+    lines += [f'[[link]]\nbetween = ["b{n}", "b{n + 1}"]\n' for n in (1, 2, 3)]
+    return "".join(lines)
+
+
 class Brokers:
     """A chain b1 to b4, and the spare b8, which runs. `running` are those that answer; `looks`: how often one of them
     is looked at until a step is done; `stalled` says why none goes on."""
@@ -46,6 +57,9 @@ class Brokers:
         self.stalled = ""
         self.asked: list[tuple[str, str, Mapping[str, str]]] = []  # whom, for what
         self.before_asked: Callable[[], None] = lambda: None
+        self.detours = False
+        self.stand_ins = True  # whether their site files have [standin]
+        self.without_stand_ins: set[str] = set()  # those whose own has not
         self.forgets = 0  # so many times the change that is asked for is forgotten
         self.more_facts: dict[str, dict[str, str]] = {}
         self._looked = 0
@@ -74,9 +88,16 @@ class Brokers:
             "links": ", ".join(f"{one}-{other}" for one, other in network.graph.links),
             "neighbours_up": "",
         }
+        if self.stand_ins and name not in self.without_stand_ins:
+            facts["stand_ins"] = "yes"
         if network.under_way:
             facts["change"] = network.under_way
             facts |= {"change_problem": self.stalled} if self.stalled else {}
+        if network.besides:
+            facts["sharing"] = ", ".join(f"{one.faulty} by {one.name}" for one in network.besides)
+        resting = [(one.name, network.stand_in(one.name)) for one in network.resting]
+        if resting:
+            facts["resting"] = ", ".join(f"{one} by {by}" if by else one for one, by in resting)
         if name not in network.names:
             facts["problem"] = "no member of this network yet"
         return facts | self.more_facts.get(name, {})
@@ -87,7 +108,9 @@ class Brokers:
         change = change_of(action, told)
         if isinstance(change, str):
             return change
-        problem = objection(self.map, change, detours=False)
+        if action in ("replace", "hand-back") and not self.stand_ins:
+            return "nobody stands in for brokers of this network: the site file has no [standin]"
+        problem = objection(self.map, change, self.detours)
         if self.forgets:
             self.forgets -= 1
         elif not problem:

@@ -8,10 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holdfast.cli import network as network_module
-from holdfast.cli import network_changes
+from holdfast.cli import changing, network_changes, network_view
 from holdfast.cli.network_view import Network
-from tests.cli.network_bench import SPARE, Brokers, address_of, peer_address_of
+from tests.cli.network_bench import SPARE, Brokers, address_of, peer_address_of, site_text
 from tests.cli.test_main import run
 
 GOES_ON = network_changes.GOES_ON + "\n"
@@ -20,21 +19,14 @@ GOES_ON = network_changes.GOES_ON + "\n"
 @pytest.fixture
 def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
     made = Brokers()
-    monkeypatch.setattr(network_module, "Network", functools.partial(Network, make=made.desk))
-    monkeypatch.setattr(network_changes, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(network_view, "Network", functools.partial(Network, make=made.desk))
+    monkeypatch.setattr(network_view, "LOOK_EVERY_S", 0.001)
     return made
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> str:
-    """The chain that the brokers begin with, and the spare."""
-    lines = ['[scheme]\nreliability = "buffered"\n']
-    for name in ("b1", "b2", "b3", "b4", SPARE):
-        lines.append(f'[[broker]]\nid = "{name}"\naddress = "{address_of(name)}"\n')
-        lines.append(f'peer_address = "{peer_address_of(name)}"\ndata = "var/{name}"\n')
-    lines.append("spare = true\n")
-    lines += [f'[[link]]\nbetween = ["b{n}", "b{n + 1}"]\n' for n in (1, 2, 3)]
-    (tmp_path / "site.toml").write_text("".join(lines))
+    (tmp_path / "site.toml").write_text(site_text())
     return str(tmp_path / "site.toml")
 
 
@@ -212,7 +204,7 @@ def test_a_second_change_is_refused_while_one_is_under_way(network: Command, bro
 def test_what_is_waited_for_is_told_before_the_time_is_up(
     network: Command, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(network_changes, "TELL_AFTER_S", 0.0)
+    monkeypatch.setattr(changing, "TELL_AFTER_S", 0.0)
     brokers.stalled, brokers.more_facts["b3"] = "b1 has no link with b2", {"change_problem": "b3 has no link with b2"}
     problem = "b1 has no link with b2; b3 has no link with b2"
     _, _, said = network("remove-broker", "--id", "b2", "--wait", "0.02")

@@ -109,6 +109,14 @@ def test_a_change_that_is_under_way_is_shown_by_the_newest_map_and_who_has_an_ol
     ]
 
 
+def test_who_stands_in_for_whom_is_shown_and_a_broker_that_rests_is_not_missed() -> None:
+    told = {"members": "b1, b2, b8", "links": "b1-b2, b2-b8", "resting": "b3 by b8, b9"}
+    rows = [*(mapped(name, **told) for name in ("b1", "b2")), silent("b3"), silent("b9")]
+    assert ("b8 stands in for b3", Tone.PLAIN) in remarks(*rows)
+    assert not any("b9" in text for text, _ in remarks(*rows))
+    assert {name: SCHEME.is_missed(name, rows) for name in ("b3", "b9", "b8")} == {"b3": False, "b9": False, "b8": True}
+
+
 def test_who_answers_and_is_no_member_is_named_and_told_to_stop_if_it_does_not_know() -> None:
     spare = outside("b8", map="0", problem="no member of this network yet")
     removed = outside("b7", map="2", members="b1, b2, b3, b7")

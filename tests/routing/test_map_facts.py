@@ -19,10 +19,13 @@ from holdfast.protocols.routing.messages import MapAdopted
 from holdfast.protocols.routing.network_map import (
     AddBroker,
     Change,
+    HandBack,
     Leave,
     Move,
     NetworkMap,
     RemoveBroker,
+    ReplaceBroker,
+    StandInMode,
     Step,
     done,
     planned,
@@ -60,6 +63,18 @@ def test_who_carries_a_step_out_says_which_links_it_lacks(
     step: Step | None, up: list[str], suspected: list[str], said: str
 ) -> None:
     assert held_up(Roster("b2", under_way(step), {}), up, suspected) == said
+
+
+def test_a_stand_in_says_whom_it_has_still_to_hear_and_its_neighbours_which_links_they_lack() -> None:
+    learning = planned(FOUNDED, ReplaceBroker("b3", "b8", "c:8", "p:8"))
+    stand_in = Roster("b8", learning, {})
+    assert held_up(stand_in, ["b2", "b4"], []) == ""
+    assert held_up(stand_in, ["b2", "b4"], ["b2"], ["b2", "b4"]) == (
+        "b8 hears nothing from b2; b8 has not heard everything from b4"
+    )
+    assert held_up(stand_in, ["b4"], [], ["b2"]) == "b8 has no link with b2"
+    assert held_up(Roster("b2", learning, {}), [], []) == "b2 has no link with b8"
+    assert held_up(Roster("b1", learning, {}), [], []) == ""
 
 
 def changed(*changes: Change) -> NetworkMap:
@@ -145,3 +160,35 @@ def test_of_those_that_are_not_lost_the_first_makes_the_map_without_one_that_is(
 )
 def test_how_the_site_file_differs_is_said_in_words(changes: list[Change], said: str) -> None:
     assert Told("b2", changed(*changes)).facts()["difference"] == said
+
+
+REPLACED = ReplaceBroker("b3", "b8", "c:8", "p:8")
+
+
+def test_who_stands_in_for_whom_is_told_and_is_no_difference_from_the_site_file() -> None:
+    facts = Told("b2", changed(REPLACED)).facts()
+    assert (facts["members"], facts["links"]) == ("b1, b2, b8, b4", "b1-b2, b2-b8, b8-b4")
+    assert facts["resting"] == "b3 by b8"
+    assert "difference" not in facts
+    facts = Told("b2", changed(REPLACED, ReplaceBroker("b8", "b9", "c:9", "p:9"))).facts()
+    assert facts["resting"] == "b3 by b9, b8 by b9"
+    assert facts["difference"] == "the site file does not list b9, a member"
+    assert "resting" not in Told("b2", FOUNDED).facts()
+
+
+def test_a_stand_in_that_has_gone_again_rests_and_may_come_again() -> None:
+    returned = changed(REPLACED, HandBack("b3", "c:3", "p:3"))
+    facts = Told("b2", returned).facts()
+    assert facts["resting"] == "b8"
+    assert "difference" not in facts
+    assert Told("b8", returned).facts()["problem"] == "no member for now: it may stand in again, or be added"
+    problem = "b8 stands in for it: `holdfast standin hand-back` gives it its place again"
+    assert Told("b3", changed(REPLACED)).facts()["problem"] == problem
+
+
+def test_who_shares_whose_work_is_told_and_is_no_difference_from_the_site_file() -> None:
+    shared = changed(ReplaceBroker("b3", "b8", "c:8", "p:8", mode=StandInMode.SHARE))
+    facts = Told("b2", shared).facts()
+    assert facts["sharing"] == "b3 by b8"
+    assert "resting" not in facts
+    assert "difference" not in facts

@@ -38,6 +38,7 @@ SUBCOMMANDS = {
     "names": "which named subscriptions keep events, and for whom; forget one",
     "group": "who leads a group of replicas; let another one lead",
     "network": "who belongs to a network; add and remove brokers and links while events flow",
+    "standin": "who stands in for a broker that failed; let a spare take its place, and give it back",
     "bench": "measure a broker: events a second, and latency",
     "zap": "ZapViewers: a synthetic log of set-top boxes; publish it, watch who watches what, ask",
     "pipeline": "who watched what, told by Spark from a log, as tables and as a page",

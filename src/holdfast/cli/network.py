@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import sys
-from collections.abc import Sequence
 
 from holdfast.cli import network_changes
-from holdfast.cli.main import OK, UsageError
-from holdfast.cli.network_view import Network, View, nobody
+from holdfast.cli.main import OK
+from holdfast.cli.network_view import Network, View, add_look_argument, look_within, nobody, run_with_network
 from holdfast.cli.where import DEFAULT_URL
-from holdfast.client.url import SCHEME, addresses_of
-from holdfast.runtime import loop
-from holdfast.runtime.site_file import read_site
 
 EXAMPLES = """\
 examples:
@@ -28,7 +22,6 @@ examples:
 A change that has begun goes on when this command is interrupted, or when its time is up.
 exit code 1 if no broker of the network answers after a while (`--wait`), or if what was asked for does not come about
 """
-ANSWER_WITHIN_S = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,48 +29,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     show = verbs.add_parser("show", help="print who belongs to the network, its links, and what is under way")
-    show.add_argument(
-        "--wait", type=float, default=ANSWER_WITHIN_S, metavar="SECONDS",
-        help=f"for a broker that answers, if none does yet (default {ANSWER_WITHIN_S:g}; 0: look once)",
-    )  # fmt: skip
+    add_look_argument(show)
     shows = [(show, _show), *((verb, network_changes.carry_out) for verb in network_changes.add_verbs(verbs))]
     for verb, run in shows:
         verb.add_argument("where", metavar="SITE|URL", nargs="?", default=DEFAULT_URL, help=f"default {DEFAULT_URL}")
-        verb.set_defaults(run=_run, show=run)
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    if not 0 <= arguments.wait < network_changes.WAIT_S_MAX:
-        raise UsageError(f"--wait is {arguments.wait:g} s, and has to be from 0 to {network_changes.WAIT_S_MAX:g}")
-    arguments.site = None
-    if arguments.where.startswith(SCHEME):
-        addresses: Sequence[str] = addresses_of(arguments.where)
-    else:
-        site = read_site(arguments.where)
-        if not site.scheme.has_links or not site.links:
-            what = "one broker" if len(site.brokers) == 1 else f"a {site.scheme.called}"
-            raise UsageError(f"{arguments.where} describes no network, but {what} of the scheme {site.scheme.kind!r}")
-        addresses = [entry.advertised for entry in site.brokers]
-        arguments.site = site
-    return loop.run(_with_desks(addresses, arguments))
-
-
-async def _with_desks(addresses: Sequence[str], arguments: argparse.Namespace) -> int:
-    async with Network(addresses) as network:
-        code: int = await arguments.show(network, arguments)
-        return code
+        verb.set_defaults(run=run_with_network, show=run)
 
 
 async def _show(network: Network, arguments: argparse.Namespace) -> int:
-    clock = asyncio.get_running_loop().time
-    deadline, said = clock() + arguments.wait, False
-    while (view := await network.look()) is None:
-        if network.is_none or clock() >= deadline:
-            return nobody(network)
-        if not said:
-            print(f"no broker answers yet: waiting for up to {arguments.wait:g} s", file=sys.stderr, flush=True)
-            said = True
-        await asyncio.sleep(network_changes.LOOK_EVERY_S)
+    view = await look_within(network, arguments.wait)
+    if view is None:
+        return nobody(network)
     for line in shown(view):
         print(line)
     return OK
@@ -87,6 +49,8 @@ def shown(view: View) -> list[str]:
     """What there is to say of a network."""
     lines = [f"members: {', '.join(view.members)}; {view.keeper} keeps the order of changes; map {view.number}"]
     lines.append(f"links: {', '.join(view.links)}")
+    lines += [f"{by} stands in for {name}" for name, by in view.resting.items() if by]
+    lines += [f"{by} shares the work of {name}" for name, by in view.sharing.items()]
     lines += [f"change: {view.change}"] if view.change else []
     lines += [f"it waits: {view.change_problem}"] if view.change_problem else []
     lines += [view.facts["difference"]] if "difference" in view.facts else []

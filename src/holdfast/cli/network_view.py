@@ -6,18 +6,25 @@ keeper is found by what any member says.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple
 
-from holdfast.cli.main import CHECK_FAILED
+from holdfast.cli.main import CHECK_FAILED, UsageError
 from holdfast.client.operator import BrokerDesk
+from holdfast.client.url import SCHEME, addresses_of
 from holdfast.protocols.operating.messages import Inspected
 from holdfast.protocols.operating.operator import Unreachable
+from holdfast.runtime import loop
+from holdfast.runtime.site_file import read_site
 
 NO_NETWORK = "belongs to no network that can be changed"
+ANSWER_WITHIN_S = 10.0
+WAIT_S_MAX = 1e6
+LOOK_EVERY_S = 0.1
 
 
 class View(NamedTuple):
@@ -56,6 +63,16 @@ class View(NamedTuple):
         newest = [answer.facts for answer in self.answers.values() if int(answer.facts["map"]) == self.number]
         problems = [facts["change_problem"] for facts in newest if "change_problem" in facts]
         return "; ".join(dict.fromkeys(problems)) if self.change else ""
+
+    @property
+    def resting(self) -> dict[str, str]:
+        """Brokers that are no members for now, with the one that stands in for each; nobody, if that is empty."""
+        return _by(self.facts.get("resting", ""))
+
+    @property
+    def sharing(self) -> dict[str, str]:
+        """Brokers that are slow, with the one that shares the work of each."""
+        return _by(self.facts.get("sharing", ""))
 
     def are_joined(self, one: str, other: str) -> bool:
         return f"{one}-{other}" in self.links or f"{other}-{one}" in self.links
@@ -123,6 +140,50 @@ class Network:
         return View(newest.facts, answers, desks, problems)
 
 
+def run_with_network(arguments: argparse.Namespace) -> int:
+    """Asks the brokers that `arguments.where` names, a site file or a URL, by `arguments.show`."""
+    if not 0 <= arguments.wait < WAIT_S_MAX:
+        raise UsageError(f"--wait is {arguments.wait:g} s, and has to be from 0 to {WAIT_S_MAX:g}")
+    arguments.site = None
+    if arguments.where.startswith(SCHEME):
+        addresses: Sequence[str] = addresses_of(arguments.where)
+    else:
+        site = read_site(arguments.where)
+        if not site.scheme.has_links or not site.links:
+            what = "one broker" if len(site.brokers) == 1 else f"a {site.scheme.called}"
+            raise UsageError(f"{arguments.where} describes no network, but {what} of the scheme {site.scheme.kind!r}")
+        addresses = [entry.advertised for entry in site.brokers]
+        arguments.site = site
+    return loop.run(_with_desks(addresses, arguments))
+
+
+async def _with_desks(addresses: Sequence[str], arguments: argparse.Namespace) -> int:
+    async with Network(addresses) as network:
+        code: int = await arguments.show(network, arguments)
+        return code
+
+
+def add_look_argument(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--wait", type=float, default=ANSWER_WITHIN_S, metavar="SECONDS",
+        help=f"for a broker that answers, if none does yet (default {ANSWER_WITHIN_S:g}; 0: look once)",
+    )  # fmt: skip
+
+
+async def look_within(network: Network, wait_s: float) -> View | None:
+    """What all say as soon as one answers; None if none does in time."""
+    clock = asyncio.get_running_loop().time
+    deadline, said = clock() + wait_s, False
+    while (view := await network.look()) is None:
+        if network.is_none or clock() >= deadline:
+            return None
+        if not said:
+            print(f"no broker answers yet: waiting for up to {wait_s:g} s", file=sys.stderr, flush=True)
+            said = True
+        await asyncio.sleep(LOOK_EVERY_S)
+    return view
+
+
 def nobody(network: Network) -> int:
     """Says why nobody told of a network; gives the exit code."""
     print("no broker of a network answers", file=sys.stderr)
@@ -139,3 +200,8 @@ def _newness(answer: Inspected) -> tuple[int, bool]:
 
 def _listed(text: str) -> list[str]:
     return text.split(", ") if text else []
+
+
+def _by(text: str) -> dict[str, str]:
+    said = (each.partition(" by ") for each in _listed(text))
+    return {name: by for name, _, by in said}

@@ -433,7 +433,7 @@ class Forwarding(Part):
     # -------------------------------------------------------------------------------------------------------- turns
     def finish(self, out: Outbox) -> None:
         self.due = False
-        if self.feeds.aside and not self._roster.map.rests(self._roster.name):
+        if self.feeds.aside:
             self.feeds.forget_aside()
             self.forget_gone()
         if self._store is not None and self._store.finish(self.feeds, out):

@@ -80,6 +80,11 @@ class Roster:
         """The neighbour in the tree beside whom another one stands; or just that one."""
         return self.besides[peer].faulty if peer in self.besides else peer
 
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another broker stands where this one was, and may give its place back."""
+        return not self.is_member and self.map.stand_in(self.name) != ""
+
     def dials(self, peer: str) -> bool:
         """Of two neighbours the one that comes first among the members dials the other."""
         return self._places.get(self.name, len(self._places)) < self._places.get(peer, -1)

@@ -229,9 +229,9 @@ class Teller:
         if self.view_changed:
             self._tell_around(out)
         if self._router.changed:
-            self._tell_changes(out)
+            self.tell_changes(out)
 
-    def _tell_changes(self, out: Outbox) -> None:
+    def tell_changes(self, out: Outbox) -> None:
         for peer in self._router.neighbours:
             around, hearer = bool(self._detoured.get(peer)), self._hearers[peer]
             if hearer.is_paused or (not around and not hearer.is_synced):

@@ -6,7 +6,7 @@ matter of `NetworkMap.maker`. The first map is the site file's, until the disk o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as Fields
 from typing import ClassVar, Final, Protocol
 
@@ -62,16 +62,19 @@ def recovered_map(settings: RoutingSettings, streams: StoredStreams) -> NetworkM
     return network
 
 
-def held_up(roster: Roster, up: Sequence[str], suspected: Sequence[str]) -> str:
+def held_up(roster: Roster, up: Sequence[str], suspected: Sequence[str], unheard: Sequence[str] = ()) -> str:
     """What the step that is under way waits for, as one of those sees it who carry it out; empty if it sees nothing, or
-    is none of them. `up` are the neighbours that it has a link with."""
+    is none of them. `up` are the neighbours that it has a link with, `unheard` those that it has still to learn from.
+    """
     match roster.map.step:
         case Move(broker, old, new):
             takes_part: tuple[str, ...] = (broker, old, new)
         case Leave(broker):
             takes_part = (broker, roster.map.maker)
-        case Learn(broker):
-            takes_part = (broker, *roster.tree.neighbours(broker)) if broker == roster.name else (broker, roster.name)
+        case Learn(broker) if broker == roster.name:
+            takes_part = (broker, *roster.near)
+        case Learn(broker) if broker in roster.near:
+            takes_part = (broker, roster.name)
         case _:
             return ""
     if roster.name not in takes_part:
@@ -81,6 +84,8 @@ def held_up(roster: Roster, up: Sequence[str], suspected: Sequence[str]) -> str:
     silent = [name for name in others if name in up and name in suspected]
     said = [f"{roster.name} has no link with {' and '.join(down)}"] if down else []
     said += [f"{roster.name} hears nothing from {' and '.join(silent)}"] if silent else []
+    slow = [name for name in unheard if name not in (*down, *silent)]
+    said += [f"{roster.name} has not heard everything from {' and '.join(slow)}"] if slow else []
     return "; ".join(said)
 
 
@@ -168,11 +173,12 @@ class Mapping(Part):
         change = change_of(action, told)
         if isinstance(change, str):
             return change
-        if isinstance(change, ReplaceBroker | HandBack) and not self._settings.stand_ins.enabled:
+        detours = self._settings.reliability.detours
+        if isinstance(change, ReplaceBroker | HandBack) and not self._settings.stand_ins.enabled and not detours:
             return "nobody stands in for brokers of this network: the site file has no [standin]"
         if isinstance(change, ReplaceBroker) and self._settings.reliability.buffers and _mixes(change):
             return "where events are stored, they keep their order: take basic or synch, and failover or ms"
-        if problem := objection(network, change, self._settings.reliability.detours):
+        if problem := objection(network, change, detours):
             return problem
         lost: list[str] = []  # those that are not to make the map
         match change:
@@ -228,10 +234,18 @@ class Mapping(Part):
             "next_keeper_address": network.members[1].client_address if len(network.members) > 1 else "",
             "links": ", ".join(f"{one}-{other}" for one, other in network.graph.links),
         }
+        if self._settings.stand_ins.enabled:
+            facts["stand_ins"] = "yes"
         if network.steps:
             facts["change"] = network.under_way
+        if network.resting:
+            facts["resting"] = ", ".join(_rests(one.name, network.stand_in(one.name)) for one in network.resting)
+        if network.besides:
+            facts["sharing"] = ", ".join(f"{one.faulty} by {one.name}" for one in network.besides)
         if not roster.is_member and (stand_in := network.stand_in(roster.name)):
             facts["problem"] = f"{stand_in} stands in for it: `holdfast standin hand-back` gives it its place again"
+        elif network.rests(roster.name):
+            facts["problem"] = "no member for now: it may stand in again, or be added"
         elif not roster.is_member:
             facts["problem"] = "no member any more: stop it" if self._has_gone else "no member of this network yet"
         if difference := self._difference():
@@ -239,28 +253,39 @@ class Mapping(Part):
         return facts
 
     def _difference(self) -> str:
-        """How the site file differs from the map; empty if it does not."""
-        listed, members = self._settings.graph.brokers, self._roster.map.names
-        spares = [name for name in self._settings.addresses if name not in listed]
+        """How the site file differs from the map; empty if it does not. That one stands in for another for a while, or
+        shares its work, is no difference."""
+        network = self._roster.map
+        besides = [beside.name for beside in network.besides]
+        members = [name for name in network.names if name not in besides]
+        known = self._settings.addresses.keys() | set(self._settings.graph.brokers)
+        instead = {one.name: network.stand_in(one.name) or one.name for one in network.resting}
+        listed = [instead.get(name, name) for name in self._settings.graph.brokers]
         said = []
         if gone := [name for name in listed if name not in members]:
             said.append(f"lists {', '.join(gone)}, no member{'s' * (len(gone) > 1)} of the network")
-        if new := [name for name in members if name not in listed and name not in spares]:
+        if new := [name for name in members if name not in known]:
             said.append(f"does not list {', '.join(new)}, {_members(new)}")
-        if joined := [name for name in members if name in spares]:
+        if joined := [name for name in members if name in known and name not in listed]:
             said.append(f"lists {', '.join(joined)}, {_members(joined)}, as spare")
-        if not said and self._links(self._settings.graph.links) != self._links(self._roster.map.graph.links):
+        links = [(instead.get(one, one), instead.get(other, other)) for one, other in self._settings.graph.links]
+        now = [link for link in network.graph.links if not set(link) & set(besides)]
+        if not said and self._links(links) != self._links(now):
             said.append("has other links")
         return f"the site file {'; it '.join(said)}" if said else ""
 
     @staticmethod
-    def _links(links: tuple[tuple[str, str], ...]) -> set[frozenset[str]]:
+    def _links(links: Iterable[tuple[str, str]]) -> set[frozenset[str]]:
         return {frozenset(link) for link in links}
 
 
 def _mixes(change: ReplaceBroker) -> bool:
     """Whether events leave in another order than they came, or are held back before they are taken in."""
     return change.protocol is StandInProtocol.INCREM or change.mode.orders
+
+
+def _rests(name: str, by: str) -> str:
+    return f"{name} by {by}" if by else name
 
 
 def _members(names: Sequence[str]) -> str:

@@ -181,7 +181,10 @@ class Moving(Part):
     # ------------------------------------------------------------------------------------------------------ reconciling
     def _reconcile(self, before: NetworkMap | None, stage: MoveStage | None, out: Outbox) -> None:
         """Brings the neighbours to what the map says, where no move has done so: brokers that have joined or left; and
-        whoever stands where one was that is lost, with what waited for that one."""
+        whoever stands where one was that is lost, with what waited for that one. A broker that is replaced keeps what
+        it had stored for its neighbours until it has its place back (D0-F6)."""
+        if self._roster.is_replaced and self._answers is not None:
+            return
         wanted = self._roster.near
         # What has ended is older than what was put into other feeds since then, and goes first.
         feeds, near = self._forwarding.feeds, self._router.neighbours
@@ -253,8 +256,7 @@ class Moving(Part):
             self._neighbours.take_place(gone, takers[0], None, out)
         elif is_near:
             self._neighbours.leave(gone, out)
-        if self._answers is None or not self._roster.map.rests(self._name):
-            self._forwarding.drop(gone, out)  # else what is stored for it is kept, in case this broker comes back
+        self._forwarding.drop(gone, out)
 
     def _share(self, before: NetworkMap, stage: MoveStage | None, out: Outbox) -> None:
         """A move that is over where it stood leaves neighbours beyond whom some are no more, since their ways lead by

@@ -115,6 +115,7 @@ class NetworkParts:
         self._gate = gate
         self._links = links
         self._forwarding = forwarding
+        self._learning = next((part for part in stand_ins[0] if isinstance(part, Learning)), None)
 
     def admits(self, session: Session, message: Publish, batch: EventBatch, out: Outbox) -> bool:
         if self._mapping.elsewhere:
@@ -151,7 +152,8 @@ class NetworkParts:
             "neighbours_suspected": ", ".join(suspected),
             **self._mapping.facts(),
         }
-        if problem := held_up(self._roster, up, suspected):
+        unheard = [] if self._learning is None else self._learning.waits_for()
+        if problem := held_up(self._roster, up, suspected, unheard):
             facts["change_problem"] = problem
         return facts
 

@@ -103,7 +103,9 @@ class TreeScheme(Scheme):
     def greeting(self, site: Site, entry: BrokerEntry) -> str:
         if not entry.spare:
             return ""
-        return "the site file has it as a spare: it takes part once `holdfast network add-broker` has added it"
+        added = "the site file has it as a spare: it takes part once `holdfast network add-broker` has added it"
+        stands_in = routing_settings(site.settings).stand_ins.enabled
+        return added + (", or `holdfast standin replace` has let it stand in for another" if stands_in else "")
 
     def init_text(self, wish: InitWish) -> str:
         return site_text(wish)

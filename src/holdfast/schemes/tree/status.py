@@ -86,6 +86,8 @@ def _of_map(rows: Sequence[Row], there: Mapping[str, Row]) -> list[Remark]:
         return []
     number, members = int(newest["map"]), _names(newest["members"])
     remarks = [Remark(f"map {number}; {newest['keeper']} keeps the order of changes")] if number else []
+    remarks += [Remark(f"{by} stands in for {name}") for name, by in _by(newest, "resting") if by]
+    remarks += [Remark(f"{by} shares the work of {name}") for name, by in _by(newest, "sharing")]
     if "change" in newest:
         remarks.append(Remark(f"change: {newest['change']}"))
         known = [row for row in there.values() if int(row.get("map", -1)) == number]
@@ -112,6 +114,12 @@ def _of_map(rows: Sequence[Row], there: Mapping[str, Row]) -> list[Remark]:
                 said.setdefault(row[name], []).append(broker)
         remarks += [Remark(f"{', '.join(brokers)}: {text}", tone) for text, brokers in said.items()]
     return remarks
+
+
+def _by(row: Row, fact: str) -> list[tuple[str, str]]:
+    """Brokers, with who stands in for each or shares its work."""
+    said = (text.partition(" by ") for text in _names(row.get(fact, "")))
+    return [(name, by) for name, _, by in said]
 
 
 def _missing(name: str, near: Sequence[str], members: Mapping[str, Row]) -> str:

@@ -163,7 +163,8 @@ class Learning(Part):
         self._neighbours.teller.begin(peer)
         self._neighbours.teller.take(peer, out)  # it is all in the tables, and told from there
         self._tell_of(peer, self._router.advertisement_outlets[peer].told(), out)
-        self._tell_wanted(peer, self._router.subscription_outlets[peer].told(), out)  # known from before it learned
+        # What is known from before it learned; and on a link before this one it may not have heard what it was told.
+        self._tell_wanted(peer, self._router.subscription_outlets[peer].told(), out)
 
     def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
         peer = unlinked.peer
@@ -178,6 +179,7 @@ class Learning(Part):
     def hear_advertised(self, peer: str, message: StandInAdvertised, out: Outbox) -> None:
         """D0-B3, on adv from n: in the table, and to the others. What they want of it that is known already goes to the
         neighbour with it: nobody says it again (D0-B3.2)."""
+        self._neighbours.teller.tell_changes(out)  # what is news in this turn
         self._neighbours.heard.hear(peer, Routes(advertisements=message.advertisements), out)
         self._spread(peer, out)
         if message.last:
@@ -187,6 +189,7 @@ class Learning(Part):
     def hear_subscribed(self, peer: str, message: StandInSubscribed, out: Outbox) -> None:
         """D0-B3, on sub from n: in the table, and to where what it matches is advertised, once to each, never back
         (D0-B3.1)."""
+        self._neighbours.teller.tell_changes(out)
         self._neighbours.heard.hear(peer, Routes(subscriptions=message.subscriptions), out)
         self._spread(peer, out)
         for entry in message.answered:
@@ -207,8 +210,8 @@ class Learning(Part):
             self._tell_of(peer, dict(advertised.told), out)
             self._tell_wanted(peer, subscribed.told, out)
 
-    def _tell_wanted(self, peer: str, subscribed: Fields[str, Filter], out: Outbox) -> None:
-        for piece in in_pieces(texts(subscribed)) if subscribed else ():
+    def _tell_wanted(self, peer: str, wanted: Fields[str, Filter], out: Outbox) -> None:
+        for piece in in_pieces(texts(wanted)) if wanted else ():
             out.send(peer, StandInSubscribed(self._number, piece), after=self._neighbours.teller.after)
 
     def _tell_of(self, peer: str, advertised: Fields[str, object], out: Outbox) -> None:

@@ -189,6 +189,7 @@ class Teaching(Part):
         pupil = self._hears(peer, message.number)
         if pupil is None:
             return
+        self._neighbours.teller.tell_changes(out)  # what is news in this turn
         pupil.has_named(message.advertisements, ())
         known = pupil.side.hear_advertised(message.advertisements, out)
         pulled, all_wanted = pupil.side.take_pulled(out), pupil.side.wanted()

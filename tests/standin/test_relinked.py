@@ -1,0 +1,98 @@
+"""A stand-in whose link to a neighbour breaks, or to whom news come in the turn in which it is told something."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TypeVar
+
+from holdfast.broker.broker_settings import BrokerSettings
+from holdfast.kernel.inputs import Durable, LinkUp, Received, Started
+from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
+from holdfast.kernel.outbox import Append, Effect, Send, Snapshot
+from holdfast.protocols.routing.messages import Introduction, NetworkMapKnown, NetworkMapTold, Routes
+from holdfast.protocols.routing.network_map import ReplaceBroker, planned
+from holdfast.protocols.routing.settings import Reliability, RoutingSettings, StandInSettings
+from holdfast.schemes.tree.parts import make_broker
+from holdfast.schemes.tree.standin.messages import StandInAdvertised, StandInRequest, StandInSubscribed
+from holdfast.topology.graph import BrokerGraph
+from tests.sessions.bench import Bench
+
+Said = TypeVar("Said", bound=Message)
+GRAPH = BrokerGraph(("b1", "b2", "b3"), (("b1", "b2"), ("b2", "b3")))
+ON_T, ON_U = "topic = 't'", "topic = 'u'"
+PLACES = {name: f"{name}:2" for name in ("b1", "b2", "b3", "b8")}
+
+
+class Broker(Bench):
+    """One broker of the network in which b8 stands in for b2, and learns."""
+
+    def __init__(self, name: str) -> None:
+        self.settings = RoutingSettings(
+            name=name,
+            graph=GRAPH,
+            addresses=PLACES,
+            reliability=Reliability.BUFFERED,
+            stand_ins=StandInSettings(enabled=True),
+        )
+        super().__init__(make_broker(BrokerSettings(name, durable=True), Random(1), {}, routing=self.settings))
+        self.founded = self.settings.founding_map
+        self.map = planned(self.founded, ReplaceBroker("b2", "b8", "b8:1", "b8:2"))
+        self.links: dict[str, int] = {}
+        self._last = 0
+        self.handle(Started(1, log_id=f"log of {name}"))
+
+    def meet(self, peer: str) -> list[Effect]:
+        """On a new link, in the place of one that there may be."""
+        self._last += 1
+        self.links[peer] = self._last
+        number, digest = self.map.number, self.map.digest
+        hello = Introduction(self.settings.network_id, f"log of {peer}", map_number=number, map_digest=digest)
+        self.handle(LinkUp(self._last, peer, 1, Role.BROKER, False))
+        return self.hear(peer, hello, NetworkMapTold(self.map), NetworkMapKnown(number, digest, True))
+
+    def hear(self, peer: str, *messages: Message) -> list[Effect]:
+        return self.turn(Received(self.links[peer], peer, list(messages)))
+
+    def turn(self, *inputs: Received) -> list[Effect]:
+        effects = self.handle(*inputs)
+        written = [each.token for each in effects if isinstance(each, Append | Snapshot)]
+        return effects + (self.handle(Durable(max(written))) if written else [])
+
+
+def said(effects: list[Effect], peer: str, kind: type[Said]) -> list[Said]:
+    return [
+        each.message
+        for each in effects
+        if isinstance(each, Send) and each.to == peer and isinstance(each.message, kind)
+    ]
+
+
+def learning() -> Broker:
+    """b8, which both neighbours have told everything, but for whether b1 wants what b3 advertises."""
+    stand_in = Broker("b8")
+    stand_in.meet("b1")
+    stand_in.meet("b3")
+    stand_in.hear("b1", StandInAdvertised(stand_in.map.number, [("b1.1.1", ON_T)], last=True))
+    stand_in.hear("b3", StandInAdvertised(stand_in.map.number, [("b3.2.1", ON_U)], last=True))
+    stand_in.hear("b3", StandInSubscribed(stand_in.map.number, [("b3.1.1", ON_T)], ["b1.1.1"]))
+    return stand_in
+
+
+def test_a_neighbour_with_a_new_link_is_told_again_what_is_wanted_and_asked_again() -> None:
+    """It may not have heard of b3's subscription on the link before: then its events would be for nobody."""
+    stand_in = learning()
+    number = stand_in.map.number
+    again = stand_in.meet("b1")
+    assert said(again, "b1", StandInRequest) == [StandInRequest(number)]
+    assert said(again, "b1", StandInSubscribed) == [StandInSubscribed(number, [("b3.1.1", ON_T)])]
+    assert said(again, "b1", StandInAdvertised) == [StandInAdvertised(number, [("b3.2.1", ON_U)])]
+
+
+def test_what_is_taken_back_is_said_also_in_a_turn_in_which_something_is_learned() -> None:
+    """D0-B6: it is news."""
+    stand_in = learning()
+    number = stand_in.map.number
+    heard = stand_in.hear("b3", Routes(unsubscribed=["b3.1.1"]), StandInSubscribed(number, [("b3.3.1", ON_T)]))
+    gone = [entry for routes in said(heard, "b1", Routes) for entry in routes.unsubscribed]
+    assert gone == ["b3.1.1"]
