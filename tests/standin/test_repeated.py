@@ -156,7 +156,7 @@ def test_a_stand_in_that_dies_while_it_learns_is_replaced(case: Case, level: str
 
 
 @pytest.mark.parametrize("case", FAILOVER, ids=str)
-@pytest.mark.parametrize("faulty", ["b2", "b5"])
+@pytest.mark.parametrize("faulty", ["b1", "b2", "b5"])
 def test_any_broker_may_be_replaced_also_the_one_that_keeps_the_map(case: Case, faulty: str) -> None:
     """D0-C28: an edge broker takes its clients with it."""
     watched = play(case, [dies(faulty, 4_000)], [case.operation(5_000, faulty, "r1")])
