@@ -108,9 +108,9 @@ class Account:
         self.happened["news"] += t >= self._world.replaced_ms * MILLISECOND
 
     def finish(self) -> int:
-        """How many events are lacking that kept clear of the faulty broker, of those who wanted them from before the
-        replacement on and to the end, and at another broker. The first events on a topic that is new while the stand-in
-        learns do not count: nobody beyond it may have heard of it."""
+        """How many events are lacking that kept clear of the faulty broker, of those who wanted them to the end and at
+        another broker: from before the replacement on; or from when the stand-in knew everything, if that is later. The
+        first events on a topic that is new meanwhile do not count: nobody beyond the stand-in may have heard of it."""
         lacking = 0
         replaced = self._world.replaced_ms * MILLISECOND
         known = {published.topic for published in self._published.values() if published.t < replaced}
@@ -118,9 +118,10 @@ class Account:
         self.happened["events during"] += sum(self._begun <= row.t <= self._done for row in self._published.values())
         for subscription, wanted in self._wanted.items():
             since = self._since.get(subscription, 1 << 62)
-            is_late = since >= replaced or subscription in self._ended
-            if is_late or homes[wanted.subscriber] == self._world.faulty:
+            if subscription in self._ended or homes[wanted.subscriber] == self._world.faulty:
                 continue
+            if since >= replaced:
+                since = max(since, self._done)
             matches, got = self._filters[wanted.filter].matches, self._got.get(subscription, set())
             for event, published in self._published.items():
                 # What is published within a second of a subscription may miss it.

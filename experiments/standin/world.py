@@ -211,8 +211,8 @@ def _draw_traffic(rng: Random, clients: list[Client], fails_ms: int, replaced_ms
 def _draw_news(
     rng: Random, names: list[str], clients: list[Client], replaced_ms: int
 ) -> tuple[list[Client], list[Action]]:
-    """What is really new while the replacement is under way (D0-B6): subscriptions, some to what others want already;
-    advertisements; and what is taken back."""
+    """What is really new while the replacement is under way (D0-B6): subscriptions, advertisements;
+    and what is taken back."""
     more: list[Client] = []
     actions: list[Action] = []
 
@@ -222,7 +222,10 @@ def _draw_news(
     for number in range(1, rng.randint(0, 3) + 1):
         name = f"new{number}"
         more.append(Client(id=name, brokers=(rng.choice(names),)))
-        actions.append(Subscribe(at_ms=soon(), client=name, name=name, filter=_draw_filter(rng)))
+        # Of what is under way to somebody beside it, a new subscription gets what it wants, without what lies between:
+        # so none has the filter of one from before, with which it would be compared (D0-C1).
+        text = " AND ".join(filter(None, (_draw_filter(rng), f"w{number} IS NULL")))
+        actions.append(Subscribe(at_ms=soon(), client=name, name=name, filter=text))
     leaving = [client.id for client in clients if client.id.endswith("-2") and rng.random() < 0.3]
     actions += [Unsubscribe(at_ms=soon(), client=name, name=name) for name in leaving]
     if rng.random() < 0.5:
