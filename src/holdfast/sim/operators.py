@@ -124,9 +124,12 @@ class ScenarioOperator(Program):
         self._machine.request(_ASK, AskToChange(self._operation.action, self._operation.told))
 
     def _keeper(self, facts: Mapping[str, str]) -> tuple[str, str]:
-        """Who is to be asked, and where; empty if nobody says. Of a keeper that is lost the next member is."""
+        """Who is to be asked, and where; empty if nobody says. Of a keeper that is lost, or whose place another broker
+        is to take, the next member is."""
         keeper, members = facts.get("keeper", ""), facts.get("members", "").split(", ")
-        if self._operation.told.get("lost") and keeper == self._operation.told.get("id") and len(members) > 1:
+        told = self._operation.told
+        is_gone = bool(told.get("lost") or told.get("by"))
+        if is_gone and keeper == told.get("id") and len(members) > 1:
             return members[1], members[1]  # in the simulator, brokers are found under their names
         return keeper, facts.get("keeper_address", keeper)
 

@@ -123,6 +123,7 @@ class Learning(Part):
         """Whether everything is known."""
         if not self._number or self._asked or self._pending:
             return
+        self._serve_missed()  # what is known last, too, before what is kept is given up
         network, near = self._roster.map, self._roster.near
         for peer in near:
             if peer not in self._left_out:
@@ -244,13 +245,16 @@ class Learning(Part):
             self.due = len(self.missed) > 0
 
     def finish(self, out: Outbox) -> None:
+        self._serve_missed()
+        self.due = len(self.missed) > 0
+
+    def _serve_missed(self) -> None:
         """Events that subscriptions were late for follow them (D0-B12), whichever way those came."""
         for entry in self.missed.awaited():
             for peer, table in self._router.subscriptions.by_source.items():
                 for event in self.missed.take(entry, peer) if entry in table and peer != LOCAL else ():
                     self._forwarding.feeds[peer].put(event)
                     self._forwarding.look()
-        self.due = len(self.missed) > 0
 
     # -------------------------------------------------------------------------------------------------------- people
     def waits_for(self) -> list[str]:

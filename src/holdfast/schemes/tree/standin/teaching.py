@@ -30,7 +30,7 @@ from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.messages import Routes, Told
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.network_map import Learn, StandInProtocol
-from holdfast.protocols.routing.notices import FeedsRecovered, MapChanged, RoutesHeard
+from holdfast.protocols.routing.notices import FeedsRecovered, MapChanged, NeighbourUnlinked, RoutesHeard
 from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.tellings import texts
 from holdfast.schemes.tree.standin.learning import Learning
@@ -89,7 +89,7 @@ class Teaching(Part):
         StandInSubscribed: BROKERS,
         StandInDone: BROKERS,
     }
-    notices: ClassVar[tuple[type[Notice], ...]] = (FeedsRecovered, MapChanged, RoutesHeard)
+    notices: ClassVar[tuple[type[Notice], ...]] = (FeedsRecovered, MapChanged, NeighbourUnlinked, RoutesHeard)
     due = False
 
     def __init__(
@@ -126,6 +126,12 @@ class Teaching(Part):
                     self._begin(number, broker, protocol)
             case _:
                 self._end(out, False)
+
+    def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
+        """It asks again on its next link. Told everything there as any neighbour is, it would take for news what the
+        others know already, and what those want of it would never be said."""
+        if self._pupil is not None and unlinked.peer == self._pupil.name and unlinked.peer in self._router.neighbours:
+            self._neighbours.keep_quiet(unlinked.peer)
 
     def _begin(self, number: int, peer: str, protocol: StandInProtocol) -> None:
         relief, router = self._relieving.reliefs.get(peer), self._router

@@ -1,0 +1,244 @@
+"""The wait-ready queue by itself, and what a stand-in keeps for subscriptions that come late."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+
+import pytest
+
+from holdfast.kernel.node import InvariantBroken
+from holdfast.model import Filter
+from holdfast.model.batch import EventBatch
+from holdfast.model.event import Event
+from holdfast.protocols.routing.feed import Feed
+from holdfast.protocols.routing.messages import Forward
+from holdfast.protocols.routing.targets import Targets
+from holdfast.schemes.tree.standin.messages import StandInForward
+from holdfast.schemes.tree.standin.missed import Missed
+from holdfast.schemes.tree.standin.wait_ready import WaitReady
+from tests.routing.events import batch_of, numbers_of
+
+STAND_IN = "r"
+PLENTY = 1 << 20
+HALVES = {"low": "n <= 3", "high": "n > 3", "all": ""}
+
+
+def events(*numbers: int) -> EventBatch:
+    return batch_of(Event("p", 1, number, "", {"n": number}, b"", 0, 0) for number in numbers)
+
+
+def queue_for(subscriptions: Mapping[str, str], elsewhere: Mapping[str, str] | None = None) -> WaitReady:
+    targets = Targets()
+    for entry, text in subscriptions.items():
+        targets.add(STAND_IN, entry, Filter(text))
+    for entry, text in (elsewhere or {}).items():
+        targets.add("n9", entry, Filter(text))
+    return WaitReady(targets, STAND_IN)
+
+
+def taken(queue: WaitReady, bytes_max: int = PLENTY) -> list[int]:
+    return numbers_of(queue.take(bytes_max))
+
+
+# --------------------------------------------------------------------------------------------------- waiting, leaving
+def test_nothing_leaves_before_a_subscription_that_wants_it_has_come() -> None:
+    """D0-A27, D0-B11"""
+    queue = queue_for(HALVES)
+    queue.put(events(1, 2, 4))
+    assert (taken(queue), len(queue)) == ([], 3)
+    queue.arrived(["high"])
+    assert (taken(queue), len(queue)) == ([4], 2)
+    queue.arrived(["low"])
+    assert (taken(queue), len(queue)) == ([1, 2], 0)
+
+
+def test_ready_queues_are_served_in_turn() -> None:
+    """D0-A27"""
+    queue = queue_for({"low": "n <= 3", "high": "n > 3"})
+    queue.put(events(1, 2, 3, 4, 5, 6))
+    queue.arrived(["low", "high"])
+    assert taken(queue) == [1, 4, 2, 5, 3, 6]
+
+
+def test_an_event_of_several_queues_leaves_once() -> None:
+    """D0-A28: what has left is skipped in the others, and takes no turn from what follows it there."""
+    queue = queue_for(HALVES)
+    queue.put(events(1, 2, 4, 5))
+    queue.arrived(["low"])
+    assert taken(queue) == [1, 2]
+    queue.arrived(["all", "high"])
+    assert sorted(taken(queue)) == [4, 5]
+    assert (taken(queue), len(queue)) == ([], 0)
+
+
+def test_what_comes_for_a_subscription_that_is_known_may_leave_at_once() -> None:
+    """D0-B11.1"""
+    queue = queue_for(HALVES)
+    queue.arrived(["high"])
+    queue.put(events(1, 4))
+    assert taken(queue) == [4]
+    assert len(queue) == 1
+
+
+def test_a_subscription_that_nobody_waits_for_changes_nothing() -> None:
+    queue = queue_for({"low": "n <= 3"})
+    queue.arrived(["other", "low", "low"])
+    queue.put(events(1))
+    assert taken(queue) == [1]
+
+
+def test_no_more_is_taken_than_there_is_room_for() -> None:
+    queue = queue_for({"all": ""})
+    queue.put(events(1, 2, 3, 4))
+    queue.arrived(["all"])
+    assert taken(queue, 0) == []
+    assert taken(queue, 1) == [1]
+    assert taken(queue) == [2, 3, 4]
+
+
+def test_what_is_left_at_the_end_leaves_in_the_order_in_which_it_came() -> None:
+    """D0-B11.2: nothing is stranded, and what has left does not come again."""
+    queue = queue_for(HALVES)
+    queue.put(events(4, 1, 5))
+    queue.put(events(2, 6, 3))
+    queue.arrived(["low"])
+    assert taken(queue, 1) == [1]
+    assert numbers_of(queue.drain()) == [4, 5, 2, 6, 3]
+    assert (len(queue), queue.indexed, numbers_of(queue.drain())) == (0, 0, [])
+
+
+def test_its_memory_is_events_times_the_subscriptions_that_each_matches() -> None:
+    """D0-C24, D0-D3: and it is given back."""
+    queue = queue_for(HALVES)
+    queue.put(events(1, 2, 4))
+    assert (len(queue), queue.indexed) == (3, 3 * 2)
+    queue.arrived(["low", "all", "high"])
+    assert queue.indexed == 3 * 2
+    queue.take(PLENTY)
+    assert (len(queue), queue.indexed) == (0, 0)
+
+
+def test_only_subscriptions_beyond_the_stand_in_count() -> None:
+    queue = queue_for({"low": "n <= 3"}, elsewhere={"other": ""})
+    queue.put(events(1))
+    assert queue.indexed == 1
+
+
+def test_events_travel_with_all_subscriptions_that_want_them() -> None:
+    """D0-A22: also those that have not come, which the stand-in is to wait for."""
+    queue = queue_for(HALVES)
+    queue.put(events(1, 4))
+    queue.arrived(["high", "low"])
+    batch = queue.take(PLENTY)
+    message = queue.in_message(7, batch)
+    assert isinstance(message, StandInForward)
+    assert (message.first, [sorted(entries) for entries in message.wanted]) == (7, [["all", "high"], ["all", "low"]])
+    assert not queue._labels, "labels go with the events"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_comes_in_whatever_order_each_event_leaves_once(seed: int) -> None:
+    """D0-A28, D0-B11"""
+    rng = Random(seed)
+    wanted = {f"s{number}": f"n > {rng.randint(0, 15)} AND n < {rng.randint(5, 20)}" for number in range(5)}
+    queue = queue_for(wanted)
+    coming, numbers, left = list(wanted), list(range(1, 21)), list[int]()
+    known: set[str] = set()
+    while coming or numbers:
+        match rng.choice(("put", "arrive", "take")):
+            case "put" if numbers:
+                count = rng.randint(1, 4)
+                queue.put(events(*numbers[:count]))
+                del numbers[:count]
+            case "arrive" if coming:
+                known.add(entry := coming.pop(rng.randrange(len(coming))))
+                queue.arrived([entry])
+            case _:
+                some = queue.take(rng.choice((1, 100, PLENTY)))
+                for event in some.events:
+                    assert any(Filter(wanted[entry]).matches(dict(event.attributes)) for entry in known)
+                left += numbers_of(some)
+    left += numbers_of(queue.take(PLENTY))
+    assert len(left) == len(set(left))
+    rest = numbers_of(queue.drain())
+    assert sorted([*left, *rest]) == list(range(1, 21))
+    assert not any(Filter(text).matches({"n": number}) for text in wanted.values() for number in rest)
+
+
+# ----------------------------------------------------------------------------------------------------------- in a feed
+def test_a_feed_with_it_numbers_events_when_they_leave() -> None:
+    """D0-A26, D0-B8.1: what was moved there waits with what is new, and what is left goes when the feed is as usual."""
+    queue = queue_for(HALVES)
+    feed, faulty = Feed(), Feed()
+    faulty.put(events(1, 4))
+    feed.use(queue)
+    faulty.move_to(feed)
+    feed.put(events(2, 5))
+    assert feed.take(wall=0) == []
+    queue.arrived(["high"])
+    assert [(batch.first, numbers_of(batch.events)) for batch in feed.take(wall=0)] == [(1, [4, 5])]
+    assert isinstance(feed.in_message(1, events(4, 5)), StandInForward)
+    feed.use(None)
+    assert [(batch.first, numbers_of(batch.events)) for batch in feed.take(wall=0)] == [(3, [1, 2])]
+    assert isinstance(feed.in_message(3, events(1, 2)), Forward)
+    feed.check_invariants()
+
+
+def test_what_waits_for_a_broker_that_is_lost_is_kept_and_what_was_sent_is_not() -> None:
+    """D0-A34, D0-F5: numbers begin anew on the next link."""
+    feed = Feed()
+    feed.put(events(1, 2))
+    feed.take(wall=0)
+    feed.put(events(3))
+    assert feed.lose_sent() == 2
+    assert [(batch.first, numbers_of(batch.events)) for batch in feed.take(wall=0)] == [(1, [3])]
+    feed.check_invariants()
+
+
+def test_nothing_is_put_into_a_feed_that_was_closed() -> None:
+    """D0-B8.1: an event that was matched before the tables were rewritten has no way to the closed feed."""
+    feed = Feed()
+    feed.close()
+    with pytest.raises(InvariantBroken):
+        feed.put(events(1))
+
+
+# -------------------------------------------------------------------------------------------------- at the stand-in
+def passed(missed: Missed, source: str, batch: EventBatch, sent: Mapping[str, list[int]], *unknown: list[str]) -> None:
+    missed.passed(source, batch, sent, unknown)
+
+
+def fetched(missed: Missed, entry: str, neighbour: str) -> list[int]:
+    return [number for batch in missed.take(entry, neighbour) for number in numbers_of(batch)]
+
+
+def test_a_subscription_that_comes_late_gets_what_was_kept_for_it_in_order() -> None:
+    """D0-A30, D0-B12"""
+    missed = Missed()
+    passed(missed, "n1", events(1, 2, 3), {}, ["a"], ["b"], ["a", "b"])
+    assert (len(missed), missed.awaited()) == (4, ["a", "b"])
+    assert fetched(missed, "a", "n2") == [1, 3]
+    assert fetched(missed, "a", "n2") == []
+    assert fetched(missed, "b", "n3") == [2, 3]
+    assert len(missed) == 0
+
+
+def test_nobody_gets_an_event_that_went_there_before() -> None:
+    """D0-A29, D0-B12.1, D0-C20: not by another subscription, not by one that came in time, nor back."""
+    missed = Missed()
+    passed(missed, "n1", events(1, 2), {"n2": [0]}, ["a", "b"], ["a", "b"])
+    assert fetched(missed, "a", "n2") == [2]
+    assert fetched(missed, "b", "n2") == []
+    passed(missed, "n1", events(3), {}, ["c"])
+    assert fetched(missed, "c", "n1") == []
+
+
+def test_nothing_is_kept_for_subscriptions_that_are_known_or_at_the_end() -> None:
+    """D0-B12.4, D0-C17"""
+    missed = Missed()
+    passed(missed, "n1", events(1, 2), {"n2": [0, 1]}, [], [])
+    assert len(missed) == 0
+    passed(missed, "n1", events(1, 2), {}, ["a"], ["b"])
+    missed.clear()
+    assert (len(missed), fetched(missed, "a", "n2")) == (0, [])
