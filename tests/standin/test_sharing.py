@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.sim.scenario import Kill
+from holdfast.sim.scenario import Cut, Kill, Reset
 from holdfast.trace import schema
 from tests.standin.star import F, R, hand_back, play, replace
 
@@ -77,3 +77,16 @@ def test_a_stand_in_that_fails_while_it_shares_stops_nobody() -> None:
     run = play([replace(4_000, "synch", "ms-ro")], dead, slow_us=2_000, every_ms=20, until_ms=16_000)
     assert run.wrong == []
     assert [number for number in run.missing("s2") if number > 350] == []
+
+
+@pytest.mark.parametrize("cut", [F, R])
+def test_a_link_of_either_way_may_break_while_work_is_shared(cut: str) -> None:
+    """Events go on by what is left, and by both when it is back."""
+    broken = [
+        Reset(at_ms=5_000, for_ms=0, source="n1", target=cut),
+        Cut(at_ms=6_000, for_ms=4_000, source="n1", target=cut),
+    ]
+    run = play([replace(4_000, "synch", "ms-ro")], broken, slow_us=1_000, every_ms=20, until_ms=18_000)
+    assert run.wrong == []
+    assert [number for number in run.missing("s2") if number > 500] == []
+    assert [number for number in run.missing("s3") if number > 500] == []

@@ -217,6 +217,8 @@ class Relieving(Part):
                 self._forwarding.arrive(side, "", 0, events, out)
         if peer in self.reliefs:
             self._share(self.reliefs[peer]).open(Openness.CLOSED)
+            if not self._settings.reliability.buffers:
+                self._forwarding.move(peer, self.reliefs[peer].side, out)  # nothing waits for it that has another way
 
     # ------------------------------------------------------------------------------------------------------- telling
     def _tell_all(self, relief: Relief, out: Outbox) -> None:

@@ -60,6 +60,7 @@ class Signals(Part):
         self._later: dict[str, deque[tuple[int, StandInSignal]]] = {}  # behind the event with this number of the feed
         self._begun: dict[str, None] = {}  # brokers whose work is shared, and through which a signal has gone
         self._ended: dict[str, None] = {}  # … and whose stand-in is given nothing more
+        self._held: dict[str, None] = {}  # … and who gets nothing before the first signal
         self._is_ticking = False
         self.due = False
 
@@ -83,7 +84,7 @@ class Signals(Part):
         """Whether the work has come to be shared in this turn, or is not to be shared any more."""
         faulty = share.relief.side
         if share.openness is not Openness.CLOSED and faulty not in self._begun:
-            self._begun[faulty] = None
+            self._begun[faulty] = self._held[faulty] = None
             self._forwarding.suspend(faulty, self._forwarding.feeds[faulty].following - 1)
             self._say(share, faulty, out)
         elif share.is_over and faulty not in self._ended:
@@ -106,10 +107,14 @@ class Signals(Part):
         feed, later = self._forwarding.feeds.get(peer), self._later[peer]
         while feed is not None and later and feed.heard >= later[0][0]:
             out.send(peer, later.popleft()[1], Lane.USER, NOW)
-            self._forwarding.feeds[peer].go_on()  # if it waited for the first one
-            self._forwarding.look()
+            self._let_go(peer)
         if feed is None or not later:
             del self._later[peer]
+
+    def _let_go(self, peer: str) -> None:
+        if self._held.pop(peer, peer) is None and peer in self._forwarding.feeds:
+            self._forwarding.feeds[peer].go_on()
+            self._forwarding.look()
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
         self._is_ticking = False
@@ -140,6 +145,15 @@ class Signals(Part):
         for known in (self._begun, self._ended):
             for faulty in [faulty for faulty in known if faulty not in shared]:
                 del known[faulty]
+                self._let_go(faulty)
 
     def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
-        self._later.pop(unlinked.peer, None)
+        """What was to be said on its link is said on the next one."""
+        peer = unlinked.peer
+        self._later.pop(peer, None)
+        self._let_go(peer)
+        for share in self._shares():
+            if peer in (share.relief.side, share.relief.name):
+                self._begun.pop(share.relief.side, None)
+                self._ended.pop(share.relief.side, None)
+                self.due = True
