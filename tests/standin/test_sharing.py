@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.sim.scenario import Cut, Kill, Reset
+from holdfast.sim.scenario import Cut, Fault, Kill, Reset
 from holdfast.trace import schema
 from tests.standin.star import F, R, hand_back, play, replace
 
