@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Final
 
 import msgspec
 
-from holdfast.protocols.routing.network_map import StandInProtocol
+from holdfast.protocols.routing.network_map import StandInMode, StandInProtocol
 from holdfast.sim.scenario import Operate
-
-
-class Mode(enum.Enum):
-    """What becomes of the faulty broker."""
-
-    FAILOVER = "failover"  # it has failed for good
-    MS = "ms"  # it is slow, and the stand-in relieves it
-    MS_RO = "ms-ro"  # … and events are put in order again behind the two
-
-
-# Modes that the brokers have; the harness is made for all.
-MODES: Final = (Mode.FAILOVER,)
 
 COMPLETE: Final = "complete"
 ORDERED: Final = "ordered"
@@ -30,18 +17,14 @@ class Case(msgspec.Struct, frozen=True):
     """A line of Table 1."""
 
     protocol: StandInProtocol
-    mode: Mode
+    mode: StandInMode
 
     def __str__(self) -> str:
         return f"{self.protocol.value}-{self.mode.value}"
 
     @property
     def is_permanent(self) -> bool:
-        return self.mode is Mode.FAILOVER
-
-    @property
-    def exists(self) -> bool:
-        return self.mode in MODES
+        return self.mode is StandInMode.FAILOVER
 
     @property
     def strength(self) -> str:
@@ -58,25 +41,24 @@ class Case(msgspec.Struct, frozen=True):
         """Brokers of the simulator are found under their names."""
         told = {"id": faulty, "by": stand_in, "address": stand_in, "peer_address": stand_in}
         told["protocol"] = self.protocol.value
-        if self.mode is not Mode.FAILOVER:
-            told["mode"] = self.mode.value
+        told["mode"] = self.mode.value
         return Operate(at_ms=at_ms, action="replace", told=told)
 
 
-CASES: Final = tuple(Case(protocol, mode) for mode in Mode for protocol in StandInProtocol)
+CASES: Final = tuple(Case(protocol, mode) for mode in StandInMode for protocol in StandInProtocol)
 
 _BASIC, _SYNCH, _INCREM = StandInProtocol.BASIC, StandInProtocol.SYNCH, StandInProtocol.INCREM
 # Whether the paper says that it is complete, and that it is ordered.
 TABLE_1: Final[dict[Case, tuple[bool, bool]]] = {
-    Case(_BASIC, Mode.FAILOVER): (False, True),  # D0-C6
-    Case(_SYNCH, Mode.FAILOVER): (True, True),  # D0-C7
-    Case(_INCREM, Mode.FAILOVER): (True, False),  # D0-C8
-    Case(_BASIC, Mode.MS): (False, False),  # D0-C9
-    Case(_SYNCH, Mode.MS): (True, False),  # D0-C10
-    Case(_INCREM, Mode.MS): (True, False),  # D0-C11
-    Case(_BASIC, Mode.MS_RO): (False, True),  # D0-C12
-    Case(_SYNCH, Mode.MS_RO): (True, True),  # D0-C13
-    Case(_INCREM, Mode.MS_RO): (True, True),  # D0-C14
+    Case(_BASIC, StandInMode.FAILOVER): (False, True),  # D0-C6
+    Case(_SYNCH, StandInMode.FAILOVER): (True, True),  # D0-C7
+    Case(_INCREM, StandInMode.FAILOVER): (True, False),  # D0-C8
+    Case(_BASIC, StandInMode.SHARE): (False, False),  # D0-C9
+    Case(_SYNCH, StandInMode.SHARE): (True, False),  # D0-C10
+    Case(_INCREM, StandInMode.SHARE): (True, False),  # D0-C11
+    Case(_BASIC, StandInMode.ORDERED): (False, True),  # D0-C12
+    Case(_SYNCH, StandInMode.ORDERED): (True, True),  # D0-C13
+    Case(_INCREM, StandInMode.ORDERED): (True, True),  # D0-C14
 }
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from experiments.standin.protocols import CASES, COMPLETE, ORDERED, TABLE_1, Case, Mode, promised
+from experiments.standin.protocols import CASES, COMPLETE, ORDERED, TABLE_1, Case, promised
 from experiments.standin.runs import HAPPENS, Result, play_all
 from experiments.standin.schedules import (
     FAULTY,
@@ -17,12 +17,12 @@ from experiments.standin.schedules import (
     ready_queues_are_served_in_turn,
 )
 from experiments.standin.watched import Watched
-from holdfast.protocols.routing.network_map import StandInProtocol
+from holdfast.protocols.routing.network_map import StandInMode, StandInProtocol
 from holdfast.sim.scenario import Scenario
 
 Schedule = Callable[[Case], Scenario]
 
-_BASIC, _INCREM = (Case(protocol, Mode.FAILOVER) for protocol in (StandInProtocol.BASIC, StandInProtocol.INCREM))
+_BASIC, _INCREM = (Case(protocol, StandInMode.FAILOVER) for protocol in (StandInProtocol.BASIC, StandInProtocol.INCREM))
 # What is made to violate what a protocol does not promise.
 MADE: Final[dict[tuple[Case, str], tuple[Schedule, ...]]] = {
     (_BASIC, COMPLETE): (one_neighbour_is_late,),

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from experiments.standin.protocols import CASES, Case, Mode
+from experiments.standin.protocols import CASES, Case
 from experiments.standin.schedules import (
     AFTERWARDS,
     FAULTY,
@@ -21,7 +21,7 @@ from experiments.standin.schedules import (
     subscription,
 )
 from experiments.standin.watched import CONVERSATION, MILLISECOND, Watched
-from holdfast.protocols.routing.network_map import StandInProtocol
+from holdfast.protocols.routing.network_map import StandInMode, StandInProtocol
 from holdfast.schemes.tree.standin.messages import (
     StandInAdvertised,
     StandInDone,
@@ -31,8 +31,8 @@ from holdfast.schemes.tree.standin.messages import (
 )
 from holdfast.sim.scenario import Action, Advertise, Broker, Kill, Scenario
 
-FAILOVER = [case for case in CASES if case.mode is Mode.FAILOVER]
-BASIC, SYNCH, INCREM = (Case(protocol, Mode.FAILOVER) for protocol in StandInProtocol)
+FAILOVER = [case for case in CASES if case.mode is StandInMode.FAILOVER]
+BASIC, SYNCH, INCREM = (Case(protocol, StandInMode.FAILOVER) for protocol in StandInProtocol)
 NEIGHBOURS = 4
 BEFORE = 2_500  # when all is advertised and wanted
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from experiments.standin.protocols import CASES, Case, Mode
+from experiments.standin.protocols import CASES, Case
 from experiments.standin.schedules import (
     AFTERWARDS,
     FAULTY,
@@ -21,11 +21,11 @@ from experiments.standin.schedules import (
     subscription,
 )
 from experiments.standin.watched import Watched, circular, doubled
-from holdfast.protocols.routing.network_map import StandInProtocol
+from holdfast.protocols.routing.network_map import StandInMode, StandInProtocol
 from holdfast.trace import schema
 
-FAILOVER = [case for case in CASES if case.mode is Mode.FAILOVER]
-BASIC, SYNCH, INCREM = (Case(protocol, Mode.FAILOVER) for protocol in StandInProtocol)
+FAILOVER = [case for case in CASES if case.mode is StandInMode.FAILOVER]
+BASIC, SYNCH, INCREM = (Case(protocol, StandInMode.FAILOVER) for protocol in StandInProtocol)
 MOMENTS = [3_000, 3_100, *PENDING, *AFTERWARDS]
 
 

@@ -6,15 +6,15 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from experiments.standin.protocols import CASES, Case, Mode
+from experiments.standin.protocols import CASES, Case
 from experiments.standin.schedules import PENDING, STAND_IN, publications, star
 from experiments.standin.watched import Watched
-from holdfast.protocols.routing.network_map import StandInProtocol
+from holdfast.protocols.routing.network_map import StandInMode, StandInProtocol
 from holdfast.schemes.tree.standin.messages import StandInRequest
 from holdfast.sim.scenario import Reset
 
-FAILOVER = [case for case in CASES if case.mode is Mode.FAILOVER]
-BASIC, SYNCH, INCREM = (Case(protocol, Mode.FAILOVER) for protocol in StandInProtocol)
+FAILOVER = [case for case in CASES if case.mode is StandInMode.FAILOVER]
+BASIC, SYNCH, INCREM = (Case(protocol, StandInMode.FAILOVER) for protocol in StandInProtocol)
 
 
 def problems(watched: Watched) -> list[str]:

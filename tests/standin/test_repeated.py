@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from experiments.standin.protocols import CASES, Case, Mode
+from experiments.standin.protocols import CASES, Case
 from experiments.standin.schedules import network, publications, subscription
 from experiments.standin.watched import MILLISECOND, Watched, circular, doubled
-from holdfast.protocols.routing.network_map import StandInProtocol
+from holdfast.protocols.routing.network_map import StandInMode, StandInProtocol
 from holdfast.sim.scenario import Fault, Kill, Operate
 from tests.tiers import one_always
 
-FAILOVER = [case for case in CASES if case.mode is Mode.FAILOVER]
-SYNCH = Case(StandInProtocol.SYNCH, Mode.FAILOVER)
+FAILOVER = [case for case in CASES if case.mode is StandInMode.FAILOVER]
+SYNCH = Case(StandInProtocol.SYNCH, StandInMode.FAILOVER)
 CHAIN = [("b1", "b2"), ("b2", "b3"), ("b3", "b4"), ("b4", "b5")]
 HOMES = {"p": "b1", "s": "b5", "q": "b5", "t": "b1"}
 END_MS = 26_000

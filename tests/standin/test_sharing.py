@@ -82,7 +82,7 @@ def test_a_stand_in_that_fails_while_it_shares_stops_nobody() -> None:
 @pytest.mark.parametrize("cut", [F, R])
 def test_a_link_of_either_way_may_break_while_work_is_shared(cut: str) -> None:
     """Events go on by what is left, and by both when it is back."""
-    broken = [
+    broken: list[Fault] = [
         Reset(at_ms=5_000, for_ms=0, source="n1", target=cut),
         Cut(at_ms=6_000, for_ms=4_000, source="n1", target=cut),
     ]

@@ -18,11 +18,10 @@ from tests.tiers import blocks
 
 SEEDS = 60
 SEEDS_LONG = 600
-EXISTING = [case for case in CASES if case.exists]
 
 
 @pytest.mark.parametrize("seeds", blocks(SEEDS, size=15))
-@pytest.mark.parametrize("case", EXISTING, ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_what_is_promised_holds_in_every_schedule_that_is_drawn(case: Case, seeds: range) -> None:
     """D0-C6, D0-C7, D0-C8, D0-C5, D0-C25: and beside the faulty broker nothing is lost by a protocol that is
     complete."""
@@ -38,7 +37,7 @@ def _failed(case: Case, results: list[Result]) -> list[str]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("case", EXISTING, ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_what_is_promised_holds_in_many_schedules(case: Case) -> None:
     results = list(play_all(case, range(1, SEEDS_LONG + 1), jobs=2))
     violated = {name: sum(name in result.violated for result in results) for name in (COMPLETE, ORDERED)}
@@ -48,7 +47,7 @@ def test_what_is_promised_holds_in_many_schedules(case: Case) -> None:
     assert scarce(results) == {}
 
 
-@pytest.mark.parametrize("case", EXISTING, ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_what_is_not_promised_is_violated_by_a_schedule_that_is_made_for_it(case: Case) -> None:
     """D0-C15, D0-C6, D0-C8"""
     shown = violated_by_hand(case)
@@ -80,7 +79,7 @@ def test_worlds_are_of_every_size_and_kind() -> None:
         more["clients of the faulty one"] += any(client.brokers == (world.faulty,) for client in scenario.clients)
         more["the keeper"] += world.faulty == scenario.brokers[0].id
         more["news"] += any(client.id.startswith("new") for client in scenario.clients)
-        check_scenario(world.played_with(EXISTING[0]), f"seed {seed}")
+        check_scenario(world.played_with(CASES[0]), f"seed {seed}")
     assert set(sizes) == set(range(BROKERS_MIN, BROKERS_MAX + 1))
     assert {1, 2, 3, 4, 5, 6} <= set(near)
     assert set(faults) == {Kill, PowerCut}
@@ -90,13 +89,13 @@ def test_worlds_are_of_every_size_and_kind() -> None:
 
 def test_a_world_is_the_same_for_all_protocols_and_the_same_again() -> None:
     assert draw_world(3) == draw_world(3)
-    scenarios = [draw_world(3).played_with(case) for case in EXISTING]
+    scenarios = [draw_world(3).played_with(case) for case in CASES]
     assert len({str(scenario.actions) for scenario in scenarios}) == 1
-    assert play(EXISTING[1], 3) == play(EXISTING[1], 3)
+    assert play(CASES[1], 3) == play(CASES[1], 3)
 
 
 def test_a_draw_in_which_nothing_happens_is_noticed() -> None:
-    result = play(EXISTING[1], 3)
+    result = play(CASES[1], 3)
     empty = Result(result.case, 3, 4, 2, (), "", 0, {}, 0)
     assert set(scarce([empty])) == set(scarce([])) != set()
     assert Line(empty.case, (empty,), {}).wrong

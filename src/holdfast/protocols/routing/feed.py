@@ -12,12 +12,13 @@ is nobody's yet: it can be taken out, and its numbers are given again.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import NoReturn, Protocol
 
 from holdfast.kernel.messages import Message
 from holdfast.kernel.node import broken, require
 from holdfast.model.batch import EMPTY, EventBatch
-from holdfast.protocols.routing.batches import FeedBatch, numbered
+from holdfast.protocols.routing.batches import FeedBatch, joined, numbered
 from holdfast.protocols.routing.messages import Forward
 
 WINDOW_BYTES = 4 * 1024 * 1024  # sent and not acknowledged
@@ -77,6 +78,7 @@ class Feed:
         "_through",
         "_unchecked",
         "_unsent",
+        "_words",
         "acknowledged",
         "bytes",
         "expired",
@@ -99,6 +101,7 @@ class Feed:
         self._through: int | None = None  # while the feed is suspended: the last number that may be sent
         self._promised = 0  # somebody waits for everything up to this number
         self._discipline: Discipline | None = None  # of what has no number yet
+        self._words: deque[tuple[int, Message]] = deque()  # each is said behind the event with that number
 
     def __len__(self) -> int:
         """How many events are not acknowledged."""
@@ -111,7 +114,7 @@ class Feed:
 
     @property
     def has_unsent(self) -> bool:
-        return self._unsent < len(self._batches) or bool(self._discipline)
+        return self._unsent < len(self._batches) or bool(self._discipline) or bool(self._words)
 
     @property
     def is_under_way(self) -> bool:
@@ -149,13 +152,37 @@ class Feed:
         self._batches.append(batch)
         self.bytes += batch.bytes
 
-    def take(self, wall: int, now: int = 0, window: int = WINDOW_BYTES) -> list[FeedBatch]:
-        """What may be sent now, and has time left; it counts as sent."""
+    def say(self, word: Message) -> None:
+        """Something is to be said to the neighbour behind all that was put in so far, and before anything else. It is
+        lost with the link."""
+        self._words.append((self.following - 1, word))
+
+    def leaving(self, wall: int, now: int = 0, window: int = WINDOW_BYTES) -> Iterator[tuple[int, Message]]:
+        """What may be sent now, as messages, each with how many events it has."""
+        while self._words:
+            number = min(self._words[0][0], self.following - 1)
+            yield from self._in_messages(self.take(wall, now, window, number))
+            if max(self.sent, self.acknowledged) < number:
+                return
+            yield 0, self._words.popleft()[1]
+        yield from self._in_messages(self.take(wall, now, window))
+
+    def _in_messages(self, taken: list[FeedBatch]) -> Iterator[tuple[int, Message]]:
+        for first, events in joined(taken):
+            yield len(events), self.in_message(first, events)
+
+    def in_message(self, first: int, events: EventBatch) -> Message:
+        """Events that were taken, as they are said to the neighbour."""
+        discipline = self._discipline
+        return Forward(first, events.encoded) if discipline is None else discipline.in_message(first, events)
+
+    def take(self, wall: int, now: int = 0, window: int = WINDOW_BYTES, limit: int | None = None) -> list[FeedBatch]:
+        """What may be sent now, and has time left; it counts as sent. Nothing above the `limit`."""
         taken: list[FeedBatch] = []
         if not self.is_under_way:
             self._progress_at = now
         self._unchecked += 1
-        through = self._through
+        through = limit if self._through is None else self._through if limit is None else min(self._through, limit)
         if self._discipline and through is None:
             self._number_what_may_leave(window)
         while self._unsent < len(self._batches) and self._sent_bytes < window:
@@ -252,12 +279,6 @@ class Feed:
             return 0
         self._repeats += 1
         return self.rewind()
-
-    def in_message(self, first: int, events: EventBatch) -> Message:
-        """Events that were taken, as they are said to the neighbour."""
-        if self._discipline is None:
-            return Forward(first, events.encoded)
-        return self._discipline.in_message(first, events)
 
     def lose_sent(self) -> int:
         """Gives up what was sent, and begins anew with number 1. What was not sent is kept. How many are lost."""

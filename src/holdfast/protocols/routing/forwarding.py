@@ -30,7 +30,7 @@ from holdfast.protocols.core.outputs import Entered
 from holdfast.protocols.desks.home import Home
 from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.around import Around
-from holdfast.protocols.routing.batches import FeedBatch, in_messages, joined
+from holdfast.protocols.routing.batches import FeedBatch, in_messages
 from holdfast.protocols.routing.dividing import Divides, OneWay, Orders
 from holdfast.protocols.routing.feed_changes import FeedChanges
 from holdfast.protocols.routing.feeds import Feeds
@@ -451,9 +451,9 @@ class Forwarding(Part):
             if self._store is not None and peer in self._hearing.lacking:
                 self.due = True  # advertisements and subscriptions may be under way around its link
             elif feed.has_unsent:
-                for first, events in joined(feed.take(out.wall, out.now, self._settings.window_bytes)):
-                    self.forwarded_total += len(events)
-                    out.send(peer, feed.in_message(first, events), Lane.USER, after)
+                for count, message in feed.leaving(out.wall, out.now, self._settings.window_bytes):
+                    self.forwarded_total += count
+                    out.send(peer, message, Lane.USER, after)
         self._keep_ticking(out)
         congested = self.room.is_congested()
         for peer in list(self._due):

@@ -77,7 +77,8 @@ class Through(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 class StandInSignal(Message, frozen=True):
     """From a neighbour of a broker whose work `stand_in` shares, through both, to the others (D0-A23): all events up to
-    these numbers that it gave to the one were before this. `ends`: there will be no more for the stand-in."""
+    these numbers that it gave to the one were before this. The first one through the broker is before all that was
+    given to it since the stand-in was given anything. `ends`: there will be no more for the stand-in."""
 
     stand_in: str
     origin: str

@@ -98,7 +98,8 @@ class Relief:
         return tickets
 
     def lose(self) -> None:
-        """Its link is gone: it tells everything anew, and is told so."""
+        """Its link is gone: it names what it knows anew, and is told everything. What was advertised beyond it stays
+        known: else it would be told that nobody wants it."""
         self.is_synced = False
         self.tickets = []
-        self.hear(Routes(full=True, complete=True), Telling({}, {}))
+        self.telling.subscriptions.clear()

@@ -34,7 +34,7 @@ from holdfast.protocols.routing.notices import (
 from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.tellings import changes, in_parts, texts
-from holdfast.schemes.tree.standin.messages import StandInLeft, StandInSignal
+from holdfast.schemes.tree.standin.messages import StandInLeft, StandInSignal, Through
 from holdfast.schemes.tree.standin.order import Order
 from holdfast.schemes.tree.standin.relief import Relief
 from holdfast.schemes.tree.standin.sharing import Openness, Share, Sharing
@@ -102,6 +102,7 @@ class Relieving(Part):
         self._sharing = sharing
         self._ordering = ordering
         self.reliefs: dict[str, Relief] = {}  # by the stand-in
+        self._opening: dict[str, Openness] = {}  # stand-ins whose brokers do not know of them yet
         self._left: dict[str, int] = {}  # stand-ins that were told that they may go → the map's number
 
     # ---------------------------------------------------------------------------------------------- coming and going
@@ -121,10 +122,12 @@ class Relieving(Part):
         match self._roster.map.step:
             case Withdraw(broker) if broker in self.reliefs:
                 relief = self.reliefs[broker]
-                self._share(relief).end()
+                self._opening.pop(broker, None)
+                if not self._share(relief).is_over:
+                    self._share(relief).end()
+                    self._say_over(relief)
                 if not self._settings.reliability.buffers:  # else what is stored for it is sent to it
                     self._forwarding.feeds[broker].use(None)
-                    self._forwarding.move(broker, relief.side, out)
             case _:
                 pass
         self.due = bool(self.reliefs)
@@ -149,6 +152,7 @@ class Relieving(Part):
         name = relief.name
         del self.reliefs[name], self._sharing.shares[relief.side]
         self._left.pop(name, None)
+        self._opening.pop(name, None)
         self._neighbours.set_aside(name, None)
         for events in self._ordering.end(relief):
             self._forwarding.arrive(relief.side, "", 0, events, out)
@@ -161,22 +165,45 @@ class Relieving(Part):
     # ------------------------------------------------------------------------------------------------------- sharing
     def requested(self, peer: str, protocol: StandInProtocol) -> None:
         """The stand-in has been told what is advertised."""
-        share = self._share(self.reliefs[peer])
         if protocol is StandInProtocol.BASIC:
-            share.open(Openness.ANY_NAMED)
+            self._open(self.reliefs[peer], Openness.ANY_NAMED)
         elif protocol is StandInProtocol.INCREM:
-            share.open(Openness.ALL)
-            self._sharing.divide_again(share.relief.side)  # what waits is indexed, too (D0-B11)
-            self._forwarding.look()
+            self._open(self.reliefs[peer], Openness.ALL)
 
     def taught(self, peer: str, out: Outbox) -> None:
         """The stand-in knows everything."""
         if peer in self.reliefs and not self._share(self.reliefs[peer]).is_over:
-            self._share(self.reliefs[peer]).open(Openness.ALL_NAMED)
+            self._open(self.reliefs[peer], Openness.ALL_NAMED)
+
+    def _open(self, relief: Relief, openness: Openness) -> None:
+        """From now on the stand-in is given events: when the broker knows of it, too, through which signals go."""
+        if relief.side not in self._acquaintances.greeted:
+            self._opening[relief.name] = openness
+            return
+        self._opening.pop(relief.name, None)
+        share = self._share(relief)
+        if share.openness is Openness.CLOSED:
+            self.say(share, relief.side)
+        share.open(openness)
+        if openness is Openness.ALL:
+            self._sharing.divide_again(relief.side)  # what waits is indexed, too (D0-B11)
+            self._forwarding.look()
 
     @property
     def shares(self) -> list[Share]:
         return list(self._sharing.shares.values())
+
+    def say(self, share: Share, way: str, ends: bool = False) -> None:
+        """How far events have been given to the two, where order is kept."""
+        feed = self._forwarding.feeds.get(way)
+        if share.relief.mode.orders and feed is not None:
+            through = [Through(name, *number[:2]) for name, number in share.through.items()]
+            feed.say(StandInSignal(share.relief.name, self._roster.name, through, ends))
+            self._forwarding.look()
+
+    def _say_over(self, relief: Relief) -> None:
+        for way in (relief.side, relief.name):
+            self.say(self._share(relief), way, ends=True)
 
     def signalled(self, peer: str, signal: StandInSignal, out: Outbox) -> None:
         """A signal has come through the broker or its stand-in: all that was before it has come."""
@@ -204,10 +231,24 @@ class Relieving(Part):
         peer = accepted.peer
         if (order := self._ordering.of(peer)) is not None:
             order.open(peer)
+        for share in self.shares:
+            if share.relief.side == peer:
+                self._meet_broker(share)
         relief = self.reliefs.get(peer)
+        if relief is not None and self._share(relief).is_over:
+            self._say_over(relief)
         if relief is not None and not self._learns(peer):
             self._tell_all(relief, out)
             self.taught(peer, out)
+
+    def _meet_broker(self, share: Share) -> None:
+        """The link to a broker whose work is shared is new, or it has a new map."""
+        if share.relief.name in self._opening:
+            self._open(share.relief, self._opening[share.relief.name])
+        elif share.is_over:
+            self._say_over(share.relief)
+        elif share.openness is not Openness.CLOSED:
+            self.say(share, share.relief.side)
 
     def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
         peer = unlinked.peer
@@ -216,9 +257,11 @@ class Relieving(Part):
             for events in order.close(peer):
                 self._forwarding.arrive(side, "", 0, events, out)
         if peer in self.reliefs:
-            self._share(self.reliefs[peer]).open(Openness.CLOSED)
-            if not self._settings.reliability.buffers:
-                self._forwarding.move(peer, self.reliefs[peer].side, out)  # nothing waits for it that has another way
+            relief = self.reliefs[peer]
+            self._share(relief).open(Openness.CLOSED)
+            self._opening.pop(peer, None)
+            if not self._settings.reliability.buffers and not relief.mode.orders:
+                self._forwarding.move(peer, relief.side, out)  # nothing waits for it that has another way
 
     # ------------------------------------------------------------------------------------------------------- telling
     def _tell_all(self, relief: Relief, out: Outbox) -> None:
