@@ -5,8 +5,10 @@ They come as batches of bytes, and are made when a program takes them; their fie
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from holdfast.model.batch import EventBatch
 from holdfast.model.event import deadline_of, encode_fields
@@ -78,19 +80,18 @@ class ReceivedEvent(EventFields):
         return ReceivedEvent, self._values()
 
 
-class ReceivedEvents(Collection[ReceivedEvent]):
-    """Events that came together for one subscription, not yet made. `positions` and `attempts`: of each, or none."""
+class ReceivedEvents(msgspec.Struct, eq=False, gc=False):
+    """A collection of events that came together for one subscription, not yet made. `positions` and `attempts`: of
+    each, or none."""
 
-    __slots__ = ("_attempts", "_log", "batch", "count", "positions")
+    batch: EventBatch
+    _log: str = ""
+    positions: Sequence[int] = ()
+    _attempts: Sequence[int] = ()
+    count: int = 0
 
-    def __init__(
-        self, batch: EventBatch, log: str = "", positions: Sequence[int] = (), attempts: Sequence[int] = ()
-    ) -> None:
-        self.batch = batch
-        self.count = batch.count
-        self.positions = positions
-        self._log = log
-        self._attempts = attempts
+    def __post_init__(self) -> None:
+        self.count = self.batch.count
 
     def make(self) -> list[ReceivedEvent]:
         """All of them, for a program that takes them."""

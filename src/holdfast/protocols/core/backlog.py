@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from holdfast.model.batch import EventBatch
 
 NO_POSITIONS: Final[Sequence[int]] = ()
 
 
-class Run(NamedTuple):
+class Run(msgspec.Struct, frozen=True, gc=False):
     """Events one behind the other, and their positions in the log; none without one."""
 
     batch: EventBatch
