@@ -20,6 +20,8 @@ try:
 except ImportError:
     from holdfast.model.portable_fields import EventFields, received  # type: ignore[assignment]
 
+FEW: Final = 16  # parts of a batch: less than such a one is copied
+
 _FIELDS: Final = (
     "publisher", "incarnation", "sequence", "topic", "attributes", "payload", "published_at", "lifetime", "position",
     "attempt",
@@ -106,11 +108,14 @@ class ReceivedEvents(msgspec.Struct, eq=False, gc=False):
         return ReceivedEvents(self.batch.take(rows), self._log, positions, attempts)
 
     def part(self, start: int, end: int) -> ReceivedEvents:
-        """Those of a range of rows; the value itself if these are all."""
+        """Those of a range of rows; the value itself if these are all. They may wait for long: few of them are a copy,
+        which keeps nothing of the others in memory."""
         if start <= 0 and end >= self.count:
             return self
-        positions, attempts = self.positions[start:end], self._attempts[start:end]
-        return ReceivedEvents(self.batch.part(start, end), self._log, positions, attempts)
+        batch = self.batch
+        few = FEW * batch.bytes_of(start, end) < batch.bytes
+        part = batch.take(range(start, end)) if few else batch.part(start, end)
+        return ReceivedEvents(part, self._log, self.positions[start:end], self._attempts[start:end])
 
     def __len__(self) -> int:
         return self.count
