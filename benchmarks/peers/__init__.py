@@ -23,7 +23,8 @@ How it is measured:
   needs nothing from the server for any one of them, beats all figures here.
 - An event of 60 bytes (1 KB) is, for Holdfast, attributes of exactly 60 (1,024) bytes of msgpack: a key, a price and a
   text; the topic and Holdfast's own header (id, time of publication) come on top, about 60 bytes. For the others it is
-  a message of so many bytes, which nobody encodes or decodes; subject and header come on top.
+  a message of so many bytes, which nobody encodes; subject and header come on top. Nobody decodes either: Holdfast
+  makes attributes when a program asks for them, and those that count events do not.
 - Every event that arrives is counted, and events that do not arrive are reported.
 
 What each does in its fastest usual form is printed with the results, and so is what it guarantees in that form.

@@ -31,7 +31,9 @@ def events_of(load: Load, system: System, quick: bool) -> int:
         return LATENCY_EVENTS // (3 if quick else 1)
     count = EVENTS * system.speed
     if load.form == "jetstream":
-        count /= 5
+        count /= 15
+    if load.kind == "filters" and not load.one_key:
+        count /= load.subscriptions**0.3  # half as many a second with ten times as many, about
     if load.kind == "throughput":
         count /= (1 if load.size == 60 else 2) * (1 if load.subscriptions == 1 else 5)
     return max(1_000, int(count) // (5 if quick else 1) // 1_000 * 1_000)

@@ -25,7 +25,7 @@ class Holdfast(System):
     guarantee = "every event acknowledged, deduplicated, in order, flow-controlled; found by content through an index"
     distributions = (("uvloop", "uvloop"), ("msgspec", "msgspec"))
     kinds = frozenset({"throughput", "latency", "clients", "in-flight", "filters"})
-    speed = 3.0
+    speed = 15.0
 
     def versions(self) -> str:
         return f"Holdfast {__version__}, {super().versions()}"

@@ -23,6 +23,7 @@ class Nats(System):
     programs = ("nats-server",)
     kinds = frozenset({"throughput", "latency", "clients"})
     distributions = (("nats", "nats-py"),)
+    speed = 3.0
 
     def versions(self) -> str:
         return f"{first_line(program('nats-server'), '--version')}, {super().versions()}"

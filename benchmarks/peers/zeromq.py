@@ -23,7 +23,7 @@ class ZeroMq(System):
     guarantee = "at most once, nothing acknowledged, by a message's first bytes"
     distributions = (("zmq", "pyzmq"),)
     kinds = frozenset({"throughput", "latency", "clients"})
-    speed = 3.0
+    speed = 15.0
 
     def servers(self, folder: object, port: int) -> list[Any]:
         return []

@@ -201,9 +201,9 @@ def test_a_frame_at_its_limit_is_read_and_one_beyond_is_not(broker: BrokerProces
 def test_a_handshake_at_its_limit_is_read_and_one_beyond_is_not(broker: BrokerProcess) -> None:
     def padded(length: int) -> bytes:
         """A handshake whose frame has this length."""
-        bare = len(HANDSHAKE.encode(Hello((1,), "evil", 1, (), b""))[1]) + 1
+        bare = len(HANDSHAKE.encode(Hello((2,), "evil", 1, (), b""))[1]) + 1
         credentials = bytes(length - bare - 1)  # of more than 255 bytes: their header is one byte longer
-        return MAGIC[Role.CLIENT] + encode_frames([HANDSHAKE.encode(Hello((1,), "evil", 1, (), credentials))])
+        return MAGIC[Role.CLIENT] + encode_frames([HANDSHAKE.encode(Hello((2,), "evil", 1, (), credentials))])
 
     assert int.from_bytes(padded(4096)[16:20], "big") == 4096
     with RawPeer(broker.port, padded(4096)) as peer:
@@ -305,11 +305,11 @@ LATE = WireLimits(handshake_time=50 * MILLISECOND)
             None,
             MAGIC[Role.CLIENT] + encode_frames([HANDSHAKE.encode(Hello((9,), "x", 1))]),
             Reason.VERSION,
-            "versions 9 were offered; this broker speaks 1",
+            "versions 9 were offered; this broker speaks 2",
         ),
         (
             None,
-            MAGIC[Role.CLIENT] + encode_frames([HANDSHAKE.encode(Hello((1,), "*", 1))]),
+            MAGIC[Role.CLIENT] + encode_frames([HANDSHAKE.encode(Hello((2,), "*", 1))]),
             Reason.NAME,
             "'*' is no name: letters, digits, '_', '.' and '-', up to 64",
         ),

@@ -30,7 +30,7 @@ def listening(role: Role = Role.CLIENT) -> Listening:
 
 
 def hello(**changes: object) -> bytes:
-    fields = {"versions": (1,), "name": "c1", "incarnation": 3, **changes}
+    fields = {"versions": (2,), "name": "c1", "incarnation": 3, **changes}
     return MAGIC[Role.CLIENT] + encode_frames([HANDSHAKE.encode(Hello(**fields))])  # type: ignore[arg-type]
 
 
@@ -42,9 +42,9 @@ def test_both_sides_learn_who_the_other_is(step: int) -> None:
     while data and peer is None:
         peer, rest = listener.feed(data[:step])
         data = data[step:]
-    assert peer == Peer(Role.CLIENT, "c1", 3, 1)
+    assert peer == Peer(Role.CLIENT, "c1", 3, 2)
     assert rest + data == b"more"
-    assert dialling.feed(listener.answer + b"behind") == (Peer(Role.BROKER, "b1", 5, 1), b"behind")
+    assert dialling.feed(listener.answer + b"behind") == (Peer(Role.BROKER, "b1", 5, 2), b"behind")
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,10 @@ def test_both_sides_learn_who_the_other_is(step: int) -> None:
     [
         (b"GET / HTTP/1.1\r\n", "protocol", "this is no Holdfast handshake"),
         (MAGIC[Role.BROKER] + b"xxxx", "role", "this listener is for clients, not for brokers"),
-        (hello(versions=(7, 8)), "version", "versions 7, 8 were offered; this broker speaks 1"),
-        (hello(versions=()), "version", "versions none were offered; this broker speaks 1"),
+        (hello(versions=(7, 8)), "version", "versions 7, 8 were offered; this broker speaks 2"),
+        # Which has never heard of the message that brings events.
+        (hello(versions=(1,)), "version", "versions 1 were offered; this broker speaks 2"),
+        (hello(versions=()), "version", "versions none were offered; this broker speaks 2"),
         (hello(name=""), "name", "'' is no name"),
         (hello(name="a/b"), "name", "'a/b' is no name"),
         (hello(name="*"), "name", "'*' is no name"),
@@ -88,7 +90,7 @@ def test_what_is_not_wanted_is_refused_with_a_reason_that_the_other_side_can_rea
 
 def test_a_large_message_right_behind_the_handshake_is_not_part_of_it() -> None:
     large = encode_frames([(4, bytes(100_000))])
-    assert listening().feed(hello() + large) == (Peer(Role.CLIENT, "c1", 3, 1), large)
+    assert listening().feed(hello() + large) == (Peer(Role.CLIENT, "c1", 3, 2), large)
 
 
 def test_an_answer_in_a_version_that_was_not_offered_is_a_breach() -> None:
@@ -107,7 +109,7 @@ def test_a_listener_for_several_roles_tells_them_apart() -> None:
     for role in (Role.CLIENT, Role.OPERATOR):
         listener = Listening((Role.CLIENT, Role.OPERATOR), "b1", 5, LIMITS, PROTOCOL_VERSIONS)
         peer, _ = listener.feed(Dialling(role, "x", 3, LIMITS, PROTOCOL_VERSIONS).opening)
-        assert peer == Peer(role, "x", 3, 1)
+        assert peer == Peer(role, "x", 3, 2)
     listener = Listening((Role.CLIENT, Role.OPERATOR), "b1", 5, LIMITS, PROTOCOL_VERSIONS)
     with pytest.raises(HandshakeRefused, match="this listener is for clients and operators, not for brokers"):
         listener.feed(Dialling(Role.BROKER, "x", 3, LIMITS, PROTOCOL_VERSIONS).opening)
@@ -127,7 +129,7 @@ def test_brokers_of_two_schemes_do_not_come_together_and_both_hear_why() -> None
 def test_a_broker_that_names_no_scheme_may_be_of_any(own: str, other: str) -> None:
     listener = Listening((Role.BROKER,), "b1", 5, LIMITS, PROTOCOL_VERSIONS, own)
     peer, _ = listener.feed(Dialling(Role.BROKER, "b2", 3, LIMITS, PROTOCOL_VERSIONS, other).opening)
-    assert peer == Peer(Role.BROKER, "b2", 3, 1)
+    assert peer == Peer(Role.BROKER, "b2", 3, 2)
 
 
 def test_only_a_few_characters_are_repeated_of_what_a_stranger_calls_its_scheme() -> None:
@@ -142,11 +144,11 @@ def test_whoever_answers_says_what_it_is_and_of_which_scheme(own: Role) -> None:
     listener = Listening((Role.CLIENT,), "x", 5, LIMITS, PROTOCOL_VERSIONS, "paxos", own)
     dialling = Dialling(Role.CLIENT, "c1", 3, LIMITS, PROTOCOL_VERSIONS)
     listener.feed(dialling.opening)
-    assert dialling.feed(listener.answer) == (Peer(own, "x", 5, 1, "paxos"), b"")
+    assert dialling.feed(listener.answer) == (Peer(own, "x", 5, 2, "paxos"), b"")
 
 
 def test_an_answer_by_an_operator_is_a_breach_for_operators_take_no_links() -> None:
-    answer = encode_frames([HANDSHAKE.encode(HelloAccepted(1, "b1", 1, role=Role.OPERATOR))])
+    answer = encode_frames([HANDSHAKE.encode(HelloAccepted(2, "b1", 1, role=Role.OPERATOR))])
     with pytest.raises(ProtocolError, match="an operator takes no links"):
         Dialling(Role.CLIENT, "c1", 3, LIMITS, PROTOCOL_VERSIONS).feed(answer)
 

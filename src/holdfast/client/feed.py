@@ -24,9 +24,11 @@ class EventFeed:
 
     async def more(self) -> bool:
         """Waits until there is one of `events`. False when it was closed here; raises what ended it else."""
-        if self.events:
-            return True
-        while not self._batches:
+        while not self.events:
+            if self._batches:
+                self.events += self._batches.popleft().make()
+                self.events.reverse()
+                break
             if self.problem is not None:
                 raise renewed(self.problem)
             if self.over:
@@ -38,8 +40,6 @@ class EventFeed:
                 await self._waiter
             finally:
                 self._waiter = None
-        self.events += self._batches.popleft().make()
-        self.events.reverse()
         return True
 
     @property

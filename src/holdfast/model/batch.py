@@ -13,6 +13,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, TypeAlias
 
+import msgspec
+
 from holdfast.errors import EventError
 from holdfast.model import portable_events
 from holdfast.model.event import (
@@ -42,35 +44,32 @@ except ImportError:
 PublisherRun: TypeAlias = tuple[str, int, int, int]
 
 
-class EventBatch:
-    """Some events in their order.
+class EventBatch(msgspec.Struct, eq=False, gc=False):
+    """Some events in their order. Made by those who know all of its fields; others `read`.
 
     `offsets` say where in `data` each of them begins, and where the last one ends; what lies around is of no interest.
     `expires`: whether some may have a lifetime. `doubtful`: the rows of those that break a rule (`problem`).
     """
 
-    __slots__ = ("_encoded", "_publishers", "_soonest", "bytes", "count", "data", "doubtful", "expires", "offsets")
+    # A broker keeps one for every event that comes alone: they hold nothing that holds them, and so are none of the
+    # collector's business.
+    data: Encoded
+    offsets: tuple[int, ...]
+    expires: bool
+    doubtful: tuple[int, ...] = ()
+    _publishers: list[PublisherRun] | None = None
+    _encoded: EventBytes | None = None  # the events alone, as a msgpack array
+    _soonest: int = 0
+    # How many, and of how many bytes together: asked again and again of a batch that goes to many.
+    count: int = 0
+    bytes: int = 0
 
-    def __init__(
-        self,
-        data: Encoded,
-        offsets: tuple[int, ...],
-        expires: bool,
-        doubtful: tuple[int, ...] = (),
-        publishers: list[PublisherRun] | None = None,
-        encoded: EventBytes | None = None,
-    ) -> None:
-        """For those who know all of this; others `read`. `encoded`: the events alone, as a msgpack array."""
-        self.data = data
-        self.offsets = offsets
-        self.expires = expires
-        self.doubtful = doubtful
-        self._publishers = publishers
-        self._encoded = encoded
-        self._soonest = -1 if expires else 0
-        # How many, and of how many bytes together: asked again and again of a batch that goes to many.
+    def __post_init__(self) -> None:
+        offsets = self.offsets
         self.count = len(offsets) - 1
         self.bytes = offsets[-1] - offsets[0]
+        if self.expires:
+            self._soonest = -1  # not looked for yet
 
     @classmethod
     def read(cls, encoded: EventBytes, bounded: bool = True) -> EventBatch:
@@ -127,7 +126,7 @@ class EventBatch:
                 doubtful += [count + row for row in batch.doubtful]
             count += len(batch)
         whole = EventBytes(encoded)
-        return cls(whole, offsets, expires, tuple(doubtful), encoded=whole)
+        return cls(whole, offsets, expires, tuple(doubtful), None, whole)
 
     def __len__(self) -> int:
         return self.count
@@ -167,7 +166,7 @@ class EventBatch:
             broken = set(doubtful)  # a stranger may send thousands
             doubtful = tuple([place for place, row in enumerate(rows) if row in broken])
         whole = EventBytes(encoded)
-        return EventBatch(whole, offsets, self.expires, doubtful, encoded=whole)
+        return EventBatch(whole, offsets, self.expires, doubtful, None, whole)
 
     def part(self, start: int, end: int) -> EventBatch:
         """Those of a range of rows, which keep the bytes of all alive; the batch itself if these are all."""

@@ -1,7 +1,7 @@
 """Events: what a publisher sends, and the bytes in which it travels.
 
-An event's bytes are made once, by its publisher's client, and never again: a broker decodes them at most once, to
-match, and passes the same bytes on. Whatever a scheme has to say about an event on its way stands beside them, in the
+An event's bytes are made once, by its publisher's client, and never again: brokers match from them and pass them on,
+many events in a batch (`batch`). Whatever a scheme has to say about an event on its way stands beside them, in the
 message that carries it (the hop header).
 
 An event's id is (publisher, incarnation, sequence): unique without anyone's help, and ordered for each incarnation of a

@@ -5,8 +5,10 @@ They come as batches of bytes, and are made when a program takes them; their fie
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from holdfast.model.batch import EventBatch
 from holdfast.model.event import deadline_of, encode_fields
@@ -17,6 +19,8 @@ try:
     from holdfast.model._events import EventFields, received
 except ImportError:
     from holdfast.model.portable_fields import EventFields, received  # type: ignore[assignment]
+
+FEW: Final = 16  # parts of a batch: less than such a one is copied
 
 _FIELDS: Final = (
     "publisher", "incarnation", "sequence", "topic", "attributes", "payload", "published_at", "lifetime", "position",
@@ -78,19 +82,18 @@ class ReceivedEvent(EventFields):
         return ReceivedEvent, self._values()
 
 
-class ReceivedEvents(Collection[ReceivedEvent]):
-    """Events that came together for one subscription, not yet made. `positions` and `attempts`: of each, or none."""
+class ReceivedEvents(msgspec.Struct, eq=False, gc=False):
+    """A collection of events that came together for one subscription, not yet made. `positions` and `attempts`: of
+    each, or none."""
 
-    __slots__ = ("_attempts", "_log", "batch", "count", "positions")
+    batch: EventBatch
+    _log: str = ""
+    positions: Sequence[int] = ()
+    _attempts: Sequence[int] = ()
+    count: int = 0
 
-    def __init__(
-        self, batch: EventBatch, log: str = "", positions: Sequence[int] = (), attempts: Sequence[int] = ()
-    ) -> None:
-        self.batch = batch
-        self.count = batch.count
-        self.positions = positions
-        self._log = log
-        self._attempts = attempts
+    def __post_init__(self) -> None:
+        self.count = self.batch.count
 
     def make(self) -> list[ReceivedEvent]:
         """All of them, for a program that takes them."""
@@ -105,11 +108,14 @@ class ReceivedEvents(Collection[ReceivedEvent]):
         return ReceivedEvents(self.batch.take(rows), self._log, positions, attempts)
 
     def part(self, start: int, end: int) -> ReceivedEvents:
-        """Those of a range of rows; the value itself if these are all."""
+        """Those of a range of rows; the value itself if these are all. They may wait for long: few of them are a copy,
+        which keeps nothing of the others in memory."""
         if start <= 0 and end >= self.count:
             return self
-        positions, attempts = self.positions[start:end], self._attempts[start:end]
-        return ReceivedEvents(self.batch.part(start, end), self._log, positions, attempts)
+        batch = self.batch
+        few = FEW * batch.bytes_of(start, end) < batch.bytes
+        part = batch.take(range(start, end)) if few else batch.part(start, end)
+        return ReceivedEvents(part, self._log, self.positions[start:end], self._attempts[start:end])
 
     def __len__(self) -> int:
         return self.count

@@ -22,7 +22,8 @@ from holdfast.protocols.sessions.messages import (
 )
 
 # What Hello offers, best first. A version is raised when messages change in a way that defaults can't bridge.
-PROTOCOL_VERSIONS: Final = (1,)
+# In version 1, `Deliver` named the subscription and the number of each of its events.
+PROTOCOL_VERSIONS: Final = (2,)
 
 CLIENT_MESSAGES: Final = {**SESSION_MESSAGES, **OPERATING_MESSAGES, **CURSOR_MESSAGES}
 LARGE_CLIENT_MESSAGES: Final = (

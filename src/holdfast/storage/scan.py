@@ -165,13 +165,13 @@ class SegmentScan:
         seen: dict[int, list[int]] = {}  # stream → its first number here, records, bytes
         while at < end:
             length, id, kind, flags, count, number = unpack(data, at)
-            body, following = data[at + RECORD_BYTES : at + length], at + length
+            following, whole = at + length, None
             if id == OWN_STREAM:
-                self._take_own(kind, body)
+                self._take_own(kind, data[at + RECORD_BYTES : following])
             else:
                 if flags & BORROWS:
-                    flags, body = self._borrowed(offset, data, at + RECORD_BYTES, following)
-                    length = RECORD_BYTES + len(body)
+                    flags, whole = self._borrowed(offset, data, at + RECORD_BYTES, following)
+                    length = RECORD_BYTES + len(whole)
                 state = streams.get(id)
                 if state is None:
                     state = streams[id] = StreamState(id, f"#{id}", number)
@@ -185,6 +185,7 @@ class SegmentScan:
                     entry[1] += 1
                     entry[2] += length
             if sink is not None:
+                body = data[at + RECORD_BYTES : following] if whole is None else whole
                 sink(time, id, kind, flags, count, number, body)
             at = following
         for id, (number, records, size) in seen.items():

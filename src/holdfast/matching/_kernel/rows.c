@@ -176,8 +176,8 @@ static uint32_t rows_inside(const table *t, const double *restrict event, uint32
     return count;
 }
 
-/* Whether that is all that is asked for. */
-static inline bool take_hit(kernel_index *self, uint32_t ref_number) {
+/* Whether that is all that is asked for; `any`: a filter that certainly matches is. */
+static inline bool take_hit(kernel_index *self, uint32_t ref_number, bool any) {
     const ref *r = &self->refs[ref_number];
     verdict result = MATCH;
     if (r->program) {
@@ -186,23 +186,24 @@ static inline bool take_hit(kernel_index *self, uint32_t ref_number) {
         if (result == NO_MATCH) return false;
     }
     self->hits[self->hit_count++] = (hit){self->records[r->record].order, r->record, result == ASK_FILTER};
-    return self->any_will_do && result == MATCH;
+    return any && result == MATCH;
 }
 
 /* 1: nothing more is asked for; -1: no memory. */
 int cluster_scan(kernel_index *self, const cluster *home) {
     uint32_t rows[TABLE_ROWS_MAX];
+    const bool any = self->any_will_do;
     self->work.clusters_scanned++;
     self->work.rows_scanned += home->rows;
     if (hits_reserve(self, home->rows) < 0) return -1;
     for (const table *t = home->tables[0]; t; t = t->next)
         for (uint32_t i = 0; i < t->count; i++)
-            if (take_hit(self, t->refs[i])) return 1;
+            if (take_hit(self, t->refs[i], any)) return 1;
     for (uint32_t arity = 1; arity <= ARITY_MAX; arity++)
         for (const table *t = home->tables[arity]; t; t = t->next) {
             uint32_t count = rows_inside(t, self->slots, rows);
             for (uint32_t i = 0; i < count; i++)
-                if (take_hit(self, t->refs[rows[i]])) return 1;
+                if (take_hit(self, t->refs[rows[i]], any)) return 1;
         }
     return 0;
 }

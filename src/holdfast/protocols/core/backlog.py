@@ -1,22 +1,24 @@
 """Events that wait, as runs of the batches in which they came: taken from the front, read from anywhere.
 
 A batch that came whole is kept whole, and read whole, without being looked at or copied. What is taken from its front
-leaves it in memory until the last of its events is gone: one batch at most, since what came of other batches is kept by
-itself.
+stays in memory with the rest, until that is less than half of it: then the rest is copied, and the batch is let go. So
+a backlog takes up no more than as much again as it counts, and copies no more than it was given.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from holdfast.model.batch import EventBatch
 
 NO_POSITIONS: Final[Sequence[int]] = ()
 
 
-class Run(NamedTuple):
+class Run(msgspec.Struct, frozen=True, gc=False):
     """Events one behind the other, and their positions in the log; none without one."""
 
     batch: EventBatch
@@ -69,7 +71,18 @@ class Backlog:
             if end == len(batch):
                 self._runs.popleft()
                 self._head = 0
+        if self._head:
+            self._let_go()
         return before - self.bytes
+
+    def _let_go(self) -> None:
+        """Of the first batch, if little of it is left."""
+        first = self._runs[0]
+        count = first.batch.count
+        if 2 * first.batch.bytes_of(self._head, count) < first.batch.bytes:
+            rest = first.part(self._head, count)
+            self._runs[0] = Run(rest.batch.apart(), rest.positions)
+            self._head = 0
 
     def read(self, skipped: int, count: int) -> list[Run]:
         """Up to `count` events, behind so many that are passed over."""

@@ -193,7 +193,7 @@ class Admission:
         if not self._core.crowding.blocking:
             return len(batch)
         limits, more_events, more_bytes = self._core.limits, self._under_way_events, self._under_way_bytes
-        count, size_of_all = len(batch) + more_events, len(batch.encoded) + more_bytes
+        count, size_of_all = len(batch) + more_events, batch.bytes + more_bytes
         tight = {
             subscription: limits.backlog_events - len(subscription) - more_events
             for subscription in self._core.crowding.possibly_full(count, size_of_all)

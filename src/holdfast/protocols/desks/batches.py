@@ -81,7 +81,8 @@ def _deliver(waiting: list[tuple[int, int, Run]]) -> Deliver:
 def _positions(waiting: list[tuple[int, int, Run]]) -> list[tuple[int, int]]:
     """Of all their events: the first and how many follow without a gap, again and again."""
     found: list[tuple[int, int]] = []
-    for _, _, (_, positions) in waiting:
+    for _, _, run in waiting:
+        positions = run.positions
         if not positions:
             continue
         without_gap = positions[-1] - positions[0] == len(positions) - 1

@@ -38,8 +38,8 @@ class FeedBatch(NamedTuple):
         return FeedBatch(self.first + distance, self.events)
 
     def parts(self, rows: Sequence[int]) -> list[FeedBatch]:
-        """Those of rising rows, in runs of numbers without gaps."""
-        return [FeedBatch(self.first + start, self.events.part(start, end)) for start, end in runs(rows)]
+        """Those of rising rows, in runs of numbers without gaps; copied, as they may wait for long."""
+        return [FeedBatch(self.first + start, self.events.take(range(start, end))) for start, end in runs(rows)]
 
     def has_expired(self, wall: int) -> bool:
         """Whether an event of it has no time left."""

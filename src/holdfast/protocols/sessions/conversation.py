@@ -26,7 +26,7 @@ class ClientSettings(msgspec.Struct, frozen=True, gc=False):
     publish_window: int = 4096  # events in flight
     waiting_max: int = 1_000_000  # events that wait to be; more are refused
     batch_events: int = 256  # in one message
-    batch_bytes: int = 256 * 1024
+    batch_bytes: int = 128 * 1024  # as the broker's `deliver_bytes`
     pause_min: int = 50 * MILLISECOND  # between attempts to connect
     pause_max: int = 5 * SECOND
     opening_max: int = 5 * SECOND  # from dialling to an open session
