@@ -35,6 +35,7 @@ ALWAYS: Final = ("only-matching", "at-most-once", "understood", "map-history")
 FAILS_MS: Final = 4_000
 REPLACED_MS: Final = 5_000
 END_MS: Final = 12_000
+SLOW_US: Final = 12_000  # a broker that is to be relieved takes so long for each message
 
 
 def settings_of(level: str = "none", **more: Written) -> dict[str, Written]:
@@ -58,11 +59,16 @@ def network(
     end_ms: int = END_MS,
     settings: Mapping[str, Written] | None = None,
 ) -> Scenario:
-    """A network in which a broker fails for good and is replaced; `homes` are the clients', each with one broker."""
+    """A network in which a broker fails for good and is replaced, or is slow and relieved; `homes` are the clients',
+    each with one broker."""
     slow = slow_ms or {}
     names = dict.fromkeys([*([keeper] if keeper else []), *(name for link in links for name in link)])
-    brokers = [Broker(id=name, durable=True, gather_us=1_000 * slow.get(name, 0)) for name in names]
-    fails: list[Fault] = [Kill(at_ms=FAILS_MS, for_ms=0, host=faulty, for_ever=True)]
+    service = {} if case.is_permanent else {faulty: SLOW_US}
+    brokers = [
+        Broker(id=name, durable=True, gather_us=1_000 * slow.get(name, 0), service_us_per_message=service.get(name, 0))
+        for name in names
+    ]
+    fails: list[Fault] = [Kill(at_ms=FAILS_MS, for_ms=0, host=faulty, for_ever=True)] if case.is_permanent else []
     return Scenario(
         name="stand-in",
         seed=1,
@@ -113,6 +119,7 @@ def star(
 
 PENDING: Final = range(FAILS_MS + 100, FAILS_MS + 600, 50)  # ten events wait for the stand-in
 AFTERWARDS: Final = (10_000, 10_100)
+THICKLY: Final = range(REPLACED_MS - 500, REPLACED_MS + 2_500, 10)
 
 
 def one_neighbour_is_late(case: Case) -> Scenario:
@@ -137,6 +144,22 @@ def one_neighbour_is_late(case: Case) -> Scenario:
     met_last = Cut(at_ms=REPLACED_MS - 100, for_ms=1_000, source="n1", target=STAND_IN)
     is_late = Pause(at_ms=REPLACED_MS + 3_000, for_ms=800, host="n3")
     return replace(drawn, faults=[*drawn.faults, met_last, is_late])
+
+
+def one_neighbour_says_nothing(case: Case) -> Scenario:
+    """Fig. 4(a) with a broker that is slow: what goes by the stand-in reaches the subscriber whose neighbour has said
+    that it wants it, and not the other; what goes by the broker reaches both."""
+    subscriptions = {"s-n2": "topic = 't'", "s-n3": "topic = 't'"}
+    drawn = star(
+        case, 3, subscriptions, [3_000, 3_100, *range(REPLACED_MS - 500, REPLACED_MS + 2_500, 10), *AFTERWARDS]
+    )
+    return replace(drawn, faults=[Pause(at_ms=REPLACED_MS - 50, for_ms=1_500, host="n3")])
+
+
+def one_event_waits_in_the_slow_broker(case: Case) -> Scenario:
+    """Fig. 4(b): what goes by the stand-in overtakes what went by the broker before."""
+    subscriptions = {"s-n2": "topic = 't'", "s-n3": "topic = 't'"}
+    return star(case, 3, subscriptions, [3_000, 3_100, *THICKLY, *AFTERWARDS])
 
 
 def ready_queues_are_served_in_turn(case: Case) -> Scenario:

@@ -9,11 +9,13 @@ from typing import Final
 import msgspec
 
 from experiments.standin.protocols import CASES, COMPLETE, ORDERED, TABLE_1, Case, promised
-from experiments.standin.runs import HAPPENS, Result, play_all
+from experiments.standin.runs import HAPPENS, HAPPENS_SHARED, Result, play_all
 from experiments.standin.schedules import (
     FAULTY,
     a_subscription_comes_late,
+    one_event_waits_in_the_slow_broker,
     one_neighbour_is_late,
+    one_neighbour_says_nothing,
     ready_queues_are_served_in_turn,
 )
 from experiments.standin.watched import Watched
@@ -27,10 +29,18 @@ _BASIC, _INCREM = (Case(protocol, StandInMode.FAILOVER) for protocol in (StandIn
 MADE: Final[dict[tuple[Case, str], tuple[Schedule, ...]]] = {
     (_BASIC, COMPLETE): (one_neighbour_is_late,),
     (_INCREM, ORDERED): (ready_queues_are_served_in_turn, a_subscription_comes_late),
+    **{
+        (Case(StandInProtocol.BASIC, mode), COMPLETE): (one_neighbour_says_nothing,)
+        for mode in (StandInMode.SHARE, StandInMode.ORDERED)
+    },
+    **{
+        (Case(protocol, StandInMode.SHARE), ORDERED): (one_event_waits_in_the_slow_broker,)
+        for protocol in StandInProtocol
+    },
 }
 HEADINGS: Final = ("protocol", "", "complete", "paper", "violated", "by a schedule", "ordered", "paper", "violated",
                    "by a schedule", "runs", "lost beside")  # fmt: skip
-NOT_YET: Final = "not built"
+NOT_MEASURED: Final = "not measured"
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -81,8 +91,9 @@ def scarce(results: Sequence[Result]) -> dict[str, float]:
     happened: Counter[str] = Counter()
     for result in results:
         happened.update(result.happened)
-    mean = {what: happened[what] / max(1, len(results)) for what in HAPPENS}
-    return {what: mean[what] for what, least in HAPPENS.items() if mean[what] < least}
+    floors = HAPPENS if not results or results[0].case.is_permanent else HAPPENS_SHARED
+    mean = {what: happened[what] / max(1, len(results)) for what in floors}
+    return {what: mean[what] for what, least in floors.items() if mean[what] < least}
 
 
 def violated_by_hand(case: Case) -> dict[str, tuple[str, ...]]:
@@ -92,7 +103,10 @@ def violated_by_hand(case: Case) -> dict[str, tuple[str, ...]]:
         shown = []
         for schedule in MADE.get((case, name), ()):
             outcome = Watched().play(schedule(case))
-            if not outcome.broken and {violation.checker for violation in outcome.violations} == {checker}:
+            violated = {violation.checker for violation in outcome.violations}
+            # A protocol that promises neither may lose both by one schedule.
+            allowed = {checker, *(each for each in case.checkers(FAULTY).values() if not promised(case))}
+            if not outcome.broken and checker in violated <= allowed:
                 shown.append(schedule.__name__.replace("_", " "))
         found[name] = tuple(shown)
     return found
@@ -111,7 +125,9 @@ def printed(lines: Sequence[Line]) -> str:
             rows.append(measured[case].cells)
         else:
             complete, ordered = (_word(says) for says in TABLE_1[case])
-            rows.append((str(case), case.strength, NOT_YET, complete, "", "", NOT_YET, ordered, "", "", "0", ""))
+            rows.append(
+                (str(case), case.strength, NOT_MEASURED, complete, "", "", NOT_MEASURED, ordered, "", "", "0", "")
+            )
     widths = [max(len(row[place]) for row in rows) for place in range(len(HEADINGS))]
     table = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     happened = [_happened(line) for line in lines]

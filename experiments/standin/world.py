@@ -39,7 +39,7 @@ BROKERS_MIN: Final = 4
 BROKERS_MAX: Final = 30
 VALUES: Final = 20  # of the attribute `n`
 SETTLED_MS: Final = 2_600  # everybody has subscribed, and published once
-SLOW_US: Final = 3_000  # a broker that is to be relieved takes so long for each message
+SLOW_US: Final = 8_000  # a broker that is to be relieved takes so long for each message
 TAIL_MS: Final = 4_500  # from the replacement until the last events
 
 
@@ -73,8 +73,13 @@ def draw_world(seed: int, permanent: bool = True) -> World:
     if rng.random() < 0.4:
         of_the_faulty, theirs = _draw_clients_of(rng, faulty, fails_ms)
         clients, actions = clients + of_the_faulty, actions + theirs
-    actions += _draw_traffic(rng, clients, fails_ms, replaced_ms)
-    news, theirs = _draw_news(rng, [name for name in names if name != faulty], clients, replaced_ms)
+    actions += _draw_traffic(rng, clients, fails_ms, replaced_ms, permanent)
+    elsewhere = [name for name in names if name != faulty]
+    news, theirs = _draw_news(rng, elsewhere, clients, replaced_ms)
+    if not permanent:
+        # Who leaves before an event that others overtook has a gap that nobody made.
+        theirs = [action for action in theirs if not isinstance(action, Unsubscribe)]
+        news, theirs = _with_leavers(rng, elsewhere, news, theirs, replaced_ms)
     brokers = [_draw_broker(rng, name, near) for name in names]
     if not permanent:
         slow = {faulty: SLOW_US}
@@ -190,22 +195,38 @@ def _publication(rng: Random, client: str, at_ms: int, most: int) -> Publish:
     return Publish(at_ms=at_ms, client=client, events=events)
 
 
-def _draw_traffic(rng: Random, clients: list[Client], fails_ms: int, replaced_ms: int) -> list[Action]:
+def _draw_traffic(rng: Random, clients: list[Client], fails_ms: int, replaced_ms: int, permanent: bool) -> list[Action]:
     """Before, while nobody stands in, thickly while the replacement is under way, and behind it."""
     actions: list[Action] = []
     for client in clients:
         if not client.id.startswith("p"):
             continue
-        step = rng.choice((40, 120, 300))
+        step = rng.choice((40, 120, 300) if permanent else (15, 30, 60))
         moments = list(range(SETTLED_MS + rng.randint(0, 50), replaced_ms, step))
         at = replaced_ms - 50
-        while at < replaced_ms + rng.choice((300, 1_500)):
+        while at < replaced_ms + rng.choice((300, 1_500) if permanent else (1_000, 2_500)):
             moments.append(at)
             at += rng.randint(2, rng.choice((10, 40, 100)))
         moments += [fails_ms + after for after in (0, 5, 10)]
         moments += range(replaced_ms + TAIL_MS - 600, replaced_ms + TAIL_MS, 200)
         actions += [_publication(rng, client.id, at, rng.choice((1, 1, 3))) for at in sorted(moments)]
     return actions
+
+
+def _with_leavers(
+    rng: Random, names: list[str], clients: list[Client], actions: list[Action], replaced_ms: int
+) -> tuple[list[Client], list[Action]]:
+    """Some who leave meanwhile, and with whom nobody is compared."""
+    for number in range(1, rng.randint(0, 3) + 1):
+        name = f"left{number}"
+        clients = [*clients, Client(id=name, brokers=(rng.choice(names),))]
+        text = " AND ".join(filter(None, (_draw_filter(rng), f"v{number} IS NULL")))
+        actions = [
+            *actions,
+            Subscribe(at_ms=300, client=name, name=name, filter=text),
+            Unsubscribe(at_ms=replaced_ms + rng.randint(0, 800), client=name, name=name),
+        ]
+    return clients, actions
 
 
 def _draw_news(

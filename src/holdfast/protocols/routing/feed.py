@@ -160,7 +160,7 @@ class Feed:
     def leaving(self, wall: int, now: int = 0, window: int = WINDOW_BYTES) -> Iterator[tuple[int, Message]]:
         """What may be sent now, as messages, each with how many events it has."""
         while self._words:
-            number = min(self._words[0][0], self.following - 1)
+            number = self._words[0][0]
             yield from self._in_messages(self.take(wall, now, window, number))
             if max(self.sent, self.acknowledged) < number:
                 return
@@ -393,6 +393,7 @@ class Feed:
         end = batches[-1].last if batches else through
         count = max(self.following - 1, end) - through
         self.following = self.heard + 1
+        self._words = deque([(min(behind, self.heard), word) for behind, word in self._words])
         return batches, count
 
     def take_above(self, number: int) -> list[FeedBatch]:

@@ -182,12 +182,13 @@ class Relieving(Part):
             return
         self._opening.pop(relief.name, None)
         share = self._share(relief)
+        # What waits is indexed, too (D0-B11); and what goes by the broker nevertheless goes behind the first signal.
+        waiting = self._forwarding.feeds[relief.side].cut() if openness is Openness.ALL else []
         if share.openness is Openness.CLOSED:
             self.say(share, relief.side)
         share.open(openness)
-        if openness is Openness.ALL:
-            self._sharing.divide_again(relief.side)  # what waits is indexed, too (D0-B11)
-            self._forwarding.look()
+        self._sharing.put(relief.side, waiting)
+        self._forwarding.look()
 
     @property
     def shares(self) -> list[Share]:
@@ -231,6 +232,7 @@ class Relieving(Part):
         peer = accepted.peer
         if (order := self._ordering.of(peer)) is not None:
             order.open(peer)
+            out.cancel_timer((self.name, "closed", peer))
         for share in self.shares:
             if share.relief.side == peer:
                 self._meet_broker(share)
@@ -252,10 +254,8 @@ class Relieving(Part):
 
     def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
         peer = unlinked.peer
-        if (order := self._ordering.of(peer)) is not None:
-            side = self._roster.side(peer)
-            for events in order.close(peer):
-                self._forwarding.arrive(side, "", 0, events, out)
+        if self._ordering.of(peer) is not None:
+            out.set_timer((self.name, "closed", peer), self._settings.stand_ins.patience)
         if peer in self.reliefs:
             relief = self.reliefs[peer]
             self._share(relief).open(Openness.CLOSED)
@@ -275,8 +275,12 @@ class Relieving(Part):
             relief.follow(changed.changes)
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
-        relief = self.reliefs.get(key[2])
-        if relief is not None:
+        peer = key[2]
+        order, relief = self._ordering.of(peer), self.reliefs.get(peer)
+        if key[1] == "closed" and order is not None:
+            for events in order.close(peer):  # others do not wait for what it may have
+                self._forwarding.arrive(self._roster.side(peer), "", 0, events, out)
+        elif key[1] == "refresh" and relief is not None:
             out.set_timer(key, self._settings.refresh)
             if relief.is_synced:
                 self._tell_all(relief, out)

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from holdfast.model.batch import EventBatch
+from holdfast.protocols.routing.batches import FeedBatch
 from holdfast.protocols.routing.dividing import Divides, Rows
 from holdfast.protocols.routing.feeds import Feeds
 from holdfast.protocols.routing.local import broker_of
@@ -98,9 +99,10 @@ class Sharing(Divides):
                     self._divide(batch, rows, wanted, share)
         return rows
 
-    def divide_again(self, faulty: str) -> None:
-        """What the broker was not sent yet goes by whichever way it would go now. Of feeds that are not stored."""
-        for batch in self._feeds[faulty].cut():
+    def put(self, faulty: str, batches: Sequence[FeedBatch]) -> None:
+        """What was taken out of the broker's feed goes by whichever way it would go now. Of feeds that are not
+        stored."""
+        for batch in batches:
             for way, rows in self.divide(batch.events, {faulty: range(len(batch.events))}).items():
                 self._feeds[way].put(batch.events.take(rows))
 
