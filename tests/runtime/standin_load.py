@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from signal import SIGCONT, SIGSTOP
 from typing import NamedTuple
 
 from experiments.broker_network import BrokerNetwork
@@ -23,7 +24,9 @@ SPARE = "b8"
 # Covering hides from the neighbours who wants an event besides, and what they do not name, increm does not keep for it.
 QUICK = "dial_every_ms = 100\nretransmit_ms = 200\nrefresh_ms = 300\ncovering = false\n[standin]\n"
 NONE, BUFFERED = "none", "buffered"
-BASIC, SYNCH, INCREM = PROTOCOLS = ("basic", "synch", "increm")
+BASIC, SYNCH, INCREM = "basic", "synch", "increm"
+SHARED, ORDERED = "ms", "ms-ro"
+STILL_S, GOES_S = 0.05, 0.01  # of a broker that is slow
 EVENTS = 20  # of each publisher, before, while a broker is down, and after
 
 Way = tuple[str, str]  # from the publisher at one home to the subscriber at another
@@ -44,6 +47,43 @@ async def standin(network: BrokerNetwork, verb: str, *options: str, may_fail: bo
     lines = said.decode().splitlines()
     assert may_fail or process.returncode == 0, (words, lines)
     return lines
+
+
+async def stand_still(network: BrokerNetwork, name: str) -> None:
+    """A broker is slow: it goes on for a moment now and then, until this is cancelled."""
+    try:
+        while True:
+            network.send(name, SIGSTOP)
+            await asyncio.sleep(STILL_S)
+            network.send(name, SIGCONT)
+            await asyncio.sleep(GOES_S)
+    finally:
+        network.send(name, SIGCONT)
+
+
+async def relieve(network: BrokerNetwork, load: NetworkLoad, slow: str, protocol: str, mode: str) -> list[str]:
+    """A broker is slow, the spare shares its work, and gives it back; what is not as promised."""
+    before = {(each.home, home): len(got) for each in load.subscribers for home, got in each.got.items()}
+    slowing = asyncio.ensure_future(stand_still(network, slow))
+    await load.more(EVENTS)
+    await standin(network, "replace", slow, "--by", SPARE, "--protocol", protocol, "--mode", mode)
+    shared = (await network.measures(SPARE))["events_arrived_total"]
+    await load.more(5 * EVENTS)
+    passed = (await network.measures(SPARE))["events_arrived_total"] - shared
+    await standin(network, "hand-back", slow)
+    slowing.cancel()
+    await asyncio.gather(slowing, return_exceptions=True)
+    await load.until_complete()
+    load.go_on()
+    problems = [] if passed else [f"nothing went by {SPARE}"]
+    for each in load.subscribers:
+        for home, got in each.got.items():
+            if len(set(got)) < len(got):
+                problems.append(f"{home} → {each.home}: came again")
+            since = got[before[each.home, home] :]
+            if mode == ORDERED and since != sorted(since):
+                problems.append(f"{home} → {each.home}: out of order: {since}")
+    return problems
 
 
 class Outcome(NamedTuple):

@@ -25,10 +25,13 @@ from tests.runtime.standin_load import (
     INCREM,
     INNER,
     NONE,
+    ORDERED,
+    SHARED,
     SPARE,
     SYNCH,
     Outcome,
     Replacements,
+    relieve,
     seven,
     standin,
 )
@@ -73,6 +76,26 @@ def test_basic_keeps_the_order_and_increm_loses_nothing(tmp_path: Path) -> None:
     """D0-C6, D0-C8."""
     outcomes = replaced(tmp_path, NONE, [("b3", BASIC), ("b4", INCREM)])
     assert wrong(outcomes) == []
+
+
+def relieved(folder: Path, level: str, plan: Sequence[tuple[str, str, str]]) -> list[list[str]]:
+    """Slow brokers whose work is shared, one after the other: which, by which protocol and mode; what went wrong."""
+
+    async def scene(network: BrokerNetwork) -> list[list[str]]:
+        await network.begin()
+        await network.start_beside(SPARE)
+        async with NetworkLoad(network, HOMES, HOMES) as load:
+            await load.more(EVENTS)
+            return [await relieve(network, load, *how) for how in plan]
+
+    with seven(folder, level) as network:
+        return asyncio.run(asyncio.wait_for(scene(network), 60 + 30 * len(plan)))
+
+
+@pytest.mark.full
+def test_a_slow_broker_is_relieved_and_nothing_is_lost_or_doubled_or_with_ro_out_of_order(tmp_path: Path) -> None:
+    """D0-C10, D0-C13."""
+    assert relieved(tmp_path, NONE, [("b3", SYNCH, SHARED), ("b3", SYNCH, ORDERED)]) == [[], []]
 
 
 @pytest.mark.full
@@ -249,3 +272,19 @@ def test_brokers_are_replaced_and_handed_back_again_and_again(
         lost, late = sum(one.lost for one in theirs), sum(one.late for one in theirs)
         print(f"{level}, {protocol}: {len(theirs)} replacements, {len(wrong(theirs))} wrong; {lost} lost, {late} late")
     assert wrong(outcomes) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("level", "ways"),
+    [
+        (NONE, [(protocol, mode) for protocol in (SYNCH, INCREM) for mode in (SHARED, ORDERED)]),
+        (BUFFERED, [(protocol, SHARED) for protocol in (BASIC, SYNCH)]),
+    ],
+)
+def test_slow_brokers_are_relieved_again_and_again(tmp_path: Path, level: str, ways: list[tuple[str, str]]) -> None:
+    rng = Random(level)
+    plan = [(rng.choice(INNER), *way) for way in ways * 2]
+    problems = relieved(tmp_path, level, plan)
+    print(f"{level}: {len(plan)} slow brokers were relieved; {sum(map(bool, problems))} times something was wrong")
+    assert dict(zip(map(str, plan), problems, strict=True)) == {str(each): [] for each in plan}
