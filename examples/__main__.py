@@ -5,7 +5,9 @@ import sys
 
 from holdfast.broker.registry import SCHEMES
 
-shown = {kind: SCHEMES[kind].demo for kind in SCHEMES.kinds if SCHEMES[kind].demo}
+demos = {kind: SCHEMES[kind].demo for kind in SCHEMES.kinds}
+demos |= {name: SCHEMES[kind].templates[name].demo for name, kind in SCHEMES.templates.items()}
+shown = {name: module for name, module in demos.items() if module}
 wanted = sys.argv[1] if len(sys.argv) == 2 else ""
 if wanted not in shown:
     print(f"there is no demo of {wanted!r}: ./demo --scheme [{' | '.join(shown)}]", file=sys.stderr)

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import ClassVar
 
 import holdfast
 from examples.carry_on import quotes
@@ -48,11 +49,15 @@ def holdfast_command(*arguments: str) -> str:
 class InitialSite(BrokerNetwork):
     """What `holdfast init` writes, at addresses that are free here."""
 
+    init: ClassVar[tuple[str, ...]] = INIT
+
     def __init__(self, folder: Path) -> None:
         file = folder / "site.toml"
-        holdfast_command(*INIT, str(file))
+        holdfast_command(*self.init, str(file))
         self._text, self._read = file.read_text(), read_site(str(file))
-        super().__init__(folder, self._read.links, str(written(self._read.settings)["reliability"]))
+        spares = [entry.id for entry in self._read.brokers if entry.spare]
+        reliability = str(written(self._read.settings)["reliability"])
+        super().__init__(folder, self._read.links, reliability, spares=spares)
 
     def site_text(self, addresses: Mapping[str, str], peers: Mapping[str, str]) -> str:
         places = {entry.address: addresses[entry.id] for entry in self._read.brokers}
@@ -96,7 +101,7 @@ class Scene:
 
 
 async def start(network: InitialSite) -> None:
-    say(f"$ holdfast {' '.join(INIT)}; links: {', '.join('-'.join(link) for link in network.links)}", BOLD)
+    say(f"$ holdfast {' '.join(network.init)}; links: {', '.join('-'.join(link) for link in network.links)}", BOLD)
     await network.begin()
     for name, process in network.processes.items():
         say(f"broker {name} serves at {network.addresses[name]}, process {process.pid}")

@@ -24,7 +24,7 @@ from holdfast.broker.site import site_from_toml
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.qos.picture import LABELS_MAX, draw_network
 from holdfast.qos.site_model import model_of
-from scripts import levels_picture, routing_picture
+from scripts import levels_picture, routing_picture, standin_picture
 from tests.figures import flaws, texts_of
 from tests.repository import ROOT
 
@@ -41,6 +41,11 @@ def levels() -> Figure:
 def routing() -> Figure:
     """D0-B1, D2-B3: the run is the same each time."""
     return routing_picture.draw(routing_picture.run())
+
+
+def standins() -> Figure:
+    """D0-B3, D0-B7, D0-B8: the run is the same each time."""
+    return standin_picture.draw(standin_picture.run())
 
 
 def crash() -> Figure:
@@ -60,6 +65,7 @@ def overlay() -> Figure:
 DRAWN: dict[str, tuple[Callable[[], Figure], str]] = {
     "levels.svg": (levels, "scripts.levels_picture"),
     "routing.svg": (routing, "scripts.routing_picture"),
+    "standins.svg": (standins, "scripts.standin_picture"),
     "replication-results/crash.svg": (crash, "experiments.replication crash --read docs/replication-results/crash.csv"),
     "p2s-results/figure6.svg": (lambda: p2s()["figure6"], "experiments.p2s --read docs/p2s-results/results.json"),
     "p2s-results/figure7.svg": (lambda: p2s()["figure7"], "experiments.p2s --read docs/p2s-results/results.json"),

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from holdfast.broker.site import Site, site_from_toml
 from holdfast.kernel.settings import choices
-from holdfast.protocols.routing.settings import Reliability
+from holdfast.protocols.routing.settings import Reliability, StandInSettings
 from holdfast.runtime.site_file import read_site
 from holdfast.schemes.tree.init_text import links_listed
-from holdfast.schemes.tree.settings import DEFAULTS, NOT_ROUTING, routing_settings
+from holdfast.schemes.tree.settings import DEFAULTS, NOT_ROUTING, NOT_STAND_INS, routing_settings
 from holdfast.topology.generators import Kind
 from tests.cli.test_main import run
 
@@ -109,9 +109,38 @@ def test_the_settings_that_are_shown_in_comments_are_all_there_are_and_the_defau
         assert line in text
 
 
+def test_a_site_with_stand_ins_has_seven_members_and_two_spares_that_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = written(tmp_path, "--scheme", "standin")
+    assert routing_settings(site.settings).stand_ins == StandInSettings(enabled=True)
+    assert routing_settings(site.settings).reliability is Reliability.BUFFERED
+    assert [entry.id for entry in site.brokers] == [f"b{n}" for n in range(1, 10)]
+    assert [entry.id for entry in site.brokers if entry.spare] == ["b8", "b9"]
+    assert len(site.links) == 6
+    level = written(tmp_path, "--scheme", "standin", "--brokers", "3", "--reliability", "none")
+    assert [entry.id for entry in level.members] == ["b1", "b2", "b3"]
+    capsys.readouterr()
+    assert run("init", "--scheme", "standin", "-") == 0
+    text = capsys.readouterr().out
+    begin, end = text.index("\n[standin]"), text.index("[limits]")
+    uncommented = text[:begin] + re.sub(r"^# ", "", text[begin:end], flags=re.MULTILINE) + text[end:]
+    assert site_from_toml(uncommented, "site.toml", Random).settings == site.settings
+    assert [key for key in choices(type(DEFAULTS)) if key not in NOT_STAND_INS] == re.findall(
+        r"^(\w+) = ", uncommented[begin : uncommented.index("[limits]")], re.MULTILINE
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
+        (
+            "--scheme standin --reliability bypass",
+            "these options do not go together: with reliability 'bypass' events go",
+        ),
+        ("--scheme standin --topology star", "--topology lists no brokers, and so no spares: leave it out"),
+        ("--scheme standin --brokers 99", "--brokers is 99, and 2 spares; more than 100 are not listed"),
+        ("--scheme standin --brokers 1", "these options do not go together: spares are added to a network"),
         ("--brokers 0", "--brokers is 0, and has to be 1 or more"),
         ("--brokers 101", "--brokers is 101; more than 100 are not listed: say --topology too"),
         ("--brokers 10001 --topology star", "these options do not go together: 'brokers' is 10001, and has to be 1 to"),

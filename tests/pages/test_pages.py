@@ -28,14 +28,26 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 # Pages that run as they stand. On the others blocks are only read: they need a cluster, much time, or a reader's files.
 RUN = ["README.md"] + [
     f"docs/{name}.md"
-    for name in ("start", "choose", "client", "groups", "operations", "p2s", "positions", "qos", "simulator", "spark")
+    for name in (
+        "start",
+        "choose",
+        "client",
+        "groups",
+        "operations",
+        "p2s",
+        "positions",
+        "qos",
+        "simulator",
+        "spark",
+        "standins",
+    )
 ]
 PAGE_S_MAX = 600
 TIMES_IN_A_ROW = 10
 
 # Pages use the ports that users use. A loopback of its own keeps a page from brokers that run on this machine.
 _OWN_LOOPBACK = ["unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-_PORTS = [*range(7411, 7415), *range(7511, 7515)]
+_PORTS = [*range(7411, 7416), *range(7511, 7516)]
 
 
 @cache

@@ -80,11 +80,27 @@ class NetworkLoad:
     def go_on(self) -> None:
         self._may_publish.set()
 
-    async def pause(self) -> None:
-        """Nothing is published from now on; returns when everything has come everywhere."""
+    def stop(self) -> None:
+        """Nothing is published from now on, until it goes on."""
         self._may_publish.clear()
+
+    async def pause(self) -> None:
+        """Nothing is published from now on; returns when the last of each publisher has come everywhere."""
+        self.stop()
         await asyncio.sleep(2 * PAUSE_S)
         await self._until(self._all_is_there)
+
+    async def until_complete(self) -> None:
+        """Nothing is published from now on; returns when everything has come everywhere."""
+        self.stop()
+        await asyncio.sleep(2 * PAUSE_S)
+        await self._until(
+            lambda: all(
+                len(set(each.got.get(home, ()))) >= count
+                for each in self.subscribers
+                for home, count in self.published.items()
+            )
+        )
 
     async def more(self, events: int) -> None:
         """Returns when each publisher has published so many more."""

@@ -16,14 +16,15 @@ from typing import Any, cast
 
 import pytest
 
-from examples import take_over, through_brokers, who_watches
+from examples import standing_in, take_over, through_brokers, who_watches
 from examples.recount import Entry, Evidence, Proof, ReplicaState, judge, recount, replay
 from examples.showing import INTERRUPTED
 from experiments.replication.verdict import Verdict
 from tests.apps.zapviewers.reports import payload, report, zap
 
-GROUP, ZAPVIEWERS, NETWORK = (
-    [sys.executable, "-m", f"examples.{name}"] for name in ("take_over", "who_watches", "through_brokers")
+GROUP, ZAPVIEWERS, NETWORK, STAND_IN = (
+    [sys.executable, "-m", f"examples.{name}"]
+    for name in ("take_over", "who_watches", "through_brokers", "standing_in")
 )
 
 
@@ -79,6 +80,23 @@ def test_the_demo_of_a_network_kills_a_broker_in_the_middle_and_proves_that_noth
 
 
 @pytest.mark.full
+def test_the_demo_of_stand_ins_replaces_a_broker_and_gives_its_place_back() -> None:
+    """It is slow at first, and relieved. Subscribers beyond it get nothing while it is down, and all that was published
+    meanwhile when it is replaced."""
+    done = subprocess.run(STAND_IN, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\033" not in done.stdout
+    [(behind, beside)] = re.findall(r"meanwhile, .* quotes published; got: b5 (\d+), b6 \d+, b7 (\d+)", done.stdout)
+    assert int(behind) < int(beside)
+    assert "b8 stands in for b3, which does not answer" in done.stdout
+    assert len(re.findall(r"done: members ", done.stdout)) == 4
+    delays = dict(re.findall(r"  (\w+), \d.* half of it within ([\d.]+) ms", done.stdout))
+    assert float(delays["relieved"]) < float(delays["slow"])
+    assert "proved: " in done.stdout.splitlines()[-1]
+    assert left_behind(done.stdout, brokers=9) == []
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_leaves_nothing(number: signal.Signals) -> None:
     with subprocess.Popen(ZAPVIEWERS, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
@@ -101,6 +119,11 @@ def test_a_failed_proof_is_an_exit_code(capsys: pytest.CaptureFixture[str]) -> N
     quotes.accepted, quotes.got = [{"number": 1, "price": 120.0, "symbol": "IBM"}], {"b5": [1], "b7": []}
     assert through_brokers.conclude(quotes) == 1
     assert "FAILED: b7 did not get exactly what was wanted" in capsys.readouterr().out
+    for got, problem in (([2, 1], "twice or out of order"), ([1], "that b3 never had: [2]")):
+        standing = standing_in.Scene(cast(Any, None))
+        standing.accepted, standing.got = 2, {"b5": got}
+        assert standing_in.conclude(standing, {1}, range(0)) == 1
+        assert problem in capsys.readouterr().out
     assert take_over.conclude(Verdict(2, 1, (1,), 1, 0, 0, ("one is missing",))) == 1
     assert "FAILED" in capsys.readouterr().out
     assert who_watches.conclude(Proof(2, 1, 1, 0, 1, 0, ("one is missing",))) == 1

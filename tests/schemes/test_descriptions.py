@@ -10,7 +10,7 @@ import pytest
 from holdfast.broker.catalogue import catalogue_of
 from holdfast.broker.measures import NODE_MEASURES
 from holdfast.broker.registry import SCHEMES
-from holdfast.broker.scheme import Making, Scheme
+from holdfast.broker.scheme import InitWish, Making, Scheme
 from holdfast.broker.scheme_client import SchemeClient, client_catalogue_of
 from holdfast.broker.site import site_from_toml
 from holdfast.errors import SiteError
@@ -158,6 +158,20 @@ def test_options_and_shapes_of_different_schemes_have_different_names() -> None:
     for names in ([*SCHEMES[kind].init_options] for kind in KINDS), ([*swarm_of(kind).shapes] for kind in KINDS):
         listed = [name for of_kind in names for name in of_kind]
         assert len(set(listed)) == len(listed)
+
+
+def test_templates_have_names_that_no_scheme_and_no_other_template_has() -> None:
+    names = [name for kind in KINDS for name in SCHEMES[kind].templates]
+    assert len({*names, *KINDS}) == len(names) + len(KINDS)
+    assert SCHEMES.templates == {name: kind for kind in KINDS for name in SCHEMES[kind].templates}
+
+
+@pytest.mark.parametrize("name", SCHEMES.templates)
+def test_what_init_writes_for_a_template_is_a_site_of_its_scheme(name: str) -> None:
+    scheme = SCHEMES[SCHEMES.templates[name]]
+    assert scheme.templates[name].about
+    text = scheme.init_text(InitWish("site.toml", True, None, {}, False, name))
+    assert site_from_toml(text, "site.toml", Random).scheme is scheme
 
 
 def test_a_client_can_not_give_a_common_number_another_meaning() -> None:

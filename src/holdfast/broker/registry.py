@@ -40,6 +40,11 @@ class Schemes:
         scheme: Scheme = self.module(kind, "scheme").SCHEME
         return scheme
 
+    @property
+    def templates(self) -> dict[str, str]:
+        """Names of kinds of sites that schemes have besides the usual one → the schemes' kinds."""
+        return {name: kind for kind in self.kinds for name in self[kind].templates}
+
     def client(self, kind: str) -> SchemeClient:
         """What clients of the scheme are; UnknownScheme if nobody has registered it."""
         client: SchemeClient = self.module(kind, "client").CLIENT

@@ -76,15 +76,24 @@ class InitOption(msgspec.Struct, frozen=True):
     about: str
 
 
+class Template(msgspec.Struct, frozen=True):
+    """A kind of site that a scheme has besides the usual one, under a name of its own: `init` writes such a site, and
+    `demo` is the module of examples/ that shows it."""
+
+    about: str
+    demo: str = ""
+
+
 class InitWish(msgspec.Struct, frozen=True):
     """What someone wants of `holdfast init`. `named`: the scheme was asked for; `options` are those of the scheme that
-    were given."""
+    were given, `template` that of its templates that is wanted, if it is one."""
 
     where: str
     named: bool
     brokers: int | None
     options: Mapping[str, str]
     hosts: bool  # an application
+    template: str = ""
 
 
 class Scheme(ABC):
@@ -105,6 +114,7 @@ class Scheme(ABC):
     catalogue: ClassVar[Catalogue]  # what its brokers say, also to clients, and keep
     measures: ClassVar[Mapping[str, str]] = {}  # of its brokers, besides those that all have → what they mean
     init_options: ClassVar[Mapping[str, InitOption]] = {}
+    templates: ClassVar[Mapping[str, Template]] = {}  # by names that no scheme has
     demo: ClassVar[str] = ""  # the module of examples/ that `./demo --scheme` shows
 
     # ----------------------------------------------------------------------------------------------------- site file

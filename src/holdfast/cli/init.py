@@ -56,8 +56,10 @@ APPLICATIONS = {"zapviewers": ZAPVIEWERS_TEXT}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", default="site.toml", help="default site.toml; '-' prints it")
-    about = "; ".join(f"{kind}: {SCHEMES[kind].about}" for kind in SCHEMES.kinds)
-    parser.add_argument("--scheme", choices=SCHEMES.kinds, help=f"{about} (default: one broker)")
+    abouts = {kind: SCHEMES[kind].about for kind in SCHEMES.kinds}
+    abouts |= {name: SCHEMES[kind].templates[name].about for name, kind in SCHEMES.templates.items()}
+    about = "; ".join(f"{name}: {text}" for name, text in abouts.items())
+    parser.add_argument("--scheme", choices=abouts, help=f"{about} (default: one broker)")
     parser.add_argument(
         "--brokers", type=int, metavar="N", help="how many (default: as many as the scheme has as a rule)"
     )
@@ -76,13 +78,15 @@ def _text(arguments: argparse.Namespace) -> str:
     given = {name: getattr(arguments, name) for name in _options() if getattr(arguments, name) is not None}
     # Who gives an option of one scheme, and names none, means that one.
     meant = (kind for kind in SCHEMES.kinds for name in given if name in SCHEMES[kind].init_options)
-    scheme = SCHEMES[arguments.scheme or next(meant, SCHEMES.kinds[0])]
+    wanted = arguments.scheme or next(meant, SCHEMES.kinds[0])
+    template = wanted if wanted in SCHEMES.templates else ""
+    scheme = SCHEMES[SCHEMES.templates.get(wanted, wanted)]
     for name in given:
         if name not in scheme.init_options:
             having = next(kind for kind in SCHEMES.kinds if name in SCHEMES[kind].init_options)
             raise SiteError(f"--{name} is of another scheme: say --scheme {having}", arguments.file)
     hosts = arguments.application is not None
-    wish = InitWish(arguments.file, arguments.scheme is not None, arguments.brokers, given, hosts)
+    wish = InitWish(arguments.file, arguments.scheme is not None, arguments.brokers, given, hosts, template)
     return scheme.init_text(wish) + _LIMITS_TEXT
 
 

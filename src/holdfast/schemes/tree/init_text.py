@@ -6,15 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from holdfast.broker.registry import SCHEMES
-from holdfast.broker.scheme import InitOption, InitWish
+from holdfast.broker.scheme import InitOption, InitWish, Template
 from holdfast.broker.settings_table import default_lines
 from holdfast.broker.site_text import DEFAULT_ADDRESS
 from holdfast.errors import SiteError
 from holdfast.protocols.routing.settings import Reliability
-from holdfast.schemes.tree.settings import DEFAULTS, NOT_ROUTING
+from holdfast.schemes.tree.settings import DEFAULTS, NOT_ROUTING, NOT_STAND_INS
 from holdfast.topology.generators import DEGREE, Kind
 
 BROKERS = 4
+STAND_IN = "standin"
+STAND_IN_BROKERS, STAND_IN_SPARES = 7, 2
 BROKERS_LISTED_MAX = 100  # then addresses would run into peer addresses; and nobody reads on
 _ADDRESS, _PEER_ADDRESS = 7411, 7511
 
@@ -38,9 +40,17 @@ OPTIONS: Final[Mapping[str, InitOption]] = {
     ),
 }
 
+TEMPLATES: Final[Mapping[str, Template]] = {
+    STAND_IN: Template(
+        "such a network, with spares, one of which takes the place of a broker that fails", "examples.standing_in"
+    )
+}
+
 
 def site_text(wish: InitWish) -> str:
     """One broker, if no network is asked for. An application is hosted by one broker."""
+    if wish.template:
+        return _with_spares(wish)
     alone = wish.brokers is None and not wish.options and (not wish.named or wish.hosts)
     count = wish.brokers if wish.brokers is not None else 1 if alone else BROKERS
     if count == 1 and not wish.options:
@@ -51,6 +61,17 @@ def site_text(wish: InitWish) -> str:
         raise SiteError(problem, wish.where)
     usual = Reliability.BYPASS_BUFFERED if topology is Kind.RANDOM_GRAPH else Reliability.BUFFERED
     return network_text(count, Reliability(wish.options.get("reliability", usual.value)), topology)
+
+
+def _with_spares(wish: InitWish) -> str:
+    if "topology" in wish.options:
+        raise SiteError("--topology lists no brokers, and so no spares: leave it out", wish.where)
+    count = STAND_IN_BROKERS if wish.brokers is None else wish.brokers
+    if count > BROKERS_LISTED_MAX - STAND_IN_SPARES:
+        problem = f"--brokers is {count}, and {STAND_IN_SPARES} spares; more than {BROKERS_LISTED_MAX} are not listed"
+        raise SiteError(problem, wish.where)
+    level = Reliability(wish.options.get("reliability", Reliability.BUFFERED.value))
+    return network_text(count, level, None, STAND_IN_SPARES)
 
 
 def _one_broker_text() -> str:
@@ -70,8 +91,8 @@ data = "var/b1"                     # keeps its state and its events there; leav
 """
 
 
-def network_text(brokers: int, level: Reliability, topology: Kind | None) -> str:
-    """All tables that are of a network."""
+def network_text(brokers: int, level: Reliability, topology: Kind | None, spares: int = 0) -> str:
+    """All tables that are of a network. With spares, one of them may stand in for a broker."""
     lines = [
         "# A site: a broker network, described once. `holdfast up FILE` runs all of it here; `holdfast broker FILE"
         " --id b1` one",
@@ -84,9 +105,10 @@ def network_text(brokers: int, level: Reliability, topology: Kind | None) -> str
         _line(f'reliability = "{level.value}"', "what is done about failing brokers and links:"),
         *(_line("", f'"{each.value}": {about}') for each, about in _ABOUT_LEVELS.items()),
         "",
-        *(_listed(brokers, level) if topology is None else _made(brokers, level, topology)),
+        *(_listed(brokers, level, spares) if topology is None else _made(brokers, level, topology)),
         "",
         *_routing(),
+        *(_stand_ins() if spares else ()),
     ]
     return "\n".join(lines) + "\n\n"
 
@@ -98,8 +120,8 @@ def links_listed(brokers: int, level: Reliability) -> list[tuple[int, int]]:
     return [((number + 1) // 2, number) for number in range(2, brokers + 1)]
 
 
-def _listed(brokers: int, level: Reliability) -> Iterator[str]:
-    for place in range(brokers):
+def _listed(brokers: int, level: Reliability, spares: int) -> Iterator[str]:
+    for place in range(brokers + spares):
         first = place == 0
         yield "[[broker]]"
         yield f'id = "b{place + 1}"'
@@ -113,6 +135,8 @@ def _listed(brokers: int, level: Reliability) -> Iterator[str]:
             yield _line(f'# peer_advertise = "b1.example.org:{_PEER_ADDRESS}"', "likewise")
         said = "keeps its state and its events there" if first else ""
         yield _line(f'data = "var/b{place + 1}"', said)
+        if place >= brokers:
+            yield _line("spare = true", "takes the place of another: `holdfast standin replace FILE ID --by` this one")
         yield ""
     for one, other in links_listed(brokers, level):
         yield "[[link]]"
@@ -136,6 +160,13 @@ def _made(brokers: int, level: Reliability, topology: Kind) -> Iterator[str]:
 def _routing() -> Iterator[str]:
     yield _line("# [routing]", "these are the defaults")
     for said, about in default_lines(DEFAULTS, NOT_ROUTING):
+        yield _line(f"# {said}", about)
+
+
+def _stand_ins() -> Iterator[str]:
+    yield ""
+    yield _line("[standin]", "with this table, spares may stand in for brokers that fail; these are the defaults")
+    for said, about in default_lines(DEFAULTS, NOT_STAND_INS):
         yield _line(f"# {said}", about)
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from holdfast.broker.catalogue import catalogue_of
 from holdfast.broker.links import Seeded, read_links, refuse_cycle
-from holdfast.broker.scheme import InitOption, InitWish, Making, Prediction, Scheme
+from holdfast.broker.scheme import InitOption, InitWish, Making, Prediction, Scheme, Template
 from holdfast.broker.settings_table import MORE, NOT_LESS, check_order, read_settings
 from holdfast.broker.site import BrokerEntry, Site, check_joined
 from holdfast.broker.site_text import SiteText
@@ -26,15 +26,14 @@ from holdfast.protocols.routing.messages import LARGE_ROUTING_MESSAGES, ROUTING_
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings, StandInSettings
 from holdfast.schemes.tree import KIND
 from holdfast.schemes.tree.bypass.messages import BYPASS_MESSAGES, LARGE_BYPASS_MESSAGES
-from holdfast.schemes.tree.init_text import OPTIONS, site_text
+from holdfast.schemes.tree.init_text import OPTIONS, TEMPLATES, site_text
 from holdfast.schemes.tree.measures import MEASURES
 from holdfast.schemes.tree.parts import make_broker
 from holdfast.schemes.tree.settings import (
     DEFAULTS,
     NOT_ROUTING,
+    NOT_STAND_INS,
     OF_SCHEME,
-    OF_STAND_INS,
-    STAND_INS,
     routing_of,
     routing_settings,
 )
@@ -61,6 +60,7 @@ class TreeScheme(Scheme):
     has_spares: ClassVar[bool] = True
     measures: ClassVar[Mapping[str, str]] = MEASURES
     init_options: ClassVar[Mapping[str, InitOption]] = OPTIONS
+    templates: ClassVar[Mapping[str, Template]] = TEMPLATES
     demo: ClassVar[str] = "examples.through_brokers"
 
     # ----------------------------------------------------------------------------------------------------- site file
@@ -129,8 +129,7 @@ def _read_stand_ins(text: SiteText, document: Mapping[str, Any], level: Reliabil
     if level.detours:
         problem = f"with reliability {level.value!r} events go around a broker that fails, and nobody stands in for it"
         text.refuse(problem, "", "standin")
-    elsewhere = choices(RoutingSettings).keys() - OF_STAND_INS | {STAND_INS}
-    return replace(read_settings(text, document["standin"], "standin", DEFAULTS, elsewhere).stand_ins, enabled=True)
+    return replace(read_settings(text, document["standin"], "standin", DEFAULTS, NOT_STAND_INS).stand_ins, enabled=True)
 
 
 def _check_spares(text: SiteText, document: Mapping[str, Any], site: Site) -> None:

@@ -19,6 +19,7 @@ OF_SCHEME: Final = frozenset({"reliability"})  # settings that [scheme] says
 OF_STAND_INS: Final = frozenset(choices(StandInSettings))
 STAND_INS: Final = "stand_ins"
 NOT_ROUTING: Final = OF_SCHEME | OF_STAND_INS
+NOT_STAND_INS: Final = frozenset(choices(RoutingSettings).keys() - OF_STAND_INS | {STAND_INS})
 # The simulator's brokers are as others, in times that fit short runs.
 SIMULATED: Final = chosen(
     DEFAULTS,

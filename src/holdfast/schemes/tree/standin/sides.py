@@ -33,6 +33,10 @@ class Side(Protocol):
         """It has told advertisements; gives those that are known. What they pull, `take_pulled` gives."""
         ...
 
+    def known(self, told: list[Told]) -> dict[str, Filter]:
+        """Of advertisements that it has told, those that are known."""
+        ...
+
     def take_pulled(self, out: Outbox) -> dict[str, Filter]:
         """Subscriptions that advertisements of its own have just pulled."""
         ...
@@ -60,6 +64,9 @@ class InPlace:
 
     def hear_advertised(self, told: list[Told], out: Outbox) -> dict[str, Filter]:
         self._neighbours.heard.hear(self._peer, Routes(advertisements=told), out)
+        return self.known(told)
+
+    def known(self, told: list[Told]) -> dict[str, Filter]:
         theirs = self._router.advertisements.by_source[self._peer]
         return {entry: theirs[entry] for entry, _ in told if entry in theirs}
 
@@ -91,6 +98,9 @@ class Apart:
         telling = read(self._roster, self._relief.side, routes)
         self._relief.hear(routes, telling)
         return telling.advertisements
+
+    def known(self, told: list[Told]) -> dict[str, Filter]:
+        return dict(read(self._roster, self._relief.side, Routes(advertisements=told)).advertisements)
 
     def take_pulled(self, out: Outbox) -> dict[str, Filter]:
         return dict(self._relief.subscriptions.take().told)

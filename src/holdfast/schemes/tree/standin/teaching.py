@@ -25,6 +25,7 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Level, Outbox
 from holdfast.kernel.parts import Part
+from holdfast.model import Filter
 from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.messages import Routes, Told
@@ -117,6 +118,12 @@ class Teaching(Part):
     def on_map_changed(self, changed: MapChanged, out: Outbox) -> None:
         self._look_at_map(out)
 
+    def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
+        """On its next link the stand-in asks again, and is told nothing before it does."""
+        pupil = self._pupil
+        if pupil is not None and pupil.name == unlinked.peer and pupil.name in self._router.neighbours:
+            self._neighbours.keep_quiet(pupil.name)
+
     def _look_at_map(self, out: Outbox) -> None:
         number, pupil = self._roster.map.number, self._pupil
         match self._roster.map.step:
@@ -198,13 +205,21 @@ class Teaching(Part):
         self._neighbours.teller.tell_changes(out)  # what is news in this turn
         pupil.has_named(message.advertisements, ())
         known = pupil.side.hear_advertised(message.advertisements, out)
-        pulled, all_wanted = pupil.side.take_pulled(out), pupil.side.wanted()
+        pulled = pupil.side.take_pulled(out)
         wanted = {entry: filter for entry, filter in pulled.items() if entry not in pupil.sent}
-        for filter in known.values():
-            for entry, _ in self._router.intersecting_beside(self._roster.side(peer), filter):
-                if entry in all_wanted and entry not in pupil.sent:
-                    wanted[entry] = all_wanted[entry]
+        wanted |= self._wanted_under(pupil, known.values())
         self._tell_subscriptions(pupil, wanted, [entry for entry, _ in message.advertisements], out)
+
+    def _wanted_under(self, pupil: _Pupil, advertised: Iterable[Filter]) -> dict[str, Filter]:
+        """What is wanted here of what is advertised beyond the stand-in, and it has not heard of. Who was there before
+        it had."""
+        all_wanted, side = pupil.side.wanted(), self._roster.side(pupil.name)
+        return {
+            entry: all_wanted[entry]
+            for filter in advertised
+            for entry, _ in self._router.intersecting_beside(side, filter)
+            if entry in all_wanted and entry not in pupil.sent
+        }
 
     def _tell_subscriptions(self, pupil: _Pupil, wanted: Fields[str, object], answered: list[str], out: Outbox) -> None:
         """What is wanted here that the stand-in has not heard of, and which advertisements that answers (D0-B9)."""
@@ -229,10 +244,17 @@ class Teaching(Part):
             self._forwarding.look()
 
     def on_routes_heard(self, heard: RoutesHeard, out: Outbox) -> None:
-        """News, of which something may have been known before."""
-        pupil = self._pupil
-        if pupil is not None and heard.peer == pupil.name:
-            pupil.has_named(heard.routes.advertisements, heard.routes.subscriptions)
+        """News, of which something may have been known before: what is wanted under it was told to the broker whose
+        place the stand-in has, and not to this one."""
+        pupil, told = self._pupil, heard.routes
+        if pupil is None or heard.peer != pupil.name:
+            return
+        pupil.has_named(told.advertisements, told.subscriptions)
+        if pupil.queue is not None and told.subscriptions:
+            pupil.queue.arrived([entry for entry, _ in told.subscriptions])
+            self._forwarding.look()
+        if wanted := self._wanted_under(pupil, pupil.side.known(told.advertisements).values()):
+            self._tell_subscriptions(pupil, wanted, [], out)
 
     def on_stand_in_done(self, peer: str, done: StandInDone, out: Outbox) -> None:
         pupil = self._hears(peer, done.number)

@@ -1,0 +1,189 @@
+"""What ./demo --scheme standin runs: seven brokers and two spares, each in a process of its own. One in the middle is
+slow, and a spare shares its work; then it is killed, and the spare takes its place until it is back.
+
+A publisher is at b1, subscribers are at the ends. Nothing is stored on the way (reliability none): what is under way in
+a broker is lost with it, and what is published after that is kept by its neighbour until the stand-in knows who wants
+it. What was lost is counted.
+
+The quotes are synthetic: a random walk from a fixed seed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import AsyncExitStack
+from signal import SIGCONT, SIGSTOP
+from statistics import median
+from typing import ClassVar
+
+import holdfast
+from examples.carry_on import quotes
+from examples.showing import BOLD, GREEN, RED, YELLOW, play_with, say
+from examples.through_brokers import InitialSite, Quote, holdfast_command, start
+from experiments.processes import LOOK_EVERY_S
+
+TOPIC = "stock"
+HOME, FAULTY, SPARE = "b1", "b3", "b8"
+BEYOND = ("b5", "b6")  # behind the faulty broker, as seen from the publisher
+WANTED = dict.fromkeys((*BEYOND, "b7"), "topic = 'stock'")
+PACE_S = 0.002
+STANDS_STILL_S, GOES_ON_S = 0.2, 0.02  # in turn, while it is slow
+PHASE_S = 1.5
+PATIENCE_S = 30.0
+
+
+class StandInSite(InitialSite):
+    init: ClassVar[tuple[str, ...]] = ("init", "--scheme", "standin", "--reliability", "none")
+
+
+class Scene:
+    """The publisher, which never pauses, and what the subscribers got, by number, in the order in which it came."""
+
+    def __init__(self, publisher: holdfast.Bus) -> None:
+        self._publisher = publisher
+        self._walk: Iterator[Quote] = quotes()
+        self._goes_on = True
+        self.accepted = 0
+        self.got: dict[str, list[int]] = {name: [] for name in WANTED}
+        self._published_at: dict[int, float] = {}
+        self._delays: list[float] = []  # since the last phase, behind the faulty broker
+        self._since, self._published, self._counted = 0.0, 0, dict.fromkeys(WANTED, 0)  # at the last phase
+
+    async def publish(self) -> None:
+        self._since = asyncio.get_running_loop().time()
+        while self._goes_on:
+            quote = next(self._walk)
+            self._published_at[int(quote["number"])] = asyncio.get_running_loop().time()
+            await self._publisher.publish(quote, topic=TOPIC)
+            self.accepted = int(quote["number"])
+            await asyncio.sleep(PACE_S)
+
+    async def listen(self, name: str, events: holdfast.Subscription) -> None:
+        async for event in events:
+            number = int(event.attributes["number"])
+            self.got[name].append(number)
+            if name in BEYOND:
+                self._delays.append(asyncio.get_running_loop().time() - self._published_at[number])
+
+    async def phase(self, what: str) -> None:
+        """A while goes by; then it is said what came since the last phase."""
+        await asyncio.sleep(PHASE_S)
+        now = asyncio.get_running_loop().time()
+        came = ", ".join(f"{name} {len(got) - self._counted[name]}" for name, got in self.got.items())
+        delay = f"; half of it within {1_000 * median(self._delays):.1f} ms behind {FAULTY}" if self._delays else ""
+        published = self.accepted - self._published
+        say(f"{what}, {now - self._since:.1f} s: {published} quotes published; got: {came}{delay}", BOLD)
+        self._since, self._published, self._delays = now, self.accepted, []
+        self._counted = {name: len(got) for name, got in self.got.items()}
+
+    async def end(self) -> None:
+        """Nothing more is published; returns when the last quote has come, or patience is at its end."""
+        self._goes_on = False
+        end = asyncio.get_running_loop().time() + PATIENCE_S
+        while asyncio.get_running_loop().time() < end:
+            if all(got and got[-1] == self.accepted for got in self.got.values()):
+                return
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    def lost(self, name: str) -> list[int]:
+        return sorted(set(range(1, self.accepted + 1)) - set(self.got[name]))
+
+
+async def command(network: InitialSite, *words: str) -> None:
+    """Runs `holdfast standin VERB SITE …`, and shows what it says."""
+    verb, *rest = words
+    say(" ".join(["$ holdfast standin", verb, "site.toml", *rest]), BOLD)
+    said = await asyncio.to_thread(holdfast_command, "standin", verb, str(network.site), *rest)
+    for line in said.splitlines():
+        say(f"  {line}")
+
+
+async def slow_down(network: InitialSite, name: str) -> None:
+    """A broker stands still most of the time, until this is cancelled."""
+    try:
+        while True:
+            network.send(name, SIGSTOP)
+            await asyncio.sleep(STANDS_STILL_S)
+            network.send(name, SIGCONT)
+            await asyncio.sleep(GOES_ON_S)
+    finally:
+        network.send(name, SIGCONT)
+
+
+async def relieve(network: InitialSite, play: Scene) -> range:
+    """A slow broker is relieved. The quotes that may have come out of order by that."""
+    slowing = asyncio.ensure_future(slow_down(network, FAULTY))
+    say(f"{FAULTY} is slow: it stands still {STANDS_STILL_S:g} s of {STANDS_STILL_S + GOES_ON_S:g}", YELLOW)
+    await play.phase("slow")
+    under_way = min(len(play.got[name]) for name in BEYOND) + 1
+    await command(network, "replace", FAULTY, "--by", SPARE, "--mode", "ms")
+    await play.phase("being relieved")
+    await play.phase("relieved")
+    slowing.cancel()
+    await asyncio.gather(slowing, return_exceptions=True)
+    say(f"{FAULTY} is as fast as ever", YELLOW)
+    await command(network, "hand-back", FAULTY)
+    await play.phase("alone again")
+    return range(under_way, play.accepted)
+
+
+async def scene(network: InitialSite) -> int:
+    await start(network)
+    await network.start_beside(*network.spares)
+    for name in network.spares:
+        say(f"spare {name} runs, process {network.processes[name].pid}, and has nothing to do")
+    async with AsyncExitStack() as stack:
+        play = Scene(await stack.enter_async_context(holdfast.connect(network.url(HOME))))
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        listening = []
+        for name, text in WANTED.items():
+            bus = await stack.enter_async_context(holdfast.connect(network.url(name)))
+            events = await stack.enter_async_context(bus.subscribe(text))
+            listening.append(tasks.create_task(play.listen(name, events)))
+        say(f"a publisher at {HOME}; subscribers at {', '.join(WANTED)}; {', '.join(BEYOND)} are behind {FAULTY}")
+        publishing = tasks.create_task(play.publish())
+        await play.phase("before")
+        mixed = await relieve(network, play)
+        there = set.intersection(*(set(play.got[name]) for name in BEYOND))
+        await network.kill(FAULTY)
+        under_way = set(range(1, play.accepted + 2)) - there  # one may be on its way to its broker
+        say(f"kill -9 for {FAULTY}, while quotes go on", RED)
+        await play.phase("meanwhile")
+        await command(network, "replace", FAULTY, "--by", SPARE)
+        await play.phase("with the stand-in")
+        await play.phase("after")
+        await command(network, "show")
+        await network.start_beside(FAULTY)
+        say(f"{FAULTY} is started again", YELLOW)
+        await command(network, "hand-back", FAULTY)
+        await play.phase("handed back")
+        await play.end()
+        await publishing
+        for task in listening:
+            task.cancel()
+    return conclude(play, under_way, mixed)
+
+
+def conclude(play: Scene, may_be_lost: Iterable[int], mixed: range) -> int:
+    """Says what was lost, and why; the exit code. `mixed` came by two ways, where mode ms promises no order."""
+    may_be_lost = set(may_be_lost)
+    for name, got in play.got.items():
+        lost = play.lost(name)
+        in_order = [number for number in got if number not in mixed]
+        if len(set(got)) < len(got) or in_order != sorted(in_order):
+            say(f"FAILED: at {name}, quotes came twice or out of order", RED)
+            return 1
+        if not may_be_lost.issuperset(lost) or (lost and name not in BEYOND):
+            say(f"FAILED: at {name}, quotes are missing that {FAULTY} never had: {lost}", RED)
+            return 1
+        died = f"{len(lost)} were in {FAULTY}, or on their way to it, when it died"
+        say(f"{name} has {len(got)} of {play.accepted} quotes" + (f"; {died}" if name in BEYOND else ""))
+    order = "nothing came twice, and out of order only while two shared the work"
+    say(f"proved: {order}; nothing is missing that was published when {FAULTY} was down", GREEN)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(play_with(StandInSite, scene))
