@@ -86,8 +86,14 @@ class Links(Part):
         self._want_neighbours(out)
         self._look_later(out)
 
+    @property
+    def _may_have_changed(self) -> bool:
+        """Whether others may have another map. Where brokers are replaced, who comes back may have missed that it was,
+        and nobody looks for it."""
+        return bool(self._roster.map.number) or self._settings.stand_ins.enabled
+
     def _look_later(self, out: Outbox) -> None:
-        if self._roster.map.number:
+        if self._may_have_changed:
             out.set_timer((self.name, "look"), LOOK_AFTER * self._settings.dial_every)
 
     def _look_around(self, out: Outbox) -> None:
@@ -111,8 +117,8 @@ class Links(Part):
         self._present(out)
         for peer in wanted:
             dials = roster.dials(peer) or roster.is_learning  # of whom its neighbours may not have heard
-            # Who is to dial may not know yet that we are its neighbour, if the network has changed.
-            pauses = self._pauses if dials else self._long_pauses if roster.map.number else None
+            # Who is to dial may not know yet that we are its neighbour, or know that we are none any more.
+            pauses = self._pauses if dials else self._long_pauses if self._may_have_changed else None
             self._links.want(peer, roster.peer_address(peer), pauses, out, at_once=dials)
         for peer in self._links.wanted:
             if peer not in wanted:
