@@ -11,12 +11,13 @@ from typing import Any, Final
 
 import msgspec
 
-from experiments.standin.protocols import Case
-from experiments.standin.watched import MILLISECOND
+from experiments.standin.protocols import COMPLETE, Case, promised
+from experiments.standin.watched import MILLISECOND, Tables, circular, doubled, follow
 from experiments.standin.world import STAND_IN, World, draw_world
 from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.outbox import Outbox
 from holdfast.protocols.routing.forwarding import Forwarding
+from holdfast.protocols.routing.local import broker_of
 from holdfast.schemes.tree.parts import NetworkKit
 from holdfast.schemes.tree.standin.messages import StandInAdvertised, StandInForward, StandInSubscribed
 from holdfast.sim.run import Factories, run_scenario
@@ -64,6 +65,15 @@ class Result(msgspec.Struct, frozen=True):
     happened: dict[str, int]
     steps: int
 
+    @property
+    def problem(self) -> str:
+        """What is not as its line of the table promises; empty if nothing is."""
+        kept = promised(self.case)
+        broken = [f"{self.case} is not {self.case.strength} {name}" for name in self.violated if name in kept]
+        if self.lost and COMPLETE in kept:
+            broken.append(f"{self.case}: {self.lost} events lost beside the faulty broker")
+        return self.wrong or (broken[0] if broken else "")
+
 
 class Account:
     """Follows a run: who wanted what since when, and who got it."""
@@ -80,6 +90,8 @@ class Account:
         self._past_the_faulty: set[str] = set()
         self._accepted: set[str] = set()
         self._begun = self._done = 0
+        self._tables: Tables = {}
+        self._left_out: list[str] = []
 
     def see(self, row: Row) -> None:
         match row:
@@ -99,6 +111,10 @@ class Account:
                 self._got.setdefault(row.subscription, set()).add(row.event)
             case schema.Hop():
                 self._see_hop(row)
+            case schema.Routed() | schema.Fault():
+                follow(self._tables, row)
+            case schema.Control(what="stand-in-without"):
+                self._left_out.append(row.detail["neighbour"])
             case schema.Control(what="change-begun"):
                 self._begun = row.t
             case schema.Control(what="stand-in-done"):
@@ -114,6 +130,23 @@ class Account:
             self.happened["by the stand-in"] += len(row.events)
         if row.what == StandInForward.__name__:
             self.happened["incrementally"] += len(row.events)
+
+    @property
+    def wrong(self) -> str:
+        """What no protocol may do: wait for who is there, or leave tables that are not as they should be (D0-C19)."""
+        if self._left_out:
+            return f"the stand-in went on without {', '.join(self._left_out)}"
+        if not self._done:
+            return "the stand-in is never done"
+        if found := doubled(self._tables):
+            return f"entries are there twice: {found[:3]}"
+        if found := circular(self._tables):
+            return f"entries lead in a circle: {found[:3]}"
+        of_the_faulty = [entry for table in self._tables.values() for _, entry in table if self._is_theirs(entry)]
+        return f"entries of the faulty broker's clients are left: {of_the_faulty[:3]}" if of_the_faulty else ""
+
+    def _is_theirs(self, entry: str) -> bool:
+        return broker_of(entry) == self._world.faulty
 
     def _note_news(self, t: int) -> None:
         self.happened["news"] += t >= self._world.replaced_ms * MILLISECOND
@@ -176,7 +209,7 @@ def play(case: Case, seed: int, kit: NetworkKit | None = None) -> Result:
         brokers=len(scenario.brokers) - 1,
         neighbours=len(world.neighbours),
         violated=tuple(properties[checker] for checker in found if checker in properties),
-        wrong=outcome.broken or (wrong[0] if wrong else ""),
+        wrong=outcome.broken or (wrong[0] if wrong else "") or account.wrong,
         lost=lost,
         happened=dict(account.happened),
         steps=outcome.steps,

@@ -23,6 +23,10 @@ CONVERSATION: Final = tuple(STAND_IN_MESSAGES.values())
 MILLISECOND: Final = 1_000_000
 
 
+# Broker → (table, entry) → by whom it was told that; empty: the broker's own clients.
+Tables = dict[str, dict[tuple[str, str], set[str]]]
+
+
 class Said(NamedTuple):
     """A message that was put on a link."""
 
@@ -103,19 +107,12 @@ class Watched:
         rows = [row for row in self.rows if isinstance(row, schema.Hop) and row.events]
         return [row for row in rows if (row.source, row.target) == (source, target)]
 
-    def tables(self) -> dict[str, dict[tuple[str, str], set[str]]]:
-        """The tables at the end: broker → (table, entry) → whose it was told by; empty: the broker's own clients'."""
-        tables: dict[str, dict[tuple[str, str], set[str]]] = {}
+    def tables(self) -> Tables:
+        """At the end."""
+        tables: Tables = {}
         for row in self.rows:
-            if isinstance(row, schema.Fault) and row.state == "crashed":
-                tables.pop(row.component, None)
-            elif isinstance(row, schema.Routed):
-                sources = tables.setdefault(row.node, {}).setdefault((row.table, row.entry), set())
-                if row.present:
-                    sources.add(row.source)
-                else:
-                    sources.discard(row.source)
-        return {node: {key: of for key, of in table.items() if of} for node, table in tables.items()}
+            follow(tables, row)
+        return tables
 
     def part(self, broker: str, name: str) -> Any:
         """A part of a broker's node, as it is at the end."""
@@ -125,11 +122,25 @@ class Watched:
         return part
 
 
+def follow(tables: Tables, row: Row) -> None:
+    """What a row of the trace says of tables."""
+    if isinstance(row, schema.Fault) and row.state == "crashed":
+        tables.pop(row.component, None)
+    elif isinstance(row, schema.Routed):
+        entries, key = tables.setdefault(row.node, {}), (row.table, row.entry)
+        if row.present:
+            entries.setdefault(key, set()).add(row.source)
+        elif key in entries:
+            entries[key].discard(row.source)
+            if not entries[key]:
+                del entries[key]
+
+
 def number_of(event: str) -> int:
     return int(event.rpartition("/")[2])
 
 
-def doubled(tables: dict[str, dict[tuple[str, str], set[str]]]) -> list[tuple[str, str, str]]:
+def doubled(tables: Tables) -> list[tuple[str, str, str]]:
     """Entries that a broker has from two sides (D0-C19)."""
     return [
         (node, table, entry)
@@ -139,7 +150,7 @@ def doubled(tables: dict[str, dict[tuple[str, str], set[str]]]) -> list[tuple[st
     ]
 
 
-def circular(tables: dict[str, dict[tuple[str, str], set[str]]]) -> list[tuple[str, str, str]]:
+def circular(tables: Tables) -> list[tuple[str, str, str]]:
     """Entries whose sources, followed from broker to broker, lead back to one that was met before (D0-C19)."""
     return [
         (node, table, entry)
@@ -149,9 +160,7 @@ def circular(tables: dict[str, dict[tuple[str, str], set[str]]]) -> list[tuple[s
     ]
 
 
-def _comes_around(
-    tables: dict[str, dict[tuple[str, str], set[str]]], node: str, key: tuple[str, str], met: tuple[str, ...]
-) -> bool:
+def _comes_around(tables: Tables, node: str, key: tuple[str, str], met: tuple[str, ...]) -> bool:
     for source in sorted(tables.get(node, {}).get(key, ())):
         if source in met or (source and _comes_around(tables, source, key, (*met, source))):
             return True

@@ -92,6 +92,8 @@ def check_operations(scenario: Scenario, refuse: Refuse) -> None:
     lost = lost_by(scenario.faults)
     for operation in scenario.operations:
         told, change = operation.told, change_of(operation.action, operation.told)
+        if isinstance(change, ReplaceBroker | HandBack) and not set(told.values()) & names:
+            refuse(f"an operator asks for {told}, and there are no such brokers", "name brokers of the scenario")
         if isinstance(change, AddBroker) and not {change.name, change.client_address, change.peer_address} <= names:
             remedy = "name brokers of the scenario; their addresses are their names"
             refuse(f"an operator adds {told}, and there is no such broker", remedy)
@@ -108,6 +110,9 @@ def check_operations(scenario: Scenario, refuse: Refuse) -> None:
 def header_of_changes(scenario: Scenario) -> dict[str, Any]:
     """What checkers have to know of a run in which the network changes."""
     said: dict[str, Any] = {"changes": True}
+    replaced = [operation.told.get("id", "") for operation in scenario.operations if operation.action == "replace"]
+    if replaced:
+        said["replaced"] = list(dict.fromkeys(replaced))
     said["spares"] = [broker.id for broker in scenario.brokers if broker.spare]
     said["forgetful"] = [broker.id for broker in scenario.brokers if not broker.durable]
     if not scenario.network.bytes_per_second:

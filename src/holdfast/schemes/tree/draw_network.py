@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from holdfast.broker.scheme import Links
 from holdfast.kernel.settings import Written
+from holdfast.protocols.routing.network_map import StandInProtocol
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.protocols.sessions.messages import Overflow
 from holdfast.schemes.tree.asked_changes import wanderers
@@ -130,14 +131,21 @@ def _draw(seed: int, shape: NetworkShape) -> Scenario:
 
 
 def network_promises(scenario: Scenario) -> tuple[str, ...]:
-    """Around a failure, detours may overtake; and who comes to another broker begins anew there."""
+    """Around a failure, detours may overtake, and so may events for a stand-in where nothing is stored. Who comes to
+    another broker begins anew there."""
     level = Reliability(scenario.settings.get("reliability", SIMULATED.reliability.value))
-    promised: tuple[str, ...] = ALWAYS if level.detours and scenario.faults else (*ALWAYS, ORDER)
+    overtakes = (level.detours and scenario.faults) or (not level.buffers and _shuffles(scenario))
+    promised: tuple[str, ...] = ALWAYS if overtakes else (*ALWAYS, ORDER)
     if not scenario.operations:
         return promised
     if wanderers(scenario):
         promised = tuple(AT_HOME.get(name, name) for name in promised)
     return (*promised, *IF_CHANGING)
+
+
+def _shuffles(scenario: Scenario) -> bool:
+    """Whether a stand-in is sent events as it comes to know of those who want them (D0-C8)."""
+    return any(operation.told.get("protocol") == StandInProtocol.INCREM.value for operation in scenario.operations)
 
 
 def _draw_down(seed: int, shape: NetworkShape, routing: _Routing, names: list[str]) -> list[str]:

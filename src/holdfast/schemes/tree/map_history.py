@@ -6,7 +6,8 @@
   asked for.
 - Who is no member by its own map takes in no publications, and forwards nothing.
 - At the end of a healed run all members that are there have the last map, nothing is under way in it, unless a broker
-  that is not there would have to take part, and each change that an operator saw begin is part of the history.
+  that is not there would have to take part, and each change that an operator saw begin is part of the history. Who was
+  replaced and runs knows that it is none.
 
 A map that only its maker had, and lost before anyone else heard of it, never was; a broker that was declared lost keeps
 nothing from the others.
@@ -20,10 +21,13 @@ from typing import Any
 from holdfast.protocols.routing.network_map import (
     LOST_ABOVE,
     Change,
+    HandBack,
+    Learn,
     Link,
     Move,
     NetworkMap,
     NetworkMember,
+    ReplaceBroker,
     done,
     flaw,
     founding_map,
@@ -138,6 +142,8 @@ class MapHistory(Checker):
         member, by one that the broker had which made it."""
         explained = [map for before in earlier if before.steps and _seen(map := done(before)) == seen]
         served = {operator for asked in self._followed.values() if len(asked) == 1 for operator in asked}
+        # Whoever heard nothing asks again, and who has its place back may be replaced once more.
+        served -= {operator for operator in served if self._may_repeat(operator)}
         for operator, change in self._asked.items():
             for before in earlier:
                 if operator in served or change is None or objection(before, change, self._detours):
@@ -156,6 +162,9 @@ class MapHistory(Checker):
         if problem := flaw(found):
             self.violate(row.t, f"{row.node} adopts map {seen.number}, and {problem}")
         self._maps[seen.number] = found
+
+    def _may_repeat(self, operator: str) -> bool:
+        return isinstance(self._asked[operator], ReplaceBroker | HandBack) and operator not in self._begun
 
     @staticmethod
     def _as_said(row: Control, seen: _Seen, former: tuple[str, ...]) -> NetworkMap:
@@ -219,6 +228,9 @@ class MapHistory(Checker):
                 self.violate(self._last, f"{name} has map {has} at the end, and there is {latest.number}")
         if latest.steps and not self._needed(latest) & self._off:
             self.violate(self._last, f"a change is never done: {latest.under_way}")
+        for name in [resting.name for resting in latest.resting]:
+            if name in self._lived and name not in self._off and self._is_member(name):
+                self.violate(self._last, f"{name} was replaced, and does not know that it is no member")
         followed = {operator for asked in self._followed.values() for operator in asked}
         for operator, t in self._begun.items():
             if operator not in followed:
@@ -230,4 +242,6 @@ class MapHistory(Checker):
         step = latest.step
         if isinstance(step, Move):
             return {step.broker, step.old, step.new}
+        if isinstance(step, Learn):
+            return {step.broker}  # which goes on without neighbours that are not there
         return set() if step is None else {step.broker, *latest.spanning_tree.neighbours(step.broker)}

@@ -29,6 +29,9 @@ Where the network changes, all follows from the history of its maps, and nothing
 away, at any level, unless a failure meets it where events are not stored; but a subscription's word that is under way
 when it begins has got there only a while after it. A broker that was declared lost takes with it what a wiped disk
 does. Who is no member any more owes nothing, and nothing is owed there.
+
+A broker that a stand-in takes the place of (D0) takes with it what it had been sent, or had sent itself, and nothing
+else; what its own clients want is owed again from when it has its place back, and their word has got around.
 """
 
 from __future__ import annotations
@@ -50,6 +53,7 @@ from holdfast.trace.schema import (
     Delivered,
     Fault,
     Header,
+    Hop,
     Missed,
     Published,
     Routed,
@@ -90,6 +94,7 @@ class Network(Checker):
             Control: self._on_control,
             Delivered: self._on_delivered,
             Fault: self._on_fault,
+            Hop: self._on_hop,
             Missed: self._on_missed,
             Published: self._on_published,
             Routed: self._on_routed,
@@ -113,6 +118,7 @@ class Network(Checker):
         self._owed: dict[str, dict[str, _Owed]] = {}  # subscription → event → what is owed
         self._delivered: dict[str, set[str]] = {}
         self._missed: dict[str, int] = {}  # subscription → how many it was told that it missed
+        self._touched: dict[str, dict[str, int]] = {}  # broker that is replaced → event → when it was first sent there
 
     def begin(self, header: Header) -> None:
         said = header.settings
@@ -121,6 +127,7 @@ class Network(Checker):
         # Until a failure is noticed, or a link is there again and tables are told, with time to spare.
         times = ("suspect_ms_max", "dial_every_ms", "dial_every_ms", "restore_ms", "refresh_ms")
         grace = 2_000 + sum(said.get(name, 0) for name in times)
+        self._touched = {broker: {} for broker in said.get("replaced", ())}
         links = [(one, other) for one, other in said.get("links", ())]
         notice = 1_000 + said.get("suspect_ms_max", 0)
         self._outages = Outages(
@@ -200,8 +207,16 @@ class Network(Checker):
     def _on_delivered(self, row: Delivered) -> None:
         self._delivered.setdefault(row.subscription, set()).add(row.event)
 
+    def _on_hop(self, row: Hop) -> None:
+        for end in (row.source, row.target) if self._touched else ():
+            if end in self._touched:
+                for event in row.events:
+                    self._touched[end].setdefault(event, row.t)
+
     def _on_accepted(self, row: Accepted) -> None:
         settled = self._outages.is_settled(row.t) and not (self._level == "none" and self._outages.any_ever)
+        if row.node in self._touched and not self._outages.is_member(row.node, row.t):
+            return  # it was replaced, and has not heard of it yet
         for event in row.events:
             published = self._events.get(event)
             if published is None or published.lifetime:
@@ -210,6 +225,10 @@ class Network(Checker):
                 text = self._subscriptions[subscription].filter
                 if not self._matches(event, text):
                     continue
+                if last in self._touched and not self._outages.is_member(last, row.t):
+                    continue  # nobody stands in for those who are at home there
+                for broker in (last, row.node) if last in self._touched or row.node in self._touched else ():
+                    since = max(since, self._outages.rejoined(broker, row.t))
                 # What has just been subscribed to may still be on its way.
                 known = settled and self._is_known(row.node, last, since, row.t)
                 local = not self._outages.changes and self._is_in_place(subscription, last)
@@ -267,6 +286,13 @@ class Network(Checker):
     def _may_lose(self, owed: _Owed) -> bool:
         if self._outages.is_off(owed.last) or self._outages.is_former(owed.last):
             return True  # to the end: it waits there, or its subscriber has yet to hear that it missed something
+        if any(
+            owed.event in events and self._outages.was_lost_with(broker, owed.t, events[owed.event])
+            for broker, events in self._touched.items()
+        ):
+            return True
+        if owed.last in self._touched and self._outages.is_replaced_since(owed.last, owed.t):
+            return True  # nobody stands in for those who are at home there
         if self._outages.wiped_since(owed.home, owed.last, owed.t):
             return True
         blocked = self._outages.is_blocked(owed.home, owed.last)  # to the end: it is stored, and waits

@@ -202,10 +202,26 @@ class Outages:
         """Whether it belongs to the network no more, or never did."""
         return broker not in self.maps.latest.near
 
+    def is_replaced_since(self, broker: str, t: int) -> bool:
+        """Whether a stand-in took a broker's place at that time or later, and is not done long before."""
+        return any(span.end >= t for span in self.maps.replacements_of(broker))
+
+    def was_lost_with(self, broker: str, accepted: int, touched: int) -> bool:
+        """Whether what was accepted at one time, and came to a broker at another, may be lost with the broker, whose
+        place a stand-in took meanwhile: nobody else had it (D0-F5)."""
+        spans = self.maps.replacements_of(broker)
+        return any(accepted <= span.end and touched <= span.end for span in spans)
+
+    def rejoined(self, broker: str, t: int) -> int:
+        """Since when a broker is a member, at a time; of one that was replaced and has its place back, since then."""
+        return max((span.start for span in self.maps.spans_of(broker) if span.start <= t), default=t)
+
     def wiped_since(self, source: str, target: str, t: int) -> bool:
-        """Whether a disk of the path was wiped from then on, or lost, with what was stored there."""
+        """Whether a disk of the path was wiped from then on, or lost, with what was stored there; but for a broker that
+        is replaced, of which it is known what it had."""
         return any(
             at >= t
+            and not (broker in self._gone and self.is_replaced_since(broker, at))
             and any(broker in layout.near for layout in self.maps.in_effect(at, at))
             and broker in self._ways(source, target, t, at).brokers
             for broker, at in self._wiped.items()

@@ -67,6 +67,12 @@ def _links_of(step: str) -> list[Link]:
     return [frozenset((words[0], words[-1]))] if "moves" in words else []
 
 
+def replaced_by(step: str) -> tuple[str, str]:
+    """Of "b7 learns the tables of b3 (synch)": who is replaced, and by whom; empty of other steps."""
+    words = step.split()
+    return (words[5], words[0]) if words[1:5] == ["learns", "the", "tables", "of"] else ("", "")
+
+
 def layout_of(detail: dict[str, Any]) -> Layout:
     """What a broker says of a map that it adopts; TopologyError if its links make no tree."""
     tree, beside = ([(one, other) for one, other in detail.get(key, ())] for key in ("tree", "beside"))
@@ -86,6 +92,7 @@ class Timeline:
         self._forgetful = frozenset(forgetful)
         self._layouts = {founding.number: founding}
         self._first = {founding.number: -FOR_EVER}
+        self._replaced: dict[str, list[tuple[int, int]]] = {}  # broker → the map by which it was, and when that came
         self._founding = founding.number
         self._has: dict[str, int] = {}  # broker → the map that it has, if it is another
         self._off: set[str] = set()
@@ -105,6 +112,14 @@ class Timeline:
     def number_of(self, broker: str) -> int:
         return self._has.get(broker, self._founding)
 
+    def replacements_of(self, broker: str) -> list[Span]:
+        """When a broker was replaced: from when the first heard of it until all had done what they had to."""
+        found = [t for number, t in self._replaced.get(broker, ()) if number in self._layouts]
+        return [Span(t, self._settled_from(t)) for t in found]
+
+    def _settled_from(self, t: int) -> int:
+        return min((span.end for span in self.unsettled if span.start <= t <= span.end), default=t)
+
     # --------------------------------------------------------------------------------------------------------- rows
     def adopt(self, row: Control) -> None:
         layout = layout_of(row.detail)
@@ -115,6 +130,9 @@ class Timeline:
         if layout.number not in self._layouts:
             self._layouts[layout.number] = layout
             self._first[layout.number] = row.t
+            for faulty in [replaced_by(step)[0] for step in layout.steps]:
+                if faulty and faulty not in layout.near:
+                    self._replaced.setdefault(faulty, []).append((layout.number, row.t))
         self._look(row.t)
 
     def see(self, row: Fault) -> None:

@@ -114,6 +114,9 @@ class Teaching(Part):
     # --------------------------------------------------------------------------------------------- beginning, ending
     def on_feeds_recovered(self, recovered: FeedsRecovered, out: Outbox) -> None:
         self._look_at_map(out)
+        if self._pupil is not None and self._pupil.queue is None:
+            # All that the disk has for it may have been sent before; but it goes behind what is advertised.
+            self._forwarding.stay_suspended(self._pupil.name)
 
     def on_map_changed(self, changed: MapChanged, out: Outbox) -> None:
         self._look_at_map(out)
