@@ -7,12 +7,21 @@ import pytest
 from msgspec.structs import replace
 
 from experiments.standin.protocols import CASES, Case
-from experiments.standin.schedules import FAULTY, PENDING, STAND_IN, publications, star
-from experiments.standin.watched import Watched
+from experiments.standin.schedules import (
+    AFTERWARDS,
+    FAULTY,
+    PENDING,
+    REPLACED_MS,
+    STAND_IN,
+    publications,
+    star,
+    subscription,
+)
+from experiments.standin.watched import MILLISECOND, Watched, circular, doubled
 from holdfast.protocols.routing.network_map import StandInMode, StandInProtocol
 from holdfast.schemes.tree.standin.messages import StandInRequest
 from holdfast.sim.latency import Constant
-from holdfast.sim.scenario import Kill, Network, Reset
+from holdfast.sim.scenario import Advertise, Kill, Network, Reset, Unadvertise, Unsubscribe
 
 FAILOVER = [case for case in CASES if case.mode is StandInMode.FAILOVER]
 BASIC, SYNCH, INCREM = (Case(protocol, StandInMode.FAILOVER) for protocol in StandInProtocol)
@@ -91,3 +100,62 @@ def test_a_broker_that_comes_back_hears_that_it_was_replaced(neighbours: int) ->
     assert problems(watched) == []
     assert watched.part(FAULTY, "mapping").facts()["problem"].startswith(f"{STAND_IN} stands in for it")
     assert watched.delivered("s-n1")[-10:] == list(range(11, 21))
+
+
+@pytest.mark.parametrize("case", FAILOVER, ids=str)
+@pytest.mark.parametrize("after_ms", [4, 8, 30])
+def test_what_the_disk_has_for_a_stand_in_does_not_come_before_what_it_falls_under(case: Case, after_ms: int) -> None:
+    """D0-B10, D1-B4.1: the neighbour starts again while the stand-in learns, and may have sent it before."""
+    wanted = {"s-n2": "topic = 't'", "t-n3": "topic = 't'"}
+    drawn = star(case, 3, wanted, [3_000, *PENDING, *AFTERWARDS], slow_ms={"n3": 600}, level="buffered")
+    restarts = Kill(at_ms=REPLACED_MS + after_ms, for_ms=200, host="n1")
+    watched = Watched()
+    watched.play(replace(drawn, faults=[*drawn.faults, restarts]))
+    assert problems(watched) == []
+    for subscriber in wanted:
+        assert watched.delivered(subscriber) == list(range(1, 14))
+
+
+def test_a_neighbour_that_dies_is_left_out_and_tells_everything_when_it_is_back() -> None:
+    """D0-B7.4"""
+    wanted = {"s-n2": "topic = 't'", "t-n3": "topic = 't'"}
+    drawn = star(SYNCH, 3, wanted, [3_000, *PENDING, *range(8_500, 9_500, 100)], level="buffered")
+    dies = Kill(at_ms=REPLACED_MS - 50, for_ms=3_000, host="n3")
+    watched = Watched()
+    watched.play(replace(drawn, settings={**drawn.settings, "patience_ms": 1_000}, faults=[*drawn.faults, dies]))
+    assert problems(watched) == []
+    (done,) = watched.happened("stand-in-done")
+    assert done.detail["left_out"] == ["n3"]
+    assert done.t < (REPLACED_MS + 1_100) * MILLISECOND
+    for subscriber in wanted:
+        assert watched.delivered(subscriber) == list(range(1, 22))
+
+
+@pytest.mark.parametrize("case", FAILOVER, ids=str)
+def test_what_is_taken_back_meanwhile_is_gone_and_what_is_new_is_there(case: Case) -> None:
+    """D0-B6, D0-F6: subscriptions and advertisements of clients, while a neighbour keeps the stand-in waiting."""
+    wanted = {"s-n2": "topic = 't'", "t-n3": "topic = 't'"}
+    at = REPLACED_MS + 300
+    more = [
+        Unsubscribe(at_ms=at, client="s-n2", name="s-n2"),
+        Advertise(at_ms=300, client="q", name="a", filter="topic = 'u'"),
+        Unadvertise(at_ms=at, client="q", name="a"),
+        Advertise(at_ms=at, client="o", name="a", filter="topic = 'v'"),
+        subscription("new", "topic = 't'", at),
+        *publications("o", range(8_000, 8_500, 100), topic="v"),
+        subscription("v", "topic = 'v'"),
+    ]
+    homes = {"q": "n2", "o": "n3", "new": "n2", "v": "n1"}
+    moments = [3_000, *PENDING, *range(8_000, 8_500, 100)]
+    watched = Watched()
+    watched.play(star(case, 4, wanted, moments, more=more, homes=homes, slow_ms={"n4": 400}))
+    assert problems(watched) == []
+    (done,) = watched.happened("stand-in-done")
+    assert done.t > at * MILLISECOND
+    assert watched.delivered("new")[-5:] == watched.delivered("t-n3")[-5:] == [12, 13, 14, 15, 16]
+    assert not set(watched.delivered("s-n2")) & {12, 13, 14, 15, 16}
+    assert watched.delivered("v") == [1, 2, 3, 4, 5]
+    tables = watched.tables()
+    assert doubled(tables) == circular(tables) == []
+    known = {table: sum(kind == table for kind, _ in tables[STAND_IN]) for table, _ in tables[STAND_IN]}
+    assert known == {"advertisements": 2, "subscriptions": 3}
