@@ -69,9 +69,11 @@ class Result(msgspec.Struct, frozen=True):
     def problem(self) -> str:
         """What is not as its line of the table promises; empty if nothing is."""
         kept = promised(self.case)
-        broken = [f"{self.case} is not {self.case.strength} {name}" for name in self.violated if name in kept]
+        broken = [
+            f"what the table promises is violated ({self.case}, {name})" for name in self.violated if name in kept
+        ]
         if self.lost and COMPLETE in kept:
-            broken.append(f"{self.case}: {self.lost} events lost beside the faulty broker")
+            broken.append(f"events are lost beside the faulty broker ({self.case}, {self.lost})")
         return self.wrong or (broken[0] if broken else "")
 
 

@@ -68,13 +68,16 @@ def network(
         Broker(id=name, durable=True, gather_us=1_000 * slow.get(name, 0), service_us_per_message=service.get(name, 0))
         for name in names
     ]
+    lent = [
+        Broker(id=name, durable=True, spare=True, gather_us=1_000 * slow.get(name, 0)) for name in (stand_in, *spares)
+    ]
     fails: list[Fault] = [Kill(at_ms=FAILS_MS, for_ms=0, host=faulty, for_ever=True)] if case.is_permanent else []
     return Scenario(
         name="stand-in",
         seed=1,
         settings={**settings_of(level), **(settings or {})},
         links=list(links),
-        brokers=[*brokers, *(Broker(id=name, durable=True, spare=True) for name in (stand_in, *spares))],
+        brokers=[*brokers, *lent],
         clients=[Client(id=client, brokers=(home,)) for client, home in homes.items()],
         actions=sorted(actions, key=lambda action: action.at_ms),
         faults=fails if faults is None else list(faults),

@@ -11,7 +11,7 @@ import importlib
 import inspect
 import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FunctionType
 from typing import Any
 
@@ -66,3 +66,19 @@ class Edit(msgspec.Struct, frozen=True):
         code = compile(text, f"<{self.target} with a mistake>", "exec", flags=_FLAGS, dont_inherit=True)
         exec(code, function.__globals__, space)
         return space["make"](owner) if cell else space[name]
+
+
+class Fresh(msgspec.Struct, frozen=True):
+    """`breaks` says which promise, and when; `verdicts.py` who sees it."""
+
+    area: str
+    mistake: str
+    breaks: str
+    edits: tuple[Edit, ...]
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        with ExitStack() as planted:
+            for edit in self.edits:
+                planted.enter_context(edit.planted())
+            yield

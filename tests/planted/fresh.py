@@ -2,29 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-
-import msgspec
-
-from tests.planted.edits import Edit
-
-
-class Fresh(msgspec.Struct, frozen=True):
-    """`breaks` says which promise, and when; `verdicts.py` who sees it."""
-
-    area: str
-    mistake: str
-    breaks: str
-    edits: tuple[Edit, ...]
-
-    @contextmanager
-    def planted(self) -> Iterator[None]:
-        with ExitStack() as planted:
-            for edit in self.edits:
-                planted.enter_context(edit.planted())
-            yield
-
+from tests.planted.edits import Edit, Fresh
+from tests.planted.fresh_stand_ins import FRESH_STAND_INS
 
 _PAXOS = "holdfast.schemes.paxos"
 _SESSIONS = "holdfast.protocols.sessions"
@@ -1070,7 +1049,7 @@ FRESH: list[Fresh] = [
         edits=(
             Edit(
                 f"{_ROUTING}.forwarding:Forwarding.finish",
-                "if not congested or self._room.is_left_beside(peer):",
+                "if not congested or self.room.is_left_beside(peer):",
                 "if not congested:",
             ),
         ),
@@ -1294,4 +1273,5 @@ FRESH: list[Fresh] = [
             ),
         ),
     ),
+    *FRESH_STAND_INS,
 ]

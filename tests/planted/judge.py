@@ -25,6 +25,7 @@ OF_AREA: Final[dict[str, tuple[str, ...]]] = {
     "cursors": ("names", "names in groups"),
     "routing": ("networks",),
     "bypass": ("networks",),
+    "stand-ins": ("replacements", "stand-ins"),
     "storage": ("one broker", "names", "replicas", "networks"),
 }
 

@@ -8,15 +8,18 @@ from typing import Final
 
 import msgspec
 
+from experiments.standin.protocols import CASES
+from experiments.standin.runs import play as replacement
 from holdfast.schemes.paxos.draw import group_shape
 from holdfast.schemes.paxos.settings import Protocol
 from holdfast.schemes.tree.draw_network import NetworkShape
+from holdfast.schemes.tree.draw_standing_in import StandingInShape
 from holdfast.schemes.tree.one_broker import OneBrokerShape
 from holdfast.sim.run import run_scenario
 from holdfast.sim.swarm import Shape
 from tests.paxos import change_swarm, fast_swarm
 from tests.paxos import swarm as replica_swarm
-from tests.planted.fresh import Fresh
+from tests.planted.edits import Fresh
 from tests.sim import named_group_world, named_world
 from tests.sim.claims import claims_watched
 
@@ -29,6 +32,16 @@ def _of_shape(shape: Shape, seed: int) -> str:
 
 def _network(seed: int) -> str:
     return run_scenario(NetworkShape().draw(seed), claims_watched()).problem
+
+
+def _stand_ins(seed: int) -> str:
+    return run_scenario(StandingInShape().draw(seed), claims_watched()).problem
+
+
+def _replacements(seed: int) -> str:
+    """One protocol after the other; what its line of the first paper's table promises."""
+    cases = [case for case in CASES if case.exists]
+    return replacement(cases[seed % len(cases)], seed).problem
 
 
 def _fast_group(seed: int) -> str:
@@ -48,6 +61,8 @@ SWARMS: Final[dict[str, Swarm]] = {
     "replicas": replica_swarm.problem,
     "fast rounds": fast_swarm.problem,
     "changing groups": change_swarm.problem,
+    "stand-ins": _stand_ins,
+    "replacements": _replacements,
 }
 
 

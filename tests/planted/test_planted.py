@@ -26,6 +26,8 @@ LEAST = {
     "replicas": 41,
     "fast rounds": 33,
     "changing groups": 16,
+    "stand-ins": 2,
+    "replacements": 19,
 }
 
 

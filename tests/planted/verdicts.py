@@ -258,4 +258,61 @@ VERDICTS: Final[dict[str, Verdict]] = {
         test="tests/runtime/test_segment_storage.py::test_a_life_is_later_than_all_before_also_when_the_clock_was_put_back",
         survived=True,
     ),
+    "advertisements-of-the-other-side-told-back": Verdict(swarm="replacements"),
+    "subscriptions-of-the-other-side-told-back": Verdict(swarm="replacements"),
+    "last-is-not-said-without-advertisements": Verdict(swarm="replacements"),
+    "answers-are-not-said-without-subscriptions": Verdict(swarm="replacements"),
+    "only-the-first-advertisement-of-a-message-is-answered": Verdict(swarm="replacements"),
+    "unnamed-entries-stay-for-ever": Verdict(swarm="replacements"),
+    "named-entries-go-too": Verdict(swarm="replacements"),
+    "told-as-any-neighbour-on-the-next-link": Verdict(
+        test="tests/standin/test_meanwhile.py::test_a_neighbour_whose_link_breaks_is_asked_again_and_says_nothing_else_before"
+    ),
+    "queue-of-the-stand-in-is-never-resumed": Verdict(
+        test="tests/standin/test_conversation.py::test_after_a_replacement_links_carry_what_they_carry_where_nothing_was_replaced"
+    ),
+    "synch-passes-on-before-it-is-done": Verdict(swarm="replacements"),
+    "queue-is-not-suspended": Verdict(swarm="replacements"),
+    "queue-is-not-suspended-after-a-restart": Verdict(
+        test="tests/standin/test_meanwhile.py::test_what_the_disk_has_for_a_stand_in_does_not_come_before_what_it_falls_under"
+    ),
+    "what-waits-for-the-faulty-is-given-up": Verdict(swarm="replacements"),
+    "nothing-is-kept-for-a-neighbour-out-of-reach": Verdict(swarm="replacements"),
+    "what-was-moved-comes-behind-what-is-new": Verdict(
+        test="tests/standin/test_figures.py::test_increm_breaks_the_order_and_the_others_do_not"
+    ),
+    "tables-are-not-rewritten": Verdict(swarm="replacements"),
+    "wait-ready-without-the-log": Verdict(swarm="replacements"),
+    "wait-ready-strands-what-is-left": Verdict(swarm="replacements"),
+    "wait-ready-forgets-what-has-come": Verdict(
+        test="tests/standin/test_wait_ready.py::test_what_comes_for_a_subscription_that_is_known_may_leave_at_once"
+    ),
+    "wait-ready-indexes-by-the-first-subscription": Verdict(
+        test="tests/standin/test_wait_ready.py::test_its_memory_is_events_times_the_subscriptions_that_each_matches"
+    ),
+    "events-carry-only-what-has-come": Verdict(swarm="replacements"),
+    "sent-to-is-not-remembered": Verdict(
+        test="tests/standin/test_wait_ready.py::test_nobody_gets_an_event_that_went_there_before"
+    ),
+    "sent-to-is-not-kept-up": Verdict(
+        test="tests/standin/test_wait_ready.py::test_nobody_gets_an_event_that_went_there_before"
+    ),
+    "events-go-back-to-where-they-came-from": Verdict(
+        test="tests/standin/test_wait_ready.py::test_nobody_gets_an_event_that_went_there_before"
+    ),
+    "what-is-kept-goes-before-the-last-are-served": Verdict(swarm="replacements"),
+    "counters-instead-of-sets": Verdict(
+        test="tests/standin/test_meanwhile.py::test_the_answer_to_an_advertisement_that_is_new_stands_for_no_other"
+    ),
+    "done-when-all-have-advertised": Verdict(swarm="replacements"),
+    "told-to-the-others-and-not-asked-back": Verdict(swarm="replacements"),
+    "a-neighbour-met-late-hears-of-advertisements-only": Verdict(
+        test="tests/standin/test_meanwhile.py::test_a_neighbour_that_is_met_late_hears_what_is_wanted_where_nothing_is_advertised"
+    ),
+    "who-is-silent-is-waited-for": Verdict(
+        test="tests/standin/test_meanwhile.py::test_a_neighbour_that_dies_is_left_out_and_tells_everything_when_it_is_back"
+    ),
+    "lost-links-are-not-asked-again": Verdict(swarm="stand-ins"),
+    "what-is-heard-in-the-conversation-is-not-passed-on": Verdict(swarm="replacements"),
+    "a-replaced-broker-that-is-dialled-as-a-rule-waits-for-ever": Verdict(swarm="stand-ins"),
 }

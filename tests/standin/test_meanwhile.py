@@ -19,7 +19,7 @@ from experiments.standin.schedules import (
 )
 from experiments.standin.watched import MILLISECOND, Watched, circular, doubled
 from holdfast.protocols.routing.network_map import StandInMode, StandInProtocol
-from holdfast.schemes.tree.standin.messages import StandInRequest
+from holdfast.schemes.tree.standin.messages import StandInAdvertised, StandInRequest, StandInSubscribed
 from holdfast.sim.latency import Constant
 from holdfast.sim.scenario import Advertise, Kill, Network, Reset, Unadvertise, Unsubscribe
 
@@ -159,3 +159,44 @@ def test_what_is_taken_back_meanwhile_is_gone_and_what_is_new_is_there(case: Cas
     assert doubled(tables) == circular(tables) == []
     known = {table: sum(kind == table for kind, _ in tables[STAND_IN]) for table, _ in tables[STAND_IN]}
     assert known == {"advertisements": 2, "subscriptions": 3}
+
+
+@pytest.mark.parametrize("case", FAILOVER, ids=str)
+def test_an_answer_that_is_said_twice_stands_for_no_other(case: Case) -> None:
+    """D0-B4.3: a neighbour has answered, its link breaks, and it is asked again, while another has yet to answer."""
+    wanted = {"s-n2": "topic = 't'", "t-n3": "topic = 't'"}
+    moments = [3_000, *PENDING, *range(9_500, 10_000, 100)]
+    slow = Network(latency=Constant(delay_us=20_000))
+    drawn = replace(star(case, 3, wanted, moments, slow_ms={"n3": 600}), network=slow)
+    watched = Watched()
+    watched.play(replace(drawn, faults=[*drawn.faults, Reset(at_ms=5_700, source=STAND_IN, target="n2")]))
+    assert problems(watched) == []
+    answers = [said for said in watched.conversation(StandInSubscribed) if said.message.answered]  # type: ignore[attr-defined]
+    assert [said.source for said in answers] == ["n2", "n2", "n3"]
+    (done,) = watched.happened("stand-in-done")
+    assert (done.detail["left_out"], watched.happened("stand-in-without")) == ([], [])
+    assert answers[-1].t < done.t < answers[-1].t + 100 * MILLISECOND
+    for subscriber in wanted:
+        assert watched.delivered(subscriber)[-5:] == [12, 13, 14, 15, 16]
+
+
+def test_the_answer_to_an_advertisement_that_is_new_stands_for_no_other() -> None:
+    """D0-B7.1: all have said what they advertise. In the turn in which the stand-in hears one of the last answers it
+    hears of something new, which it tells with what it tells; that is answered before a slow neighbour has answered
+    what was there. With counters, the stand-in would be done, and the slow one's subscription be dropped as unnamed."""
+    wanted = {"s-n2": "topic = 't'", "t-n3": "topic = 't'"}
+    moments = [3_000, *PENDING, *range(9_500, 10_000, 100)]
+    new = Advertise(at_ms=7_767, client="o", name="a", filter="topic = 'o'")
+    slow_ms = {"n3": 700, "n1": 900, STAND_IN: 60}
+    watched = Watched()
+    watched.play(star(SYNCH, 4, wanted, moments, more=[new], homes={"o": "n2"}, slow_ms=slow_ms))
+    assert problems(watched) == []
+    told = [said for said in watched.conversation(StandInAdvertised) if said.source == STAND_IN]
+    last = max(said.t for said in watched.conversation(StandInAdvertised) if said.message.last)  # type: ignore[attr-defined]
+    late = [said for said in told if "n2.1.2" in dict(said.message.advertisements)]  # type: ignore[attr-defined]
+    assert {said.target for said in late} == {"n1", "n3", "n4"}
+    assert min(said.t for said in late) > last
+    (done,) = watched.happened("stand-in-done")
+    answered = [said for said in watched.conversation(StandInSubscribed) if said.source == "n3"]
+    assert done.t > answered[-1].t
+    assert watched.delivered("t-n3")[-5:] == watched.delivered("s-n2")[-5:] == [12, 13, 14, 15, 16]

@@ -1,0 +1,279 @@
+"""The same for stand-ins: mistakes in replacing a broker, by someone who has read the first paper."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.planted.edits import Edit, Fresh
+
+_STANDIN: Final = "holdfast.schemes.tree.standin"
+_TEACHING: Final = f"{_STANDIN}.teaching:Teaching"
+_LEARNING: Final = f"{_STANDIN}.learning:Learning"
+_WAIT_READY: Final = f"{_STANDIN}.wait_ready:WaitReady"
+_MISSED: Final = f"{_STANDIN}.missed:Missed"
+_ROUTING: Final = "holdfast.protocols.routing"
+
+
+def _mistake(mistake: str, breaks: str, *edits: tuple[str, str, str]) -> Fresh:
+    return Fresh(area="stand-ins", mistake=mistake, breaks=breaks, edits=tuple(Edit(*edit) for edit in edits))
+
+
+FRESH_STAND_INS: Final[list[Fresh]] = [
+    # -------------------------------------------------------------------------------------- what a neighbour tells
+    _mistake(
+        "advertisements-of-the-other-side-told-back",
+        "a stand-in has an advertisement from two sides, and subscriptions go in a circle (Fig. 3)",
+        (
+            f"{_TEACHING}.on_stand_in_request",
+            "told = texts(router.advertisement_outlets[peer].told())",
+            "told = texts({e: f for of in router.advertisements.by_source.values() for e, f in of.items()})",
+        ),
+    ),
+    _mistake(
+        "subscriptions-of-the-other-side-told-back",
+        "a stand-in has a subscription from two sides, and each of two brokers thinks that the other one leads there",
+        (
+            f"{_TEACHING}.on_stand_in_advertised",
+            "router.wanted_beside(peer, theirs[entry]) if entry in theirs else ():\n"
+            "            if subscription in outlet and subscription not in pupil.sent:\n"
+            "                wanted[subscription] = outlet[subscription]",
+            "router.subscriptions.by_source[peer] if entry in theirs else ():\n"
+            "            wanted[subscription] = router.subscriptions.by_source[peer][subscription]\n"
+            "        for subscription in outlet:\n"
+            "            if subscription not in pupil.sent:\n"
+            "                wanted[subscription] = outlet[subscription]",
+        ),
+    ),
+    _mistake(
+        "last-is-not-said-without-advertisements",
+        "a stand-in waits for a neighbour that advertises nothing until its patience is over",
+        (
+            f"{_TEACHING}.on_stand_in_request",
+            "pieces = list(in_pieces(told))",
+            "pieces = list(in_pieces(told)) if told else []",
+        ),
+    ),
+    _mistake(
+        "answers-are-not-said-without-subscriptions",
+        "a stand-in waits for an answer of a neighbour that wants nothing",
+        (
+            f"{_TEACHING}._tell_subscriptions",
+            "pieces = list(in_pieces(told))",
+            "pieces = list(in_pieces(told)) if told else []",
+        ),
+    ),
+    _mistake(
+        "only-the-first-advertisement-of-a-message-is-answered",
+        "what is wanted of the others is never said, and at the end they count as known",
+        (
+            f"{_TEACHING}.on_stand_in_advertised",
+            "    for entry, _ in message.advertisements:\n",
+            "    for entry, _ in message.advertisements[:1]:\n",
+        ),
+    ),
+    _mistake(
+        "unnamed-entries-stay-for-ever",
+        "what only the faulty broker's own clients wanted is forwarded to for ever",
+        (f"{_TEACHING}.on_stand_in_done", "if any(unnamed):", "if False:"),
+    ),
+    _mistake(
+        "named-entries-go-too",
+        "at the end a neighbour drops all that was beyond the faulty broker, whatever the stand-in has named",
+        (f"{_STANDIN}.teaching:_Pupil.has_named", "left.pop(entry, None)", "pass"),
+    ),
+    _mistake(
+        "told-as-any-neighbour-on-the-next-link",
+        "a stand-in takes for news what the others know, and never hears what those want of it",
+        (f"{_TEACHING}.on_neighbour_unlinked", "self._neighbours.keep_quiet(unlinked.peer)", "pass"),
+    ),
+    # ----------------------------------------------------------------------------------- what becomes of events there
+    _mistake(
+        "queue-of-the-stand-in-is-never-resumed",
+        "nothing goes through a stand-in that a neighbour had suspended",
+        (f"{_TEACHING}._end", "    self._forwarding.go_on(pupil.name, out)\n", ""),
+        (
+            "holdfast.schemes.tree.moving:Moving._reconcile",  # which would do it with the next map
+            "        self._forwarding.go_on(peer, out)\n",
+            "        if not self._forwarding.feeds[peer].is_suspended:\n"
+            "            self._forwarding.go_on(peer, out)\n",
+        ),
+    ),
+    _mistake(
+        "synch-passes-on-before-it-is-done",
+        "the synchronous protocol loses what the basic one does",
+        (f"{_TEACHING}.on_stand_in_request", "if pupil.protocol is StandInProtocol.BASIC:", "if True:"),
+    ),
+    _mistake(
+        "queue-is-not-suspended",
+        "events come to a stand-in that does not know of who wants them",
+        (f"{_TEACHING}._begin", "        self._forwarding.suspend(peer)", "        pass"),
+    ),
+    _mistake(
+        "queue-is-not-suspended-after-a-restart",
+        "what the disk has for a stand-in comes there before what it falls under is advertised",
+        (f"{_TEACHING}.on_feeds_recovered", "self._forwarding.stay_suspended(self._pupil.name)", "pass"),
+    ),
+    _mistake(
+        "what-waits-for-the-faulty-is-given-up",
+        "events that were never sent to the faulty broker are lost",
+        (f"{_ROUTING}.forwarding:Forwarding.move", "self._move(old, new, False, out)", "pass"),
+    ),
+    _mistake(
+        "nothing-is-kept-for-a-neighbour-out-of-reach",
+        "what is published between the failure and the replacement is lost",
+        (
+            f"{_ROUTING}.forwarding:Forwarding._route",
+            "keeps = self._store is None and not usable and self.feeds[peer].bytes < self._keeps_bytes",
+            "keeps = False",
+        ),
+    ),
+    _mistake(
+        "what-was-moved-comes-behind-what-is-new",
+        "events that waited for the faulty broker are overtaken by those that were published later",
+        (
+            f"{_ROUTING}.forwarding:Forwarding.move",
+            "self._move(old, new, False, out)",
+            "self.__dict__.setdefault('late', {})[new] = [batch.events for batch in self.feeds[old].cut()]",
+        ),
+        (
+            f"{_TEACHING}._end",
+            "    self._forwarding.go_on(pupil.name, out)\n",
+            "    self._forwarding.go_on(pupil.name, out)\n"
+            "    for events in self._forwarding.__dict__.get('late', {}).pop(pupil.name, []):\n"
+            "        self._forwarding.send_too(pupil.name, events)\n",
+        ),
+    ),
+    _mistake(
+        "tables-are-not-rewritten",
+        "events for what was beyond the faulty broker go to nobody",
+        (f"{_ROUTING}.targets:Targets.rewrite", "moved = self._of.pop(old, _NONE)", "moved = _NONE"),
+    ),
+    # ------------------------------------------------------------------------------------------- the wait-ready queue
+    _mistake(
+        "wait-ready-without-the-log",
+        "an event that several subscriptions want goes once for each of them",
+        (
+            f"{_WAIT_READY}._next",
+            "        event = self._events.pop(place, None)\n        if event is not None:\n"
+            "            self._labels[event.ids[0]] = self._wanted.pop(place)",
+            "        event = self._events.get(place, None)\n        if event is not None:\n"
+            "            self._labels[event.ids[0]] = self._wanted[place]",
+        ),
+    ),
+    _mistake(
+        "wait-ready-strands-what-is-left",
+        "what nobody has named by the end never leaves",
+        (f"{_WAIT_READY}.drain", "left = list(self._events.values())", "left = []"),
+    ),
+    _mistake(
+        "wait-ready-forgets-what-has-come",
+        "a new event waits for a subscription that has come already, until the end",
+        (f"{_WAIT_READY}.arrived", "        self._known[entry] = None\n", ""),
+    ),
+    _mistake(
+        "wait-ready-indexes-by-the-first-subscription",
+        "an event waits for one of those who want it, and the others may have come",
+        (
+            f"{_WAIT_READY}.put",
+            "            queue.append(first + row)\n            self._wanted[first + row].append(entry)",
+            "            if not self._wanted[first + row]:\n                queue.append(first + row)\n"
+            "            self._wanted[first + row].append(entry)",
+        ),
+    ),
+    _mistake(
+        "events-carry-only-what-has-come",
+        "a stand-in does not know that a subscription which is still to come wants an event",
+        (
+            f"{_WAIT_READY}._next",
+            "self._wanted.pop(place)",
+            "[entry for entry in self._wanted.pop(place) if entry in self._known]",
+        ),
+    ),
+    # ------------------------------------------------------------------------------------------------ at the stand-in
+    _mistake(
+        "sent-to-is-not-remembered",
+        "a neighbour gets an event again for each of its subscriptions that comes late",
+        (
+            f"{_MISSED}.passed",
+            "sent_to = {source: None, **{peer: None for peer, rows in sent.items() if row in rows}}",
+            "sent_to = {source: None}",
+        ),
+    ),
+    _mistake(
+        "sent-to-is-not-kept-up",
+        "a neighbour with two subscriptions that come late gets an event twice",
+        (f"{_MISSED}.take", "            kept.sent_to[neighbour] = None\n", ""),
+    ),
+    _mistake(
+        "events-go-back-to-where-they-came-from",
+        "a neighbour gets what it sent itself, for a subscription of its own side that comes late",
+        (f"{_MISSED}.passed", "{source: None, **{", "{**{"),
+    ),
+    _mistake(
+        "what-is-kept-goes-before-the-last-are-served",
+        "a subscription whose answer ends the conversation never gets what was kept for it",
+        (f"{_LEARNING}._look", "    self._serve_missed()", "    pass"),
+    ),
+    _mistake(
+        "counters-instead-of-sets",
+        "the answer to an advertisement that came late stands for another one, and the stand-in is done too early",
+        (
+            f"{_LEARNING}._tell_of",
+            "self._pending[entry, peer] = -self._tickets",
+            "self._pending.update({(entry, peer): -self._tickets} if self._asked else {})",
+        ),
+        (
+            f"{_LEARNING}.hear_subscribed",
+            "ticket = self._pending.pop((entry, peer), 0)",
+            "ticket = self._pending.pop(next(iter(self._pending), ('', '')), 0)",
+        ),
+    ),
+    _mistake(
+        "done-when-all-have-advertised",
+        "a stand-in does not wait for what is wanted",
+        (f"{_LEARNING}._look", "or self._asked or self._pending:", "or self._asked:"),
+    ),
+    _mistake(
+        "told-to-the-others-and-not-asked-back",
+        "what was known to be wanted before an advertisement came is not told to where it came from",
+        (f"{_LEARNING}._spread", "self._tell_wanted(peer, subscribed.told, out)", "pass"),
+    ),
+    _mistake(
+        "a-neighbour-met-late-hears-of-advertisements-only",
+        "where nothing is advertised it never hears what is wanted, and drops what it knew",
+        (
+            f"{_LEARNING}.on_neighbour_accepted",
+            "self._tell_wanted(peer, self._router.subscription_outlets[peer].told(), out)",
+            "pass",
+        ),
+    ),
+    _mistake(
+        "who-is-silent-is-waited-for",
+        "a neighbour that dies while a stand-in learns holds it up for ever",
+        (f"{_LEARNING}.on_timer", "        self._forget(peer)\n", ""),
+    ),
+    _mistake(
+        "lost-links-are-not-asked-again",
+        "what a neighbour said on a link that broke in the middle counts as all there is",
+        (
+            f"{_LEARNING}.on_neighbour_accepted",
+            "    self._asked[peer] = None\n    out.set_timer",
+            "    out.set_timer",
+        ),
+        (f"{_LEARNING}.on_neighbour_unlinked", "        self._asked[peer] = None\n", ""),
+    ),
+    _mistake(
+        "what-is-heard-in-the-conversation-is-not-passed-on",
+        "a stand-in keeps to itself what a neighbour advertises",
+        (f"{_LEARNING}.hear_advertised", "    self._spread(peer, out)\n", ""),
+    ),
+    _mistake(
+        "a-replaced-broker-that-is-dialled-as-a-rule-waits-for-ever",
+        "one that comes back never hears that it was replaced, and goes on taking publications",
+        (
+            f"{_ROUTING}.links:Links._may_have_changed",
+            "return bool(self._roster.map.number) or self._settings.stand_ins.enabled",
+            "return bool(self._roster.map.number)",
+        ),
+    ),
+]
