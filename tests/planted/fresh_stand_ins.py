@@ -72,6 +72,18 @@ FRESH_STAND_INS: Final[list[Fresh]] = [
         ),
     ),
     _mistake(
+        "what-a-stand-in-tells-is-told-on",
+        "the whole network takes part in a replacement",
+        (
+            f"{_TEACHING}.on_stand_in_advertised",
+            "    router = self._router\n",
+            "    router = self._router\n"
+            "    for other in router.neighbours:\n"
+            "        if other != peer and other in self._acquaintances:\n"
+            "            out.send(other, message, after=self._neighbours.after)\n",
+        ),
+    ),
+    _mistake(
         "unnamed-entries-stay-for-ever",
         "what only the faulty broker's own clients wanted is forwarded to for ever",
         (f"{_TEACHING}.on_stand_in_done", "if any(unnamed):", "if False:"),

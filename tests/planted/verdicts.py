@@ -263,6 +263,9 @@ VERDICTS: Final[dict[str, Verdict]] = {
     "last-is-not-said-without-advertisements": Verdict(swarm="replacements"),
     "answers-are-not-said-without-subscriptions": Verdict(swarm="replacements"),
     "only-the-first-advertisement-of-a-message-is-answered": Verdict(swarm="replacements"),
+    "what-a-stand-in-tells-is-told-on": Verdict(
+        test="tests/standin/test_conversation.py::test_only_the_stand_in_and_the_direct_neighbours_take_part"
+    ),
     "unnamed-entries-stay-for-ever": Verdict(swarm="replacements"),
     "named-entries-go-too": Verdict(swarm="replacements"),
     "told-as-any-neighbour-on-the-next-link": Verdict(
