@@ -135,7 +135,10 @@ class Account:
 
     @property
     def wrong(self) -> str:
-        """What no protocol may do: wait for who is there, or leave tables that are not as they should be (D0-C19)."""
+        """What no protocol may do in the place of one that failed: wait for who is there, or leave tables that are not
+        as they should be (D0-C19)."""
+        if not self._world.scenario.faults:
+            return ""  # the other one is there, and so is what it knows
         if self._left_out:
             return f"the stand-in went on without {', '.join(self._left_out)}"
         if not self._done:

@@ -25,8 +25,8 @@ FRESH_STAND_INS: Final[list[Fresh]] = [
         "a stand-in has an advertisement from two sides, and subscriptions go in a circle (Fig. 3)",
         (
             f"{_TEACHING}.on_stand_in_request",
-            "told = texts(router.advertisement_outlets[peer].told())",
-            "told = texts({e: f for of in router.advertisements.by_source.values() for e, f in of.items()})",
+            "texts(pupil.side.advertised())",
+            "texts({e: f for of in self._router.advertisements.by_source.values() for e, f in of.items()})",
         ),
     ),
     _mistake(
@@ -34,14 +34,8 @@ FRESH_STAND_INS: Final[list[Fresh]] = [
         "a stand-in has a subscription from two sides, and each of two brokers thinks that the other one leads there",
         (
             f"{_TEACHING}.on_stand_in_advertised",
-            "router.wanted_beside(peer, theirs[entry]) if entry in theirs else ():\n"
-            "            if subscription in outlet and subscription not in pupil.sent:\n"
-            "                wanted[subscription] = outlet[subscription]",
-            "router.subscriptions.by_source[peer] if entry in theirs else ():\n"
-            "            wanted[subscription] = router.subscriptions.by_source[peer][subscription]\n"
-            "        for subscription in outlet:\n"
-            "            if subscription not in pupil.sent:\n"
-            "                wanted[subscription] = outlet[subscription]",
+            "wanted |= self._wanted_under(pupil, known.values())",
+            "wanted |= self._wanted_under(pupil, known.values()) | dict(self._router.subscriptions.by_source[peer])",
         ),
     ),
     _mistake(
@@ -49,8 +43,8 @@ FRESH_STAND_INS: Final[list[Fresh]] = [
         "a stand-in waits for a neighbour that advertises nothing until its patience is over",
         (
             f"{_TEACHING}.on_stand_in_request",
-            "pieces = list(in_pieces(told))",
-            "pieces = list(in_pieces(told)) if told else []",
+            "pieces = list(in_pieces(texts(pupil.side.advertised())))",
+            "pieces = list(in_pieces(texts(pupil.side.advertised()))) if pupil.side.advertised() else []",
         ),
     ),
     _mistake(
@@ -67,8 +61,8 @@ FRESH_STAND_INS: Final[list[Fresh]] = [
         "what is wanted of the others is never said, and at the end they count as known",
         (
             f"{_TEACHING}.on_stand_in_advertised",
-            "    for entry, _ in message.advertisements:\n",
-            "    for entry, _ in message.advertisements[:1]:\n",
+            "self._wanted_under(pupil, known.values())",
+            "self._wanted_under(pupil, list(known.values())[:1])",
         ),
     ),
     _mistake(
@@ -76,11 +70,11 @@ FRESH_STAND_INS: Final[list[Fresh]] = [
         "the whole network takes part in a replacement",
         (
             f"{_TEACHING}.on_stand_in_advertised",
-            "    router = self._router\n",
-            "    router = self._router\n"
-            "    for other in router.neighbours:\n"
+            "    self._neighbours.teller.tell_changes(out)  # what is news in this turn\n",
+            "    self._neighbours.teller.tell_changes(out)\n"
+            "    for other in self._router.neighbours:\n"
             "        if other != peer and other in self._acquaintances:\n"
-            "            out.send(other, message, after=self._neighbours.after)\n",
+            "            out.send(other, message, after=self._neighbours.teller.after)\n",
         ),
     ),
     _mistake(
@@ -96,13 +90,13 @@ FRESH_STAND_INS: Final[list[Fresh]] = [
     _mistake(
         "told-as-any-neighbour-on-the-next-link",
         "a stand-in takes for news what the others know, and never hears what those want of it",
-        (f"{_TEACHING}.on_neighbour_unlinked", "self._neighbours.keep_quiet(unlinked.peer)", "pass"),
+        (f"{_TEACHING}.on_neighbour_unlinked", "self._neighbours.keep_quiet(pupil.name)", "pass"),
     ),
     # ----------------------------------------------------------------------------------- what becomes of events there
     _mistake(
         "queue-of-the-stand-in-is-never-resumed",
         "nothing goes through a stand-in that a neighbour had suspended",
-        (f"{_TEACHING}._end", "    self._forwarding.go_on(pupil.name, out)\n", ""),
+        (f"{_TEACHING}._end", "        self._forwarding.go_on(pupil.name, out)\n", ""),
         (
             "holdfast.schemes.tree.moving:Moving._reconcile",  # which would do it with the next map
             "        self._forwarding.go_on(peer, out)\n",
@@ -123,7 +117,7 @@ FRESH_STAND_INS: Final[list[Fresh]] = [
     _mistake(
         "queue-is-not-suspended-after-a-restart",
         "what the disk has for a stand-in comes there before what it falls under is advertised",
-        (f"{_TEACHING}.on_feeds_recovered", "self._forwarding.stay_suspended(self._pupil.name)", "pass"),
+        (f"{_TEACHING}.on_feeds_recovered", "self._forwarding.stay_suspended(pupil.name)", "pass"),
     ),
     _mistake(
         "what-waits-for-the-faulty-is-given-up",
@@ -149,10 +143,10 @@ FRESH_STAND_INS: Final[list[Fresh]] = [
         ),
         (
             f"{_TEACHING}._end",
-            "    self._forwarding.go_on(pupil.name, out)\n",
-            "    self._forwarding.go_on(pupil.name, out)\n"
-            "    for events in self._forwarding.__dict__.get('late', {}).pop(pupil.name, []):\n"
-            "        self._forwarding.send_too(pupil.name, events)\n",
+            "        self._forwarding.go_on(pupil.name, out)\n",
+            "        self._forwarding.go_on(pupil.name, out)\n"
+            "        for events in self._forwarding.__dict__.get('late', {}).pop(pupil.name, []):\n"
+            "            self._forwarding.send_too(pupil.name, events)\n",
         ),
     ),
     _mistake(
@@ -225,20 +219,6 @@ FRESH_STAND_INS: Final[list[Fresh]] = [
         "what-is-kept-goes-before-the-last-are-served",
         "a subscription whose answer ends the conversation never gets what was kept for it",
         (f"{_LEARNING}._look", "    self._serve_missed()", "    pass"),
-    ),
-    _mistake(
-        "counters-instead-of-sets",
-        "the answer to an advertisement that came late stands for another one, and the stand-in is done too early",
-        (
-            f"{_LEARNING}._tell_of",
-            "self._pending[entry, peer] = -self._tickets",
-            "self._pending.update({(entry, peer): -self._tickets} if self._asked else {})",
-        ),
-        (
-            f"{_LEARNING}.hear_subscribed",
-            "ticket = self._pending.pop((entry, peer), 0)",
-            "ticket = self._pending.pop(next(iter(self._pending), ('', '')), 0)",
-        ),
     ),
     _mistake(
         "done-when-all-have-advertised",

@@ -40,7 +40,7 @@ def _stand_ins(seed: int) -> str:
 
 def _replacements(seed: int) -> str:
     """One protocol after the other; what its line of the first paper's table promises."""
-    cases = [case for case in CASES if case.exists]
+    cases = [case for case in CASES if case.is_permanent]
     return replacement(cases[seed % len(cases)], seed).problem
 
 

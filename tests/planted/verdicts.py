@@ -304,9 +304,6 @@ VERDICTS: Final[dict[str, Verdict]] = {
         test="tests/standin/test_wait_ready.py::test_nobody_gets_an_event_that_went_there_before"
     ),
     "what-is-kept-goes-before-the-last-are-served": Verdict(swarm="replacements"),
-    "counters-instead-of-sets": Verdict(
-        test="tests/standin/test_meanwhile.py::test_the_answer_to_an_advertisement_that_is_new_stands_for_no_other"
-    ),
     "done-when-all-have-advertised": Verdict(swarm="replacements"),
     "told-to-the-others-and-not-asked-back": Verdict(swarm="replacements"),
     "a-neighbour-met-late-hears-of-advertisements-only": Verdict(

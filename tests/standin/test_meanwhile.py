@@ -56,8 +56,9 @@ def test_a_neighbour_whose_link_breaks_is_asked_again_and_says_nothing_else_befo
     assert case == BASIC or delivered == list(range(1, 17))
 
 
-@pytest.mark.parametrize("case", FAILOVER, ids=str)
-@pytest.mark.parametrize("level", ["none", "buffered"])
+@pytest.mark.parametrize(
+    ("case", "level"), [(BASIC, "none"), (SYNCH, "none"), (INCREM, "none"), (BASIC, "buffered"), (SYNCH, "buffered")]
+)
 def test_a_neighbour_that_is_met_late_hears_what_is_wanted_where_nothing_is_advertised(case: Case, level: str) -> None:
     """D1-B1, D0-B3: nobody's advertisement makes the stand-in say it then."""
     wanted = {"s-n2": "topic = 't'", "t-n3": "topic = 't'"}
@@ -102,7 +103,7 @@ def test_a_broker_that_comes_back_hears_that_it_was_replaced(neighbours: int) ->
     assert watched.delivered("s-n1")[-10:] == list(range(11, 21))
 
 
-@pytest.mark.parametrize("case", FAILOVER, ids=str)
+@pytest.mark.parametrize("case", [BASIC, SYNCH], ids=str)
 @pytest.mark.parametrize("after_ms", [4, 8, 30])
 def test_what_the_disk_has_for_a_stand_in_does_not_come_before_what_it_falls_under(case: Case, after_ms: int) -> None:
     """D0-B10, D1-B4.1: the neighbour starts again while the stand-in learns, and may have sent it before."""
@@ -180,10 +181,10 @@ def test_an_answer_that_is_said_twice_stands_for_no_other(case: Case) -> None:
         assert watched.delivered(subscriber)[-5:] == [12, 13, 14, 15, 16]
 
 
-def test_the_answer_to_an_advertisement_that_is_new_stands_for_no_other() -> None:
-    """D0-B7.1: all have said what they advertise. In the turn in which the stand-in hears one of the last answers it
-    hears of something new, which it tells with what it tells; that is answered before a slow neighbour has answered
-    what was there. With counters, the stand-in would be done, and the slow one's subscription be dropped as unnamed."""
+def test_what_is_new_in_the_turn_of_an_answer_is_told_as_news_and_waited_for_by_nobody() -> None:
+    """D0-B7.1, D0-B6: all have said what they advertise. In the turn in which the stand-in hears one of the answers
+    it hears of something new. Were that told with what it tells, it would be answered before a slow neighbour has
+    answered what was there: counted, that would be the end, and the slow one's subscription be dropped as unnamed."""
     wanted = {"s-n2": "topic = 't'", "t-n3": "topic = 't'"}
     moments = [3_000, *PENDING, *range(9_500, 10_000, 100)]
     new = Advertise(at_ms=7_767, client="o", name="a", filter="topic = 'o'")
@@ -191,11 +192,9 @@ def test_the_answer_to_an_advertisement_that_is_new_stands_for_no_other() -> Non
     watched = Watched()
     watched.play(star(SYNCH, 4, wanted, moments, more=[new], homes={"o": "n2"}, slow_ms=slow_ms))
     assert problems(watched) == []
-    told = [said for said in watched.conversation(StandInAdvertised) if said.source == STAND_IN]
-    last = max(said.t for said in watched.conversation(StandInAdvertised) if said.message.last)  # type: ignore[attr-defined]
-    late = [said for said in told if "n2.1.2" in dict(said.message.advertisements)]  # type: ignore[attr-defined]
-    assert {said.target for said in late} == {"n1", "n3", "n4"}
-    assert min(said.t for said in late) > last
+    told = [said.message for said in watched.conversation(StandInAdvertised) if said.source == STAND_IN]
+    assert not any("n2.1.2" in dict(message.advertisements) for message in told)  # type: ignore[attr-defined]
+    assert all(("advertisements", "n2.1.2") in table for table in watched.tables().values())
     (done,) = watched.happened("stand-in-done")
     answered = [said for said in watched.conversation(StandInSubscribed) if said.source == "n3"]
     assert done.t > answered[-1].t

@@ -30,7 +30,7 @@ SEEDS_LONG = 20_000
 # What happens in a run, at the least, on average over a block.
 HAPPENS = {
     "stand-in-done": 1.0,
-    "stand-in-without": 0.02,
+    "stand-in-without": 0.005,
     "link-moved": 0.1,
     "learning met by a fault": 0.1,
     "events moved": 1.0,

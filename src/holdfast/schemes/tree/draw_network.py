@@ -135,7 +135,11 @@ def network_promises(scenario: Scenario) -> tuple[str, ...]:
     another broker begins anew there."""
     level = Reliability(scenario.settings.get("reliability", SIMULATED.reliability.value))
     overtakes = (level.detours and scenario.faults) or (not level.buffers and _shuffles(scenario))
+    # What a broker had stored comes when it has its place back: order is promised for what kept clear of it (D0-C4).
+    back = {operation.told.get("id", "") for operation in scenario.operations if operation.action == "hand-back"}
     promised: tuple[str, ...] = ALWAYS if overtakes else (*ALWAYS, ORDER)
+    if level.buffers and back:
+        promised = ALWAYS if wanderers(scenario) or len(back) > 1 else (*ALWAYS, f"weak-ordered:{min(back)}")
     if not scenario.operations:
         return promised
     if wanderers(scenario):

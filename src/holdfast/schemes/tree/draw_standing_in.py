@@ -114,7 +114,7 @@ def _draw(seed: int, shape: StandingInShape) -> Scenario:
     slowest_us = 2_000 if "window_bytes" in settings else 300_000
     brokers = _draw_brokers(rng, level, members, spares, slowest_us)
     founding = founding_map([NetworkMember(name, name, name) for name in members], links)
-    plan = _draw_plan(rng, shape, founding, spares)
+    plan = _draw_plan(rng, shape, founding, spares, _protocols(shape, level))
     clients = _draw_clients(rng, shape, level, members, plan)
     faults = [*plan.failures, *_draw_faults(rng, shape, brokers, clients, plan)] if shape.faults_max else plan.failures
     drawn = Scenario(
@@ -162,7 +162,19 @@ def _draw_brokers(
 
 
 # ------------------------------------------------------------------------------------------------------------ the plan
-def _draw_plan(rng: Random, shape: StandingInShape, founding: NetworkMap, spares: list[str]) -> _Plan:
+def _protocols(shape: StandingInShape, level: Reliability) -> tuple[StandInProtocol, ...]:
+    """Where events are stored, they keep their order."""
+    kept = (StandInProtocol.BASIC, StandInProtocol.SYNCH)
+    return (shape.protocol,) if shape.protocol is not None else kept if level.buffers else tuple(StandInProtocol)
+
+
+def _draw_plan(
+    rng: Random,
+    shape: StandingInShape,
+    founding: NetworkMap,
+    spares: list[str],
+    protocols: tuple[StandInProtocol, ...],
+) -> _Plan:
     plan = _Plan([], [], list(founding.tree), [])
     network, at, last = founding, shape.begin_ms + rng.randint(0, 1_500), shape.safety_ms - 3_000
     comes_back: dict[str, int] = {}  # brokers that are replaced and are there again → from when on
@@ -178,9 +190,8 @@ def _draw_plan(rng: Random, shape: StandingInShape, founding: NetworkMap, spares
             alive = [name for name in network.names if name not in gone]
             inner = [name for name in alive if len(network.spanning_tree.neighbours(name)) > 2]
             faulty = rng.choice(inner if inner and rng.random() < 0.4 else alive)
-            protocol = rng.choice(tuple(StandInProtocol)) if shape.protocol is None else shape.protocol
             by = rng.choice(free)
-            change = ReplaceBroker(faulty, by, by, by, protocol)
+            change = ReplaceBroker(faulty, by, by, by, rng.choice(protocols))
             failure = _draw_failure(rng, faulty, at, last, for_good=faulty in network.names[:2])
             plan.failures.append(failure)
             if isinstance(failure, Kill | PowerCut) and failure.for_ever:

@@ -114,15 +114,17 @@ class Teaching(Part):
     # --------------------------------------------------------------------------------------------- beginning, ending
     def on_feeds_recovered(self, recovered: FeedsRecovered, out: Outbox) -> None:
         self._look_at_map(out)
-        if self._pupil is not None and self._pupil.queue is None:
+        pupil = self._pupil
+        if pupil is not None and pupil.queue is None and pupil.name in self._router.neighbours:
             # All that the disk has for it may have been sent before; but it goes behind what is advertised.
-            self._forwarding.stay_suspended(self._pupil.name)
+            self._forwarding.stay_suspended(pupil.name)
 
     def on_map_changed(self, changed: MapChanged, out: Outbox) -> None:
         self._look_at_map(out)
 
     def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
-        """On its next link the stand-in asks again, and is told nothing before it does."""
+        """On its next link the stand-in asks again. Told everything there as any neighbour is, it would take for news
+        what the others know already, and what those want of it would never be said."""
         pupil = self._pupil
         if pupil is not None and pupil.name == unlinked.peer and pupil.name in self._router.neighbours:
             self._neighbours.keep_quiet(pupil.name)
@@ -136,12 +138,6 @@ class Teaching(Part):
                     self._begin(number, broker, protocol)
             case _:
                 self._end(out, False)
-
-    def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
-        """It asks again on its next link. Told everything there as any neighbour is, it would take for news what the
-        others know already, and what those want of it would never be said."""
-        if self._pupil is not None and unlinked.peer == self._pupil.name and unlinked.peer in self._router.neighbours:
-            self._neighbours.keep_quiet(unlinked.peer)
 
     def _begin(self, number: int, peer: str, protocol: StandInProtocol) -> None:
         relief, router = self._relieving.reliefs.get(peer), self._router
