@@ -215,6 +215,46 @@ def test_a_name_of_a_replaced_broker_is_not_begun_anew_and_goes_on_when_it_has_i
         asyncio.run(asyncio.wait_for(_with_a_name(network), 120))
 
 
+async def _starts_again(network: BrokerNetwork) -> None:
+    """The stand-in is killed while it learns, since b6 stands still."""
+    await network.begin()
+    await network.start_beside(SPARE)
+    async with NetworkLoad(network, ("b1", "b7"), ("b1", "b7")) as load:
+        await network.kill("b3")
+        noticed = {home: count + 1 for home, count in load.published.items()}
+        network.send("b6", SIGSTOP)
+        replacing = asyncio.ensure_future(standin(network, "replace", "b3", "--by", SPARE))
+        await _is_told(network, SPARE)
+        assert "it waits: b8 has no link with b6" in await standin(network, "show")
+        network.stop(SPARE)
+        await network.start_beside(SPARE)
+        network.send("b6", SIGCONT)
+        assert (await replacing)[-1].startswith("done: members b1, b2, b8, b4, b5, b6, b7;")
+        await load.more(EVENTS)
+        await load.pause()
+        _check_what_came(load, noticed)
+
+
+async def _is_told(network: BrokerNetwork, name: str) -> None:
+    """Returns when a broker has heard of a change."""
+    while (answer := await network.inspect(name)) is None or "change" not in answer.facts:
+        await asyncio.sleep(LOOK_EVERY_S)
+
+
+def _check_what_came(load: NetworkLoad, noticed: dict[str, int]) -> None:
+    for subscriber in load.subscribers:
+        for home, got in subscriber.got.items():
+            assert got == sorted(set(got))
+            assert set(range(noticed[home] + 1, load.published[home] + 1)) <= set(got)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("level", [NONE, BUFFERED])
+def test_a_stand_in_that_is_started_again_in_the_middle_begins_anew(tmp_path: Path, level: str) -> None:
+    with seven(tmp_path, level) as network:
+        asyncio.run(asyncio.wait_for(_starts_again(network), 120))
+
+
 async def _one_after_the_other(network: BrokerNetwork) -> None:
     """b3 and b4 are killed, and the stand-in of b3 in the middle; and b3 comes back by itself."""
     await network.begin()
@@ -224,8 +264,7 @@ async def _one_after_the_other(network: BrokerNetwork) -> None:
         noticed = {home: count + 1 for home, count in load.published.items()}
         network.send("b6", SIGSTOP)  # so that the stand-in is not done
         replacing = asyncio.ensure_future(standin(network, "replace", "b3", "--by", SPARE, may_fail=True))
-        while (answer := await network.inspect(SPARE)) is None or "change" not in answer.facts:
-            await asyncio.sleep(LOOK_EVERY_S)
+        await _is_told(network, SPARE)
         network.stop(SPARE)
         network.send("b6", SIGCONT)
         await standin(network, "replace", SPARE, "--by", "b9")
@@ -234,10 +273,7 @@ async def _one_after_the_other(network: BrokerNetwork) -> None:
         await standin(network, "replace", "b4", "--by", "b10")
         await load.more(EVENTS)
         await load.pause()
-        for subscriber in load.subscribers:
-            for home, got in subscriber.got.items():
-                assert got == sorted(set(got))
-                assert set(range(noticed[home] + 1, load.published[home] + 1)) <= set(got)
+        _check_what_came(load, noticed)
         shown = await standin(network, "show")
         assert shown[:2] == [
             "b9 stands in for b3, which runs again: `hand-back` gives it its place",
