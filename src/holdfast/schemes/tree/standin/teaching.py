@@ -122,6 +122,13 @@ class Teaching(Part):
     def on_map_changed(self, changed: MapChanged, out: Outbox) -> None:
         self._look_at_map(out)
 
+    def on_neighbour_unlinked(self, unlinked: NeighbourUnlinked, out: Outbox) -> None:
+        """On its next link the stand-in asks again. Told everything there as any neighbour is, it would take for news
+        what the others know already, and what those want of it would never be said."""
+        pupil = self._pupil
+        if pupil is not None and pupil.name == unlinked.peer and pupil.name in self._router.neighbours:
+            self._neighbours.keep_quiet(pupil.name)
+
     def _look_at_map(self, out: Outbox) -> None:
         number, pupil = self._roster.map.number, self._pupil
         match self._roster.map.step:
