@@ -249,8 +249,8 @@ FRESH_STAND_INS: Final[list[Fresh]] = [
         "what a neighbour said on a link that broke in the middle counts as all there is",
         (
             f"{_LEARNING}.on_neighbour_accepted",
-            "    self._asked[peer] = None\n    out.set_timer",
-            "    out.set_timer",
+            "    self._asked[peer] = None\n    tables",
+            "    tables",
         ),
         (f"{_LEARNING}.on_neighbour_unlinked", "        self._asked[peer] = None\n", ""),
     ),

@@ -48,6 +48,17 @@ class Played:
         hops = [row for row in self.rows if isinstance(row, schema.Hop)]
         return sum(len(hop.events) for hop in hops if hop.source == broker and hop.target in NEAR[1:])
 
+    def routes(self, broker: str, table: str, source: str) -> list[str]:
+        """Entries that a broker has from a source at the end."""
+        entries: dict[str, None] = {}
+        for row in self.rows:
+            if isinstance(row, schema.Routed) and (row.node, row.table, row.source) == (broker, table, source):
+                if row.present:
+                    entries[row.entry] = None
+                else:
+                    entries.pop(row.entry, None)
+        return list(entries)
+
     def told(self, what: str) -> list[schema.Control]:
         return [row for row in self.rows if isinstance(row, schema.Control) and row.what == what]
 
@@ -70,6 +81,7 @@ def play(
     factories: Factories | None = None,
     checkers: Sequence[str] = CHECKERS,
     spares: Sequence[str] = (R,),
+    only: Sequence[str] = ("s2", "s3"),
 ) -> Played:
     """An event each `every_ms`, until 4 s before the end; `slow_us` for each message at the broker in the middle."""
     members = [
@@ -77,7 +89,7 @@ def play(
         for name in ("n1", F, "n2", "n3")
     ]
     actions: list[Action] = [
-        *(Subscribe(at_ms=500, client=f"s{place}", name=f"s{place}", filter="topic = 't'") for place in (2, 3)),
+        *(Subscribe(at_ms=500, client=name, name=name, filter="topic = 't'") for name in ("s2", "s3") if name in only),
         *more,
         *(
             Publish(at_ms=at, client="p", events=[ScenarioEvent(topic="t", attributes={"n": at})])
@@ -92,6 +104,7 @@ def play(
         settings={"reliability": level, "stand_ins": True, "covering": False, **(settings or {})},
         clients=[
             Client(id="p", brokers=("n1",)), Client(id="s2", brokers=("n2",)), Client(id="s3", brokers=("n3",)),
+            Client(id="s4", brokers=("n3",)),
         ],
         actions=sorted(actions, key=lambda action: action.at_ms),
         faults=list(faults),

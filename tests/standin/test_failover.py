@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.sim.scenario import Cut, Fault, Kill, PowerCut
+from holdfast.sim.scenario import Cut, Fault, Kill, Pause, PowerCut, Reset, Subscribe, Unsubscribe
 from tests.standin.star import F, R, hand_back, play, replace
 
 DEAD = [Kill(at_ms=4_000, for_ms=0, host=F, for_ever=True)]
@@ -39,6 +39,31 @@ def test_nothing_is_lost_where_events_are_stored(protocol: str) -> None:
     assert run.wrong == []
     assert run.missing("s2") == run.missing("s3") == []
     assert run.is_ordered("s2")
+
+
+def test_who_is_hidden_behind_others_gets_what_waited_too() -> None:
+    """With covering, nobody told the publisher's broker of n3's subscription: a broader one of n2 says all."""
+    narrow = [Subscribe(at_ms=2_000, client="s4", name="s4", filter="topic = 't' AND n > 0")]
+    slow = Pause(at_ms=5_990, for_ms=600, host="n3")
+    covering = {"covering": True}
+    run = play([replace(6_000, "increm")], [*DEAD, slow], more=narrow, settings=covering, only=("s2",))
+    assert run.wrong == []
+    assert len(run.missing("s2")) <= 1
+    assert len([number for number in run.missing("s4") if number > 25]) <= 1
+
+
+@pytest.mark.parametrize("level", ["none", "buffered"])
+def test_what_was_taken_back_while_the_link_was_down_is_forgotten(level: str) -> None:
+    """The stand-in has heard of it, and not of its end."""
+    away: list[Fault] = [
+        Cut(at_ms=6_300, for_ms=1_500, source=R, target="n2"),
+        Reset(at_ms=6_310, for_ms=0, source=R, target="n2"),
+        Cut(at_ms=5_900, for_ms=4_000, source=R, target="n3"),
+    ]
+    gone = [Unsubscribe(at_ms=6_800, client="s2", name="s2")]
+    run = play([replace(6_000)], [*DEAD, *away], more=gone, level=level)
+    assert run.wrong == []
+    assert run.routes(R, "subscriptions", "n2") == []
 
 
 def test_stored_events_are_put_into_no_other_order() -> None:
@@ -76,7 +101,8 @@ def test_what_the_broker_had_answered_for_is_lost_with_it() -> None:
 @pytest.mark.parametrize("again", [False, True])
 def test_what_the_broker_had_answered_for_comes_late_when_it_is_back(again: bool) -> None:
     """Also if it is restarted before its place is handed back."""
-    faults = [*STORED, *([Kill(at_ms=9_000, for_ms=1_000, host=F)] if again else ())]
+    again_down: list[Fault] = [Kill(at_ms=9_000, for_ms=1_000, host=F)] if again else []
+    faults = [*STORED, *again_down]
     run = play([replace(6_000), hand_back(12_000)], faults, level="buffered")
     assert run.wrong == []
     assert run.missing("s2") == []

@@ -243,7 +243,7 @@ def make_network(
     moving = kit.moving(roster, mapping, links, neighbours, forwarding, answers, words, table.stage)
     stand_ins: tuple[Sequence[Part], Sequence[Part]] = ((), ())  # before what carries events, and behind it
     if settings.stand_ins.enabled:
-        learning = kit.learning(settings.stand_ins, roster, mapping, neighbours, forwarding, answers)
+        learning = kit.learning(settings, roster, mapping, neighbours, forwarding, answers)
         relieving = kit.relieving(settings, roster, acquaintances, neighbours, forwarding, sharing, ordering)
         teaching = kit.teaching(roster, acquaintances, neighbours, forwarding, learning, relieving)
         signals = kit.signals(settings.stand_ins, roster, acquaintances, forwarding, learning, relieving)

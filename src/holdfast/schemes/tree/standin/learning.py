@@ -12,6 +12,7 @@ was lost is asked again from the beginning, which does no harm (D0-B4.3).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Mapping as Fields
 from typing import ClassVar, Final
 
@@ -25,13 +26,19 @@ from holdfast.kernel.parts import Part
 from holdfast.model import Filter
 from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.forwarding import Forwarding
-from holdfast.protocols.routing.messages import Forward, Routes, read_events
+from holdfast.protocols.routing.messages import Forward, Routes, Told, read_events
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.network_map import Learn, done
-from holdfast.protocols.routing.notices import FeedsRecovered, MapChanged, NeighbourAccepted, NeighbourUnlinked
+from holdfast.protocols.routing.notices import (
+    FeedsRecovered,
+    MapChanged,
+    NeighbourAccepted,
+    NeighbourUnlinked,
+    RoutesHeard,
+)
 from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.router import LOCAL
-from holdfast.protocols.routing.settings import StandInSettings
+from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.tellings import texts
 from holdfast.schemes.tree.mapping import Mapping
 from holdfast.schemes.tree.standin.messages import (
@@ -52,26 +59,35 @@ class Learning(Part):
 
     name: ClassVar[str] = "learning"
     messages: ClassVar[Fields[type[Message], frozenset[Role]]] = {StandInForward: BROKERS}
-    notices: ClassVar[tuple[type[Notice], ...]] = (FeedsRecovered, MapChanged, NeighbourAccepted, NeighbourUnlinked)
+    notices: ClassVar[tuple[type[Notice], ...]] = (
+        FeedsRecovered,
+        MapChanged,
+        NeighbourAccepted,
+        NeighbourUnlinked,
+        RoutesHeard,
+    )
     due = False
 
     def __init__(
         self,
-        settings: StandInSettings,
+        settings: RoutingSettings,
         roster: Roster,
         mapping: Mapping,
         neighbours: Neighbours,
         forwarding: Forwarding,
         answers: Answers | None,
     ) -> None:
-        self._settings = settings
+        self._settings = settings.stand_ins
         self._roster = roster
         self._mapping = mapping
         self._neighbours = neighbours
         self._router = neighbours.router
         self._forwarding = forwarding
         self._answers = answers
-        self.missed = Missed()
+        self.missed = Missed(settings.covering)
+        self._came: dict[str, dict[str, Filter]] = {}  # neighbour → subscriptions that have come from it in this turn
+        # What a neighbour had told before it was asked, and has not told since.
+        self._unnamed: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
         self._number = 0  # of the map whose step this is; 0: nothing is to be learned
         self._asked: dict[str, None] = {}  # neighbours that have not said `last`: PendingLastAdvs
         # Advertisements that neighbours have not answered → the tickets under which they were told: PendingLastSubs.
@@ -117,7 +133,7 @@ class Learning(Part):
         self._number = 0
         out.cancel_timer((self.name, "patience"))
         self.missed.clear()
-        self._asked, self._pending = {}, {}
+        self._asked, self._pending, self._came, self._unnamed = {}, {}, {}, {}
 
     def _look(self, out: Outbox) -> None:
         """Whether everything is known."""
@@ -127,6 +143,7 @@ class Learning(Part):
         network, near = self._roster.map, self._roster.near
         for peer in near:
             if peer not in self._left_out:
+                self._forget_unnamed(peer, out)
                 self._neighbours.heard.knows_all(peer, out)
                 if self._neighbours.teller.speaks_to(peer):
                     out.send(peer, StandInDone(self._number), after=self._neighbours.teller.after)
@@ -147,6 +164,22 @@ class Learning(Part):
             self._forget(peer)
         self._look(out)
 
+    def _forget_unnamed(self, peer: str, out: Outbox) -> None:
+        """What a neighbour has not told again it has taken back while its link was down."""
+        advertised, subscribed = self._unnamed.pop(peer, ({}, {}))
+        if advertised or subscribed:
+            gone = Routes(unadvertised=list(advertised), unsubscribed=list(subscribed))
+            self._neighbours.heard.hear(peer, gone, out)
+
+    def _has_named(self, peer: str, advertisements: Iterable[Told], subscriptions: Iterable[Told]) -> None:
+        for left, named in zip(self._unnamed.get(peer, ()), (advertisements, subscriptions), strict=False):
+            for entry, _ in named:
+                left.pop(entry, None)
+
+    def on_routes_heard(self, heard: RoutesHeard, out: Outbox) -> None:
+        """News, of which something may have been known before."""
+        self._has_named(heard.peer, heard.routes.advertisements, heard.routes.subscriptions)
+
     def _forget(self, peer: str) -> None:
         self._asked.pop(peer, None)
         for key in [key for key in self._pending if key[1] == peer]:
@@ -159,6 +192,8 @@ class Learning(Part):
             return
         self._left_out.pop(peer, None)
         self._asked[peer] = None
+        tables = (self._router.advertisements.by_source[peer], self._router.subscriptions.by_source[peer])
+        self._unnamed[peer] = (dict.fromkeys(tables[0]), dict.fromkeys(tables[1]))
         out.set_timer((self.name, "patience"), self._settings.patience)
         out.send(peer, StandInRequest(self._number), after=self._neighbours.teller.after)
         self._neighbours.teller.begin(peer)
@@ -182,6 +217,7 @@ class Learning(Part):
         neighbour with it: nobody says it again (D0-B3.2)."""
         self._neighbours.teller.tell_changes(out)  # what is news in this turn
         self._neighbours.heard.hear(peer, Routes(advertisements=message.advertisements), out)
+        self._has_named(peer, message.advertisements, ())
         self._spread(peer, out)
         if message.last:
             self._asked.pop(peer, None)
@@ -192,6 +228,10 @@ class Learning(Part):
         (D0-B3.1)."""
         self._neighbours.teller.tell_changes(out)
         self._neighbours.heard.hear(peer, Routes(subscriptions=message.subscriptions), out)
+        self._has_named(peer, (), message.subscriptions)
+        table = self._router.subscriptions.by_source[peer]
+        self._came.setdefault(peer, {}).update({entry: table[entry] for entry, _ in message.subscriptions})
+        self.due = True
         self._spread(peer, out)
         for entry in message.answered:
             ticket = self._pending.pop((entry, peer), 0)
@@ -255,6 +295,11 @@ class Learning(Part):
                 for event in self.missed.take(entry, peer) if entry in table and peer != LOCAL else ():
                     self._forwarding.feeds[peer].put(event)
                     self._forwarding.look()
+        came, self._came = self._came, {}
+        for peer, filters in came.items():
+            for event in self.missed.matching(filters, peer) if peer in self._forwarding.feeds else ():
+                self._forwarding.feeds[peer].put(event)
+                self._forwarding.look()
 
     # -------------------------------------------------------------------------------------------------------- people
     def waits_for(self) -> list[str]:
