@@ -27,6 +27,11 @@ class Case(msgspec.Struct, frozen=True):
         return self.mode is StandInMode.FAILOVER
 
     @property
+    def keeps_order_of_stored(self) -> bool:
+        """Whether it works where events are stored, in their order."""
+        return self.protocol is not StandInProtocol.INCREM and not self.mode.orders
+
+    @property
     def strength(self) -> str:
         """Of the properties that are asked for where the failure is permanent, and where it is transient."""
         return "weak" if self.is_permanent else "strong"

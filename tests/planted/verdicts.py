@@ -269,7 +269,7 @@ VERDICTS: Final[dict[str, Verdict]] = {
     "unnamed-entries-stay-for-ever": Verdict(swarm="replacements"),
     "named-entries-go-too": Verdict(swarm="replacements"),
     "told-as-any-neighbour-on-the-next-link": Verdict(
-        test="tests/standin/test_meanwhile.py::test_a_neighbour_whose_link_breaks_is_asked_again_and_says_nothing_else_before"
+        test="tests/standin/test_relinked.py::test_a_stand_in_with_a_new_link_is_told_nothing_before_it_asks_again"
     ),
     "queue-of-the-stand-in-is-never-resumed": Verdict(
         test="tests/standin/test_conversation.py::test_after_a_replacement_links_carry_what_they_carry_where_nothing_was_replaced"

@@ -12,14 +12,18 @@ from experiments.standin.schedules import network, publications, subscription
 from experiments.standin.watched import MILLISECOND, Watched, circular, doubled
 from holdfast.protocols.routing.network_map import StandInMode, StandInProtocol
 from holdfast.sim.scenario import Fault, Kill, Operate
-from tests.tiers import one_always
 
 FAILOVER = [case for case in CASES if case.mode is StandInMode.FAILOVER]
 SYNCH = Case(StandInProtocol.SYNCH, StandInMode.FAILOVER)
 CHAIN = [("b1", "b2"), ("b2", "b3"), ("b3", "b4"), ("b4", "b5")]
 HOMES = {"p": "b1", "s": "b5", "q": "b5", "t": "b1"}
 END_MS = 26_000
-LEVELS = one_always(["none", "periodic", "buffered"])
+# Stored events keep their order: the incremental protocol is refused there.
+AT_LEVELS = [
+    *((case, "none") for case in FAILOVER),
+    *(pytest.param(case, "periodic", marks=pytest.mark.full) for case in FAILOVER),
+    *(pytest.param(case, "buffered", marks=pytest.mark.full) for case in FAILOVER if case.keeps_order_of_stored),
+]
 
 
 def dies(host: str, at_ms: int) -> Fault:
@@ -75,8 +79,7 @@ def assert_serves(watched: Watched, from_ms: int, *gone: str) -> None:
     assert doubled(tables) == circular(tables) == []
 
 
-@pytest.mark.parametrize("case", FAILOVER, ids=str)
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("case", "level"), AT_LEVELS, ids=str)
 def test_a_stand_in_is_replaced_as_any_broker_is(case: Case, level: str) -> None:
     """D0-C28: and its stand-in in turn."""
     watched = play(
@@ -89,8 +92,7 @@ def test_a_stand_in_is_replaced_as_any_broker_is(case: Case, level: str) -> None
     assert_serves(watched, 16_000, "b3", "r1", "r2")
 
 
-@pytest.mark.parametrize("case", FAILOVER, ids=str)
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("case", "level"), AT_LEVELS, ids=str)
 def test_adjacent_brokers_are_replaced_one_after_the_other(case: Case, level: str) -> None:
     """D0-C28, D0-F6: the second while it still runs."""
     watched = play(
@@ -103,8 +105,7 @@ def test_adjacent_brokers_are_replaced_one_after_the_other(case: Case, level: st
     assert_serves(watched, 18_000, "b3", "b4", "b2")
 
 
-@pytest.mark.parametrize("case", FAILOVER, ids=str)
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("case", "level"), AT_LEVELS, ids=str)
 def test_adjacent_brokers_that_fail_together_are_replaced_while_the_one_is_missed_by_the_other(
     case: Case, level: str
 ) -> None:
@@ -123,8 +124,7 @@ def test_adjacent_brokers_that_fail_together_are_replaced_while_the_one_is_misse
     assert_serves(watched, 14_000, "b3", "b4")
 
 
-@pytest.mark.parametrize("case", FAILOVER, ids=str)
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("case", "level"), AT_LEVELS, ids=str)
 def test_a_broker_that_is_there_again_has_its_place_back_and_may_be_replaced_once_more(case: Case, level: str) -> None:
     """D0-C28, D0-F6"""
     back = Operate(at_ms=10_000, action="hand-back", told={"id": "b3", "address": "b3", "peer_address": "b3"})
@@ -141,8 +141,7 @@ def test_a_broker_that_is_there_again_has_its_place_back_and_may_be_replaced_onc
     assert set(while_back) <= delivered
 
 
-@pytest.mark.parametrize("case", FAILOVER, ids=str)
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("case", "level"), AT_LEVELS, ids=str)
 def test_a_stand_in_that_dies_while_it_learns_is_replaced(case: Case, level: str) -> None:
     """D0-F6: the replacement that is under way is over with it."""
     watched = play(
