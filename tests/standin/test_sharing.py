@@ -23,6 +23,18 @@ def test_work_is_shared_and_nothing_is_lost_or_doubled(mode: str, protocol: str)
     assert run.is_ordered("s2") == run.is_ordered("s3") == (mode == "ms-ro")
 
 
+@pytest.mark.parametrize("protocol", ["synch", "increm"])
+def test_work_is_shared_also_where_subscriptions_hide_each_other(protocol: str) -> None:
+    """The broker names one of the two that are alike, and the stand-in, which hears of them in another order, the other
+    one."""
+    met_last = Cut(at_ms=3_900, for_ms=500, source=R, target="n3")
+    operations, covering = [replace(4_000, protocol, "ms")], {"covering": True}
+    run = play(operations, [met_last], settings=covering, slow_us=SLOW_US, every_ms=10, until_ms=14_000)
+    assert run.wrong == []
+    assert run.missing("s3") == []
+    assert min(run.carried(F), run.carried(R)) > 300
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("mode", ["ms", "ms-ro"])
 def test_the_share_is_handed_back_without_loss(mode: str, protocol: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from holdfast.matching import FilterIndex
 from holdfast.model import Filter
 from holdfast.protocols.routing.covered import Changes, Outlet
 from holdfast.protocols.routing.messages import Routes
@@ -30,6 +31,9 @@ class Relief:
         self._router = router
         self._advertised = RoutingTable((_ITS,))
         self.telling = Telling(self._advertised.by_source[_ITS], {})  # what it has told
+        self._named: FilterIndex[str] = FilterIndex()  # of that, the subscriptions
+        self._is_known: dict[str, bool] = {}  # of subscriptions of the broker that were asked about since then
+        self._covering = covering
         self.advertisements = Outlet(covering)  # what it is told
         self.subscriptions = Outlet(covering)
         self.tickets: list[int] = []  # under which it asked
@@ -66,9 +70,14 @@ class Relief:
             self._advertise(entry, filter)
         for entry in gone:
             self._unadvertise(entry)
-        self.telling.subscriptions.update(telling.subscriptions)
+        self._is_known = {}
+        for entry, filter in telling.subscriptions.items():
+            if entry not in self.telling.subscriptions:
+                self.telling.subscriptions[entry] = filter
+                self._named.add(entry, filter)
         for entry in unwanted:
-            self.telling.subscriptions.pop(entry, None)
+            if self.telling.subscriptions.pop(entry, None) is not None:
+                self._named.remove(entry)
         if routes.ticket:
             self.tickets.append(routes.ticket)
 
@@ -103,3 +112,16 @@ class Relief:
         self.is_synced = False
         self.tickets = []
         self.telling.subscriptions.clear()
+        self._named, self._is_known = FilterIndex(), {}
+
+    def knows(self, entry: str) -> bool:
+        """Whether the stand-in has named a subscription that the broker told; or, with covering, one that is broader:
+        of two that are alike, each of them may name the other one."""
+        if entry in self.telling.subscriptions:
+            return True
+        if not self._covering:
+            return False
+        if entry not in self._is_known:
+            filter = self._router.subscriptions.by_source[self.side].get(entry)
+            self._is_known[entry] = filter is not None and self._named.first_covering(filter) is not None
+        return self._is_known[entry]

@@ -59,18 +59,18 @@ class Share:
 
     def takes(self, entries: Sequence[str]) -> bool:
         """Whether an event that these subscriptions want may go by the stand-in."""
-        named, faulty = self.relief.telling.subscriptions, self.relief.side
+        knows, faulty = self.relief.knows, self.relief.side
         if any(broker_of(entry) == faulty for entry in entries):
             return False
         match self.openness:
             case Openness.CLOSED:
                 return False
             case Openness.ANY_NAMED:
-                return any(entry in named for entry in entries)
+                return any(knows(entry) for entry in entries)
             case Openness.ALL:
                 return True
             case Openness.ALL_NAMED:
-                return all(entry in named for entry in entries)
+                return all(knows(entry) for entry in entries)
             case _:
                 assert_never(self.openness)
 
