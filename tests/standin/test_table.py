@@ -56,6 +56,13 @@ def test_what_is_not_promised_is_violated_by_a_schedule_that_is_made_for_it(case
         assert bool(shown[name]) == (name not in promised(case))
 
 
+@pytest.mark.parametrize("seed", [71, pytest.param(229, marks=pytest.mark.full)])
+def test_a_slow_broker_with_many_neighbours_is_not_kept_busy_with_signals_that_say_nothing(seed: int) -> None:
+    """D0-C23: each of n neighbours said one to the n - 1 others every tenth of a second, by way of the slow one."""
+    case = next(case for case in CASES if str(case) == "increm-ms-ro")
+    assert play(case, seed).lost == 0
+
+
 def test_the_table_is_that_of_the_paper() -> None:
     """D0-C6, D0-C7, D0-C8, D0-C9, D0-C10, D0-C11, D0-C12, D0-C13, D0-C14"""
     assert set(TABLE_1) == set(CASES)
