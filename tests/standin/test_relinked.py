@@ -5,16 +5,26 @@ from __future__ import annotations
 from random import Random
 from typing import TypeVar
 
+import msgspec
+
 from holdfast.broker.broker_settings import BrokerSettings
 from holdfast.kernel.inputs import Durable, LinkUp, Received, Started
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.outbox import Append, Effect, Send, Snapshot
+from holdfast.model.batch import EventBatch
+from holdfast.model.event import EventBytes
 from holdfast.protocols.routing.messages import Introduction, NetworkMapKnown, NetworkMapTold, Routes, Settled
 from holdfast.protocols.routing.network_map import NetworkMap, ReplaceBroker, planned
 from holdfast.protocols.routing.settings import Reliability, RoutingSettings, StandInSettings
 from holdfast.schemes.tree.parts import make_broker
-from holdfast.schemes.tree.standin.messages import StandInAdvertised, StandInRequest, StandInSubscribed
+from holdfast.schemes.tree.standin.learning import Learning
+from holdfast.schemes.tree.standin.messages import (
+    StandInAdvertised,
+    StandInForward,
+    StandInRequest,
+    StandInSubscribed,
+)
 from holdfast.topology.graph import BrokerGraph
 from tests.sessions.bench import Bench
 
@@ -133,3 +143,13 @@ def test_a_stand_in_with_a_new_link_is_told_nothing_before_it_asks_again() -> No
     broker.hear("b8", StandInRequest(broker.map.number))
     asked = broker.hear("b8", StandInAdvertised(broker.map.number, [("b3.1.1", ON_T)]))
     assert said(asked, "b8", StandInSubscribed) == [StandInSubscribed(broker.map.number, WANTED, ["b3.1.1"])]
+
+
+def test_events_that_break_a_rule_are_kept_for_nobody() -> None:
+    """They are left out as those of any neighbour are, and end nobody."""
+    stand_in = learning()
+    unsound = msgspec.msgpack.encode([["p", 1, 1, "t" * 70_000, {}, b"", 0, 0]])
+    assert EventBatch.read(EventBytes(unsound)).doubtful == (0,)
+    stand_in.hear("b1", StandInForward(1, EventBytes(unsound), [["b9.1.1"]]))
+    [part] = [part for part in stand_in.node.parts if isinstance(part, Learning)]
+    assert len(part.missed) == 0

@@ -275,7 +275,7 @@ class Learning(Part):
         if len(message.wanted) != len(batch):
             raise ProtocolError(f"in StandInForward, {len(message.wanted)} lists belong to {len(batch)} events")
         self._forwarding.on_forward(peer, Forward(message.first, message.events), out)
-        if self._number and peer in self._router.neighbours:
+        if self._number and peer in self._router.neighbours and not batch.doubtful:
             sent = self._router.match(peer, batch)
             known = [table for source, table in self._router.subscriptions.by_source.items() if source != peer]
             unknown = [
