@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.protocols.routing.network_map import StandInMode, StandInProtocol
+from holdfast.protocols.routing.network_map import REPLACING, StandInMode, StandInProtocol
 from holdfast.sim.scenario import Operate
 
 COMPLETE: Final = "complete"
@@ -50,7 +50,7 @@ class Case(msgspec.Struct, frozen=True):
         return Operate(at_ms=at_ms, action="replace", told=told)
 
 
-CASES: Final = tuple(Case(protocol, mode) for mode in StandInMode for protocol in StandInProtocol)
+CASES: Final = tuple(Case(protocol, mode) for mode in REPLACING for protocol in StandInProtocol)
 
 _BASIC, _SYNCH, _INCREM = StandInProtocol.BASIC, StandInProtocol.SYNCH, StandInProtocol.INCREM
 # Whether the paper says that it is complete, and that it is ordered.

@@ -18,7 +18,7 @@ from holdfast.broker.kit import BrokerKit
 from holdfast.kernel.outbox import Outbox
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.local import broker_of
-from holdfast.schemes.tree.parts import NetworkKit
+from holdfast.schemes.tree.kit import NetworkKit
 from holdfast.schemes.tree.standin.messages import StandInAdvertised, StandInForward, StandInSubscribed
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.trace import schema

@@ -17,6 +17,8 @@ from holdfast.protocols.failure.messages import Alive
 from holdfast.protocols.operating.messages import (
     Change,
     ChangeBegun,
+    HistoryEntry,
+    HistoryTold,
     Inspect,
     Inspected,
     LeadershipMoved,
@@ -28,6 +30,7 @@ from holdfast.protocols.operating.messages import (
     NamesListed,
     RemoveName,
     SubscriptionReport,
+    TellHistory,
 )
 from holdfast.protocols.routing import messages as routing
 from holdfast.protocols.routing.network_map import (
@@ -35,6 +38,7 @@ from holdfast.protocols.routing.network_map import (
     Move,
     NetworkMap,
     NetworkMember,
+    StandInProtocol,
 )
 from holdfast.protocols.sessions import messages
 from holdfast.protocols.sessions.messages import Overflow, Refusal
@@ -43,6 +47,7 @@ from holdfast.schemes.paxos.membership import GroupMember, Membership
 from holdfast.schemes.paxos.settings import Protocol
 from holdfast.schemes.tree.bypass import messages as bypass
 from holdfast.schemes.tree.standin import messages as standin
+from holdfast.schemes.tree.standin.cycle import messages as cycle
 
 EVENT = Event("p", 7, 300, "stock", {"price": 101.5, "symbol": "IBM", "open": True, "lot": -5}, b"\x00\xff", 11, 12)
 BATCH = encode_batch([encode_event(EVENT), encode_event(Event("q", 1, 1, "", {}))])
@@ -128,6 +133,8 @@ MESSAGE_EXAMPLES: list[Message] = [
     NamesListed(3, "b1", (NAME,), 9, True, "no log"),
     RemoveName(3, "risk", True),
     NameRemoved(3, True, "a", 5, "no"),
+    TellHistory(3),
+    HistoryTold(3, "b1", (HistoryEntry(1_700_000_000, 1_001, "b8 stands in for b3"),), "no"),
     MoveLeadership(3, "r2"),
     LeadershipMoved(3, "r2", "no"),
     Change(7, "replace", {"id": "b4", "replaces": "b2"}),
@@ -189,6 +196,13 @@ MESSAGE_EXAMPLES: list[Message] = [
     standin.StandInForward(9, BATCH, [["b1.7.2"], []]),
     standin.StandInSignal("b7", "b1", [standin.Through("client:a", 3, 9)], True),
     standin.StandInLeft(7),
+    cycle.Complained("b2", "b3", "crash", "unreachable for 5.0 s", 7),
+    cycle.Reserve("b3"),
+    cycle.Reserved("b3", "kept for b4"),
+    cycle.AskConsent(7, "d1", 9, "b3", NetworkMember("b8", "c8", "p8"), StandInProtocol.SYNCH, "d2"),
+    cycle.Consented(7, "d2", 9, "hears from b3"),
+    cycle.ConsentReturned(7, "d2"),
+    cycle.ConsentQuestioned(7, "d2"),
     Alive(),
     bypass.LinkStates((bypass.LinkState("b1", 7, 8, ("b2", "b3"), True),)),
     bypass.Detour("b1", "b2", 3, 200, b"\x01\x02", True),
@@ -251,6 +265,7 @@ RECORD_EXAMPLES = [
     routing.AdvertisementsAnswered("b2", ["a = 1"], ["a > 2"]),
     routing.NeighboursChanged(["b1", "b3"], {"b2": "b3"}, STAGE),
     routing.MapAdopted(NETWORK),
+    cycle.CycleState(cycle.Promised(7, "b1", "d2"), [cycle.Happened(9, "b1", 1_001, "b8 stands in for b3")]),
     routing.EventsStored(
         3, 100, {"b2": 7}, {"b2": ("disk-2", 9)}, BATCH, [(0,), (0, 1)], moves=[routing.FeedMoved("b1", "b2", 4, 7, 2)]
     ),

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.protocols.routing.flaws import flaw
 from holdfast.protocols.routing.network_map import (
     AddBroker,
     AddLink,
@@ -11,7 +12,6 @@ from holdfast.protocols.routing.network_map import (
     NetworkMember,
     RemoveBroker,
     RemoveLink,
-    flaw,
     founding_map,
     planned,
 )

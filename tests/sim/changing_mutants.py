@@ -25,10 +25,10 @@ from holdfast.protocols.routing.router import Router
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.protocols.routing.store import EventStore
 from holdfast.schemes.tree.draw_changes import ChangingShape
+from holdfast.schemes.tree.kit import NetworkKit
 from holdfast.schemes.tree.mapping import Mapping
 from holdfast.schemes.tree.moving import MoveWords, Moving
 from holdfast.schemes.tree.operations import change_of
-from holdfast.schemes.tree.parts import NetworkKit
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import Scenario
 from tests.sim.claims import claims_watched

@@ -27,7 +27,7 @@ from holdfast.protocols.routing.settings import Reliability, RoutingSettings
 from holdfast.protocols.routing.store import EventStore
 from holdfast.protocols.routing.teller import Teller
 from holdfast.schemes.tree.draw_network import NetworkShape
-from holdfast.schemes.tree.parts import NetworkKit
+from holdfast.schemes.tree.kit import NetworkKit
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import Scenario
 from tests.sim.claims import claims_watched

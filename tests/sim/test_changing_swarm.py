@@ -30,8 +30,8 @@ from holdfast.protocols.routing.objections import objection
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.schemes.tree.asked_changes import change_of
 from holdfast.schemes.tree.draw_changes import ChangingShape
+from holdfast.schemes.tree.kit import NetworkKit
 from holdfast.schemes.tree.moving import Moving
-from holdfast.schemes.tree.parts import NetworkKit
 from holdfast.schemes.tree.settings import routing_settings
 from holdfast.schemes.tree.timeline import ADOPTED, is_failure
 from holdfast.sim.run import Factories, run_scenario

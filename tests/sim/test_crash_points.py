@@ -12,8 +12,8 @@ from holdfast.kernel.outbox import Outbox
 from holdfast.protocols.routing.messages import MoveStage
 from holdfast.protocols.routing.network_map import AddBroker, AddLink, Change, Link, Move, RemoveBroker
 from holdfast.protocols.routing.settings import Reliability
+from holdfast.schemes.tree.kit import NetworkKit
 from holdfast.schemes.tree.moving import Moving
-from holdfast.schemes.tree.parts import NetworkKit
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import Fault, Kill, Scenario
 from tests.sim.crash_points import Mishap, play, points, small_change

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from holdfast.protocols.routing.flaws import flaw
 from holdfast.protocols.routing.network_map import (
     LOST_ABOVE,
     HandBack,
@@ -18,7 +19,6 @@ from holdfast.protocols.routing.network_map import (
     Resting,
     StandInProtocol,
     done,
-    flaw,
     founding_map,
     planned,
 )

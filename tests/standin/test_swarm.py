@@ -12,7 +12,7 @@ from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.network_map import StandInProtocol
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.schemes.tree.draw_standing_in import StandingInShape
-from holdfast.schemes.tree.parts import NetworkKit
+from holdfast.schemes.tree.kit import NetworkKit
 from holdfast.schemes.tree.settings import routing_settings
 from holdfast.schemes.tree.timeline import ADOPTED, is_failure
 from holdfast.sim.run import Factories, run_scenario

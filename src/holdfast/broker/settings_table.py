@@ -25,12 +25,14 @@ def read_settings(
     title: str,
     defaults: Settings,
     elsewhere: Collection[str] = (),
-    besides: Collection[str] = (),
+    besides: Mapping[str, type] | Collection[str] = (),
 ) -> Settings:
     """The settings with what the table says; refused with its line if something is not known, or out of bounds.
-    `elsewhere`: keys of another table; `besides`: texts that the table has, too, and that are no settings."""
+    `elsewhere`: keys of another table; `besides`: texts, or values of these types, that the table has, too, and that
+    are no settings."""
     known = {key: choice for key, choice in choices(type(defaults)).items() if key not in elsewhere}
-    text.allow(table, title, dict.fromkeys(besides, str) | {key: toml_type(one) for key, one in known.items()})
+    others = besides if isinstance(besides, Mapping) else dict.fromkeys(besides, str)
+    text.allow(table, title, {**others} | {key: toml_type(one) for key, one in known.items()})
     said = {key: value for key, value in table.items() if key not in besides}
     check_settings(text, said, title, known)
     return chosen(defaults, said)

@@ -9,7 +9,7 @@ from holdfast.cli.changing import Wanted, add_wait_argument
 from holdfast.cli.main import OK, UsageError
 from holdfast.cli.network_view import Network, View, add_look_argument, look_within, nobody, run_with_network
 from holdfast.cli.newcomer import add_address_arguments, told_of
-from holdfast.protocols.routing.network_map import StandInMode, StandInProtocol
+from holdfast.protocols.routing.network_map import REPLACING, StandInMode, StandInProtocol
 
 EXAMPLES = """\
 examples:
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " (default); increm, each when it knows of somebody who wants it",
     )  # fmt: skip
     replace.add_argument(
-        "--mode", choices=[each.value for each in StandInMode], default=StandInMode.FAILOVER.value,
+        "--mode", choices=[each.value for each in REPLACING], default=StandInMode.FAILOVER.value,
         help="failover: for a broker that is down (default); ms: for one that is slow, whose work is shared; ms-ro: …"
         " and put in order again",
     )  # fmt: skip

@@ -150,6 +150,32 @@ class NameRemoved(Message, frozen=True):
     problem: str = ""
 
 
+class HistoryEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Something that happened, at this time (nanoseconds since 1970), when the map or the group had this number."""
+
+    wall: int
+    number: int
+    text: str
+
+
+class TellHistory(Message, frozen=True):
+    """What has happened among brokers that work together, as far as this one saw to it?"""
+
+    request: int
+
+
+class HistoryTold(Message, frozen=True):
+    """In the order in which it happened, or the problem."""
+
+    request: int
+    broker: str
+    entries: tuple[HistoryEntry, ...] = ()
+    problem: str = ""
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT * (1 + len(self.entries))
+
+
 # 44 and 45 were changes of groups only.
 OPERATING_MESSAGES: dict[int, type[Message]] = {
     38: Change,
@@ -162,4 +188,6 @@ OPERATING_MESSAGES: dict[int, type[Message]] = {
     47: NamesListed,
     48: RemoveName,
     49: NameRemoved,
+    74: TellHistory,
+    75: HistoryTold,
 }

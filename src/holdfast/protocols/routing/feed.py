@@ -109,6 +109,11 @@ class Feed:
         return sum([len(batch.events) for batch in self._batches]) + waiting
 
     @property
+    def put_total(self) -> int:
+        """How many events were ever put into it; it may begin anew."""
+        return self.following - 1 + (0 if self._discipline is None else len(self._discipline))
+
+    @property
     def is_idle(self) -> bool:
         return not self._batches and not self._discipline
 

@@ -27,6 +27,7 @@ from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.messages import Introduction, NetworkMapKnown, NetworkMapTold
 from holdfast.protocols.routing.network_map import Learn
 from holdfast.protocols.routing.notices import (
+    BrokerIntroduced,
     MapChanged,
     MapHeard,
     NeighbourAccepted,
@@ -76,6 +77,18 @@ class Links(Part):
         self._long_pauses = SteadyPauses(PATIENT * settings.dial_every)
         self._links = LinkSet(self.name, strangers_max=STRANGERS_MAX)
         self._looked_for = 0  # the place among the members of the last one
+
+    def reaches(self, peer: str) -> bool:
+        """Whether a broker has introduced itself on the link that it has, neighbour or not."""
+        return peer in self._known
+
+    def wants(self, peer: str) -> bool:
+        """Whether it is dialled, or dials, as a neighbour does."""
+        return self._links.wants(peer)
+
+    def knows_map(self, peer: str, number: int) -> bool:
+        """Whether a broker that can be reached has the map of that number, or a later one."""
+        return self.reaches(peer) and self._known[peer].number >= number
 
     def has_map(self, peer: str, number: int) -> bool:
         """Whether an acquaintance has the map of that number, or a later one."""
@@ -209,6 +222,7 @@ class Links(Part):
         number, digest = introduction.map_number, introduction.map_digest
         self._known[peer] = _Known(introduction, number, digest, introduction.neighbour)
         self.acquaintances.introduce(peer)
+        out.tell(BrokerIntroduced(peer))
         self._say_map(peer, out)
         self._look_at(peer, out)
 
@@ -254,7 +268,7 @@ class Links(Part):
             out.report("other-map", Level.WARNING, peer=peer, number=own.number)
             out.disconnect(link, f"{peer} has another map of the network, or another site file")
             return
-        if known.number == own.number and not is_wanted:
+        if known.number == own.number and not is_wanted and not self._settings.stand_ins.levels.enabled:
             out.disconnect(link, f"{peer} is no neighbour of {self._settings.name}")
             return
         if is_wanted and known.neighbour and peer not in self.acquaintances:

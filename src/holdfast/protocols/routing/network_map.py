@@ -26,10 +26,6 @@ import msgspec
 from holdfast.errors import TopologyError
 from holdfast.topology.graph import BrokerGraph, SpanningTree
 
-MEMBERS_MAX: Final = 10_000
-NAME_BYTES_MAX: Final = 64
-ADDRESS_BYTES_MAX: Final = 256
-NUMBER_MAX: Final = 2**62
 LOST_ABOVE: Final = 1_000  # how far the number of a map without a lost member is above that of the one before
 
 Link: TypeAlias = tuple[str, str]
@@ -55,10 +51,12 @@ class Move(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
 
 
 class Leave(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
-    """The broker, a leaf, goes when nothing waits there any more; with `rests`, it may come again."""
+    """The broker, a leaf, goes when nothing waits there any more; with `rests`, it may come again. With `to`, that one
+    stands in for it then."""
 
     broker: str
     rests: bool = False
+    to: str = ""
 
     def __str__(self) -> str:
         return f"{self.broker} is on its way out"
@@ -78,14 +76,19 @@ class StandInMode(enum.Enum):
     FAILOVER = "failover"  # it takes the place of a broker that failed
     SHARE = "ms"  # it shares the work of one that is slow: message scheduling
     ORDERED = "ms-ro"  # … and who gets events from both puts them in order
+    HAND_OVER = "hand-over"  # it takes the place of one that runs, and is to be stopped for a while
 
     @property
     def shares(self) -> bool:
-        return self is not StandInMode.FAILOVER
+        return self in (StandInMode.SHARE, StandInMode.ORDERED)
 
     @property
     def orders(self) -> bool:
         return self is StandInMode.ORDERED
+
+
+# How operators let a broker be replaced.
+REPLACING: Final = (StandInMode.FAILOVER, StandInMode.SHARE, StandInMode.ORDERED)
 
 
 class Learn(msgspec.Struct, frozen=True, array_like=True, tag=3, gc=False):
@@ -109,19 +112,22 @@ class Withdraw(msgspec.Struct, frozen=True, array_like=True, tag=4, gc=False):
 
 
 class Beside(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A member that shares the work of another: joined with that one's neighbours, and no part of the tree itself."""
+    """A member that shares the work of another: joined with that one's neighbours, and no part of the tree itself.
+    `asked`: as an operator wanted, who gives the work back, too."""
 
     name: str
     faulty: str
     mode: StandInMode
+    asked: bool = False
 
 
 class Resting(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A broker that is no member for now, and may be one again: where it was, `by` stands in; nobody, if that is
-    empty."""
+    empty. `asked`: as an operator wanted, who gives the place back, too."""
 
     name: str
     by: str = ""
+    asked: bool = False
 
 
 Step: TypeAlias = Move | Leave | Learn | Withdraw
@@ -248,51 +254,6 @@ def founding_map(members: Iterable[NetworkMember], links: Sequence[Link]) -> Net
     return NetworkMap(0, listed, routed, tuple(link for link in graph.links if link not in routed))
 
 
-def flaw(network: NetworkMap) -> str:
-    """What can't be of a network, whoever says it; empty if nothing is."""
-    if not 0 < len(network.members) <= MEMBERS_MAX or not 0 <= network.number <= NUMBER_MAX:
-        return "it has no members, or too many, or so many changes were never made"
-    names, resting = network.names, [resting.name for resting in network.resting]
-    known = (*names, *network.former, *resting)
-    if len(set(known)) != len(known):
-        return "a name is there twice"
-    if any(not is_name(name) for name in known):
-        return "a name is none"
-    if any(not is_short(text) for member in network.members for text in (member.client_address, member.peer_address)):
-        return "an address is none"
-    shared = [beside.faulty for beside in network.besides]
-    sharing = [beside.name for beside in network.besides]
-    if not {*shared, *sharing} <= set(names) or len({*shared, *sharing}) != len(shared) + len(sharing):
-        return "who shares another's work is no member, or does so twice"
-    try:
-        tree, _ = network.spanning_tree, network.graph
-    except TopologyError as error:
-        return error.problem
-    for step in network.steps:
-        if step.broker not in names or (isinstance(step, Move) and not {step.old, step.new} <= set(names)):
-            return "a step is of a broker that is no member"
-    match network.step:
-        case Move(broker, old, new) if old not in tree.neighbours(broker) or new not in tree.neighbours(old):
-            return "a move leads to a broker that is not near"
-        case Move(broker, _, new) if broker == new:
-            return "a move leads to the broker itself"
-        case Leave(broker) if len(tree.neighbours(broker)) != 1:
-            return "who leaves is no leaf"
-        case Learn(broker, faulty) if network.stand_in(faulty) != broker and network.shares(broker) is None:
-            return "who learns stands in for nobody"
-        case Withdraw(broker) if network.shares(broker) is None:
-            return "who gives its share back has none"
-    return ""
-
-
-def is_name(name: str) -> bool:
-    return 0 < len(name.encode()) <= NAME_BYTES_MAX and name.isprintable()
-
-
-def is_short(address: str) -> bool:
-    return len(address.encode()) <= ADDRESS_BYTES_MAX and address.isprintable()
-
-
 # ------------------------------------------------------------------------------------------------------------- changes
 class AddBroker(msgspec.Struct, frozen=True, gc=False):
     """A new broker, joined with the member `at`; with `between`, it comes to stand between that one and this."""
@@ -327,7 +288,8 @@ class RemoveLink(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReplaceBroker(msgspec.Struct, frozen=True, gc=False):
-    """A broker that is no member takes the place of one that failed, or shares the work of one that is slow (D0)."""
+    """A broker that is no member takes the place of another, or shares the work of one that is slow (D0). `asked`: an
+    operator wants it."""
 
     name: str
     by: str
@@ -335,6 +297,7 @@ class ReplaceBroker(msgspec.Struct, frozen=True, gc=False):
     peer_address: str
     protocol: StandInProtocol = StandInProtocol.SYNCH
     mode: StandInMode = StandInMode.FAILOVER
+    asked: bool = False
 
 
 class HandBack(msgspec.Struct, frozen=True, gc=False):
@@ -384,8 +347,8 @@ def done(network: NetworkMap) -> NetworkMap:
         case Move(broker, old, new):
             tree = tuple((broker, new) if frozenset(link) == {broker, old} else link for link in network.tree)
             return _next(network, tree=tree, steps=network.steps[1:])
-        case Leave(broker, rests):
-            return _next(_let_go(network, broker, rests), steps=network.steps[1:])
+        case Leave(broker, rests, to):
+            return _next(_let_go(network, broker, rests, to), steps=network.steps[1:])
         case Learn():
             return _next(network, steps=network.steps[1:])
         case Withdraw(broker):
@@ -406,16 +369,19 @@ def _next(network: NetworkMap, **fields: Any) -> NetworkMap:
     return msgspec.structs.replace(changed, beside=beside)
 
 
-def _let_go(network: NetworkMap, name: str, rests: bool = False) -> NetworkMap:
-    """Without a member and its links. Nobody stands where those are that it stood in for, unless they rest by it."""
-    resting = tuple(Resting(one.name) if one.by == name else one for one in network.resting)
+def _let_go(network: NetworkMap, name: str, rests: bool = False, to: str = "") -> NetworkMap:
+    """Without a member and its links. Nobody stands where those are that it stood in for, unless another does for it;
+    with `to`, as an operator wanted."""
+    resting = network.resting
+    if not to:
+        resting = tuple(Resting(one.name) if one.by == name else one for one in resting)
     return msgspec.structs.replace(
         network,
         members=tuple(member for member in network.members if member.name != name),
         tree=tuple(link for link in network.tree if name not in link),
         beside=tuple(link for link in network.beside if name not in link),
         former=network.former if rests else (*network.former, name),
-        resting=(*resting, Resting(name)) if rests else resting,
+        resting=(*resting, Resting(name, to, asked=bool(to))) if rests else resting,
     )
 
 
@@ -426,8 +392,10 @@ def _replaced(network: NetworkMap, change: ReplaceBroker) -> NetworkMap:
     resting = tuple(one for one in network.resting if one.name != by)
     steps = (Learn(by, name, change.protocol),)
     if change.mode.shares:
-        besides = (*network.besides, Beside(by, name, change.mode))
+        besides = (*network.besides, Beside(by, name, change.mode, change.asked))
         return _next(network, members=(*network.members, member), steps=steps, resting=resting, besides=besides)
+    if change.mode is StandInMode.HAND_OVER:
+        return _comes_after(msgspec.structs.replace(network, resting=resting), member, name, by)
     # What was under way may have made a map that has not come here: this one is above it.
     above = msgspec.structs.replace(network, number=network.number + LOST_ABOVE)
     return _next(
@@ -436,25 +404,29 @@ def _replaced(network: NetworkMap, change: ReplaceBroker) -> NetworkMap:
         tree=_renamed(network.tree, name, by),
         beside=_renamed(network.beside, name, by),
         steps=steps,
-        resting=(*resting, Resting(name, by)),
+        resting=(*resting, Resting(name, by, change.asked)),
         besides=tuple(beside for beside in network.besides if beside.name != by),
     )
 
 
 def _handed_back(network: NetworkMap, change: HandBack) -> NetworkMap:
-    """The broker is joined as a leaf of its stand-in, whose other neighbours come over to it, and which leaves then."""
     beside = network.beside_of(change.name)
     if beside is not None:
         return _next(network, steps=(Withdraw(beside.name),))
-    by = network.stand_in(change.name)
     member = NetworkMember(change.name, change.client_address, change.peer_address)
-    moves = [Move(peer, by, change.name) for peer in network.spanning_tree.neighbours(by)]
+    resting = tuple(one for one in network.resting if one.name != change.name)
+    network_without = msgspec.structs.replace(network, resting=resting)
+    return _comes_after(network_without, member, network.stand_in(change.name))
+
+
+def _comes_after(network: NetworkMap, member: NetworkMember, leaver: str, to: str = "") -> NetworkMap:
+    """The new member is joined as a leaf of the one that is to leave, whose other neighbours come over to it."""
+    moves = [Move(peer, leaver, member.name) for peer in network.spanning_tree.neighbours(leaver)]
     return _next(
         network,
         members=(*network.members, member),
-        tree=(*network.tree, (by, change.name)),
-        steps=(*moves, Leave(by, rests=True)),
-        resting=tuple(one for one in network.resting if one.name != change.name),
+        tree=(*network.tree, (leaver, member.name)),
+        steps=(*moves, Leave(leaver, rests=True, to=to)),
     )
 
 

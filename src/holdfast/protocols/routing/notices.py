@@ -15,6 +15,12 @@ class NeighbourConnected(Notice, frozen=True):
     peer: str
 
 
+class BrokerIntroduced(Notice, frozen=True):
+    """A broker of this network has said who it is on its link; it need not be a neighbour."""
+
+    peer: str
+
+
 class NeighbourLinked(Notice, frozen=True):
     """A neighbour is known to be of this network."""
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import assert_never
 
+from holdfast.protocols.routing.flaws import MEMBERS_MAX, NAME_BYTES_MAX, NUMBER_MAX, is_name, is_short
 from holdfast.protocols.routing.network_map import (
-    MEMBERS_MAX,
-    NAME_BYTES_MAX,
-    NUMBER_MAX,
     AddBroker,
     AddLink,
     Change,
@@ -20,9 +18,8 @@ from holdfast.protocols.routing.network_map import (
     RemoveBroker,
     RemoveLink,
     ReplaceBroker,
+    StandInMode,
     Withdraw,
-    is_name,
-    is_short,
     way_around,
 )
 
@@ -59,8 +56,11 @@ def _is_lost(change: Change) -> bool:
 
 def _is_held_up(network: NetworkMap, change: Change) -> bool:
     """Whether what is under way will not go on, since it needs a broker that is said to be lost, or is replaced."""
-    if not isinstance(change, RemoveBroker | ReplaceBroker) or (isinstance(change, RemoveBroker) and not change.lost):
-        return False
+    match change:
+        case RemoveBroker(lost=True) | ReplaceBroker(mode=StandInMode.FAILOVER):
+            pass
+        case _:
+            return False
     match network.step:
         case Learn(broker) | Withdraw(broker):
             return change.name == broker
@@ -124,6 +124,9 @@ def _against_stand_in(network: NetworkMap, change: ReplaceBroker, detours: bool)
         return f"{sharing.name} shares the work of {change.name} already"
     if network.shares(change.name) is not None:
         return f"{change.name} shares another broker's work itself: hand that back"
+    if change.mode is StandInMode.HAND_OVER and network.besides:
+        shared = network.besides[0]
+        return f"{shared.name} shares the work of {shared.faulty}: hand that back first"
     near = network.spanning_tree.neighbours(change.name)
     close = next((beside for beside in network.besides if beside.faulty in near), None)
     if close is not None and change.mode.shares:

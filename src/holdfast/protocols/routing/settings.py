@@ -14,7 +14,7 @@ from holdfast.kernel.time import SECOND
 from holdfast.model.event import EVENT_BYTES_MAX
 from holdfast.protocols.failure.settings import DetectorSettings
 from holdfast.protocols.routing.feed import WINDOW_BYTES
-from holdfast.protocols.routing.network_map import NetworkMap, NetworkMember, founding_map
+from holdfast.protocols.routing.network_map import NetworkMap, NetworkMember, StandInProtocol, founding_map
 from holdfast.topology.graph import BrokerGraph
 
 
@@ -48,6 +48,52 @@ class Reliability(enum.Enum):
         return self in (Reliability.BYPASS, Reliability.BYPASS_BUFFERED)
 
 
+class Remedy(enum.Enum):
+    """What is done about a broker that is congested."""
+
+    SHARE = "ms"
+    SHARE_IN_ORDER = "ms-ro"
+    NOTHING = "none"
+
+
+class ServiceLevels(msgspec.Struct, frozen=True, gc=False):
+    """What the neighbours of a broker expect of it (D0-A8), and what is done when it falls short. All of it is measured
+    at the neighbour: by its detector, and by its queue for that broker."""
+
+    enabled: Annotated[
+        bool, Setting("sla", "brokers watch their neighbours, and see to it that a stand-in comes and goes")
+    ] = False
+    unreachable: Annotated[
+        int,
+        milliseconds("unreachable_ms", "a neighbour can't be reached for so long: it failed; 0: not looked at", 0),
+    ] = 5 * SECOND
+    queue_events: Annotated[
+        int, Setting("queue_events", "more events than that wait for it: it is congested; 0: is not looked at", least=0)
+    ] = 0
+    oldest: Annotated[
+        int, milliseconds("oldest_ms", "the oldest of them waits for so long: likewise; 0: is not looked at", 0)
+    ] = 5 * SECOND
+    rate: Annotated[
+        int, Setting("rate", "of those that wait, it takes fewer in a second: likewise; 0: is not looked at", least=0)
+    ] = 0
+    sustained: Annotated[
+        int, milliseconds("sustained_ms", "it is congested when that lasts for so long, and not by a short spike")
+    ] = 3 * SECOND
+    calm: Annotated[
+        int, milliseconds("calm_ms", "a broker has its place or its work back when it was well for so long …")
+    ] = 10 * SECOND
+    hand_back: Annotated[bool, Setting("hand_back", "… by itself; else an operator gives it back")] = True
+    start: Annotated[
+        int, milliseconds("start_ms", "neighbours that were never there are given so long, when a network starts")
+    ] = 60 * SECOND
+    protocol: Annotated[StandInProtocol, Setting("protocol", "how events go on while a stand-in learns")] = (
+        StandInProtocol.SYNCH
+    )
+    congestion: Annotated[
+        Remedy, Setting("congestion", "what is done about a broker that is congested: its work is shared, or nothing")
+    ] = Remedy.SHARE
+
+
 class StandInSettings(msgspec.Struct, frozen=True, gc=False):
     """Of networks in which a broker that fails is replaced by a stand-in (D0)."""
 
@@ -67,6 +113,8 @@ class StandInSettings(msgspec.Struct, frozen=True, gc=False):
     signal: Annotated[
         int, milliseconds("signal_ms", "between two words of how far events have come that a stand-in has a share of")
     ] = SECOND // 10
+    levels: ServiceLevels = ServiceLevels()
+    in_group: bool = False  # whether a group keeps the directory
 
     @property
     def kept(self) -> int:

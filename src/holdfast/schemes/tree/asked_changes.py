@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 from holdfast.protocols.routing.network_map import (
     AddBroker,
@@ -16,6 +16,8 @@ from holdfast.protocols.routing.network_map import (
     StandInMode,
     StandInProtocol,
 )
+from holdfast.schemes.tree.operations import asked_of
+from holdfast.schemes.tree.settings import SLA
 from holdfast.sim.scenario import Operate, Scenario, lost_by
 from holdfast.sim.swarm import Refuse
 
@@ -40,7 +42,10 @@ def change_of(action: str, told: Mapping[str, str]) -> Change | None:
         case "replace":
             protocol = StandInProtocol(told.get("protocol", StandInProtocol.SYNCH.value))
             mode = StandInMode(told.get("mode", StandInMode.FAILOVER.value))
-            return ReplaceBroker(told.get("id", ""), told.get("by", ""), *places, protocol, mode)
+            return ReplaceBroker(told.get("id", ""), told.get("by", ""), *places, protocol, mode, asked=True)
+        case "relieve":
+            mode = StandInMode.HAND_OVER
+            return ReplaceBroker(told.get("id", ""), told.get("by", ""), *places, mode=mode, asked=True)
         case "hand-back":
             return HandBack(told.get("id", ""), *places)
         case _:
@@ -49,33 +54,10 @@ def change_of(action: str, told: Mapping[str, str]) -> Change | None:
 
 def operation_of(change: Change, at_ms: int, ends_after_ms: int | None = None) -> Operate:
     """How an operator asks for a change; a broker that goes is ended so long after it has gone."""
-    match change:
-        case AddBroker(name, client_address, peer_address, at, between):
-            told = {"id": name, "address": client_address, "peer_address": peer_address, "at": at}
-            return Operate(at_ms=at_ms, action="add-broker", told=_said({**told, "between": between}))
-        case RemoveBroker(name, lost, at):
-            told = _said({"id": name, "lost": "yes" if lost else "", "at": at})
-            if lost or ends_after_ms is None:
-                return Operate(at_ms=at_ms, action="remove-broker", told=told)
-            return Operate(at_ms=at_ms, action="remove-broker", told=told, ends=name, ends_after_ms=ends_after_ms)
-        case AddLink(one, other, instead_of):
-            told = {"one": one, "other": other, "instead_of": ",".join(instead_of or ())}
-            return Operate(at_ms=at_ms, action="add-link", told=_said(told))
-        case RemoveLink(one, other):
-            return Operate(at_ms=at_ms, action="remove-link", told={"one": one, "other": other})
-        case ReplaceBroker(name, by, client_address, peer_address, protocol, mode):
-            told = {"id": name, "by": by, "address": client_address, "peer_address": peer_address}
-            how = {"protocol": protocol.value, "mode": mode.value}
-            return Operate(at_ms=at_ms, action="replace", told=told | how)
-        case HandBack(name, client_address, peer_address):
-            told = {"id": name, "address": client_address, "peer_address": peer_address}
-            return Operate(at_ms=at_ms, action="hand-back", told=told)
-        case _:
-            assert_never(change)
-
-
-def _said(told: dict[str, str]) -> dict[str, str]:
-    return {name: text for name, text in told.items() if text}
+    action, told = asked_of(change)
+    if not isinstance(change, RemoveBroker) or change.lost or ends_after_ms is None:
+        return Operate(at_ms=at_ms, action=action, told=told)
+    return Operate(at_ms=at_ms, action=action, told=told, ends=change.name, ends_after_ms=ends_after_ms)
 
 
 def wanderers(scenario: Scenario) -> list[str]:
@@ -110,7 +92,9 @@ def check_operations(scenario: Scenario, refuse: Refuse) -> None:
 def header_of_changes(scenario: Scenario) -> dict[str, Any]:
     """What checkers have to know of a run in which the network changes."""
     said: dict[str, Any] = {"changes": True}
+    by_itself = bool(scenario.settings.get(SLA))
     replaced = [operation.told.get("id", "") for operation in scenario.operations if operation.action == "replace"]
+    replaced += [broker.id for broker in scenario.brokers] if by_itself else []
     if replaced:
         said["replaced"] = list(dict.fromkeys(replaced))
     said["spares"] = [broker.id for broker in scenario.brokers if broker.spare]

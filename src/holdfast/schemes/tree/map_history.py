@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from holdfast.protocols.routing.flaws import flaw
 from holdfast.protocols.routing.network_map import (
     LOST_ABOVE,
     Change,
@@ -29,7 +30,6 @@ from holdfast.protocols.routing.network_map import (
     NetworkMember,
     ReplaceBroker,
     done,
-    flaw,
     founding_map,
     planned,
 )
@@ -40,6 +40,7 @@ from holdfast.trace.checkers.checker import Checker, Handlers
 from holdfast.trace.schema import Accepted, Control, Fault, Header, Hop
 
 FORWARD = "Forward"
+WANTED = "change-wanted"  # by a broker, and not by an operator
 
 
 class _Seen:
@@ -111,6 +112,8 @@ class MapHistory(Checker):
             self._adopt(row)
         elif row.what == "change-asked":
             self._asked[row.node] = change_of(row.detail["action"], row.detail["told"])
+        elif row.what == WANTED:
+            self._asked[f"{row.node} {row.t}"] = change_of(row.detail["action"], row.detail["told"])
         elif row.what == "change-begun":
             self._begun[row.node] = row.t
 

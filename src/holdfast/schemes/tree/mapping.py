@@ -21,8 +21,10 @@ from holdfast.protocols.desks.overlay import ClientsSentElsewhere
 from holdfast.protocols.failure.detector import FailureDetector
 from holdfast.protocols.operating.changes import shown
 from holdfast.protocols.routing.acquaintances import Acquaintances
+from holdfast.protocols.routing.flaws import flaw
 from holdfast.protocols.routing.messages import RECORD_FORMAT, MapAdopted
 from holdfast.protocols.routing.network_map import (
+    Change,
     HandBack,
     Learn,
     Leave,
@@ -32,14 +34,13 @@ from holdfast.protocols.routing.network_map import (
     ReplaceBroker,
     StandInMode,
     StandInProtocol,
-    flaw,
     planned,
 )
 from holdfast.protocols.routing.notices import MapChanged, MapHeard
 from holdfast.protocols.routing.objections import objection
 from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.settings import RoutingSettings
-from holdfast.schemes.tree.operations import change_of, lost_beside
+from holdfast.schemes.tree.operations import asked_of, change_of, lost_beside
 
 STREAM: Final = "map"
 ELSEWHERE_MAX: Final = 8  # addresses that clients are told at once
@@ -201,6 +202,11 @@ class Mapping(Part):
         out.report("network-change", Level.INFO, action=action, asked=dict(told), map=after.number)
         self.make(after, out)
         return ""
+
+    def want(self, change: Change, out: Outbox) -> None:
+        """Says that brokers want a change by themselves, before they make a map of it."""
+        action, told = asked_of(change)
+        out.report("change-wanted", Level.INFO, node=self._settings.name, action=action, told=told)
 
     @property
     def elsewhere(self) -> tuple[str, ...]:

@@ -183,7 +183,8 @@ class Moving(Part):
         """Brings the neighbours to what the map says, where no move has done so: brokers that have joined or left; and
         whoever stands where one was that is lost, with what waited for that one. A broker that is replaced keeps what
         it had stored for its neighbours until it has its place back (D0-F6)."""
-        if self._roster.is_replaced and self._answers is not None:
+        has_left = before is not None and before.step == Leave(self._name, True, self._roster.map.stand_in(self._name))
+        if self._roster.is_replaced and self._answers is not None and not has_left:
             return
         wanted = self._roster.near
         # What has ended is older than what was put into other feeds since then, and goes first.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, assert_never
 
 from holdfast.protocols.operating.changes import misunderstood, shown
 from holdfast.protocols.routing.network_map import (
+    REPLACING,
     AddBroker,
     AddLink,
     Change,
@@ -21,13 +22,15 @@ from holdfast.protocols.routing.network_map import (
 
 # What is told of each. `at` is a broker of the network that is to be the neighbour, `between` another one that moves
 # behind the new broker, `instead_of` a link: its ends with a comma. `also_lost` are others that will not come back. The
-# broker `by`, which is found at these addresses, stands in for another; `hand-back` says where that one is found.
+# broker `by`, which is found at these addresses, stands in for another that has failed or is slow, or with `relieve`
+# for one that runs and is to be stopped; `hand-back` says where that one is found.
 ACTIONS: Final = {
     "add-broker": ("id", "address", "peer_address", "at", "between"),
     "remove-broker": ("id", "lost", "also_lost", "at"),
     "add-link": ("one", "other", "instead_of"),
     "remove-link": ("one", "other"),
     "replace": ("id", "by", "address", "peer_address", "protocol", "mode", "also_lost"),
+    "relieve": ("id", "by", "address", "peer_address"),
     "hand-back": ("id", "address", "peer_address"),
 }
 _NEEDED: Final = {
@@ -36,9 +39,11 @@ _NEEDED: Final = {
     "add-link": ("one", "other"),
     "remove-link": ("one", "other"),
     "replace": ("id", "by", "address", "peer_address"),
+    "relieve": ("id", "by", "address", "peer_address"),
     "hand-back": ("id", "address", "peer_address"),
 }
 YES: Final = "yes"
+NOBODY: Final = "-"  # that is named
 
 
 def change_of(action: str, told: Mapping[str, str]) -> Change | str:
@@ -75,15 +80,52 @@ def change_of(action: str, told: Mapping[str, str]) -> Change | str:
                 known = ", ".join(each.value for each in StandInProtocol)
                 return f"'protocol' is {shown(said)}, and has to be one of {known}"
             wanted = told.get("mode", StandInMode.FAILOVER.value)
-            mode = next((each for each in StandInMode if each.value == wanted), None)
+            mode = next((each for each in REPLACING if each.value == wanted), None)
             if mode is None:
-                known = ", ".join(each.value for each in StandInMode)
+                known = ", ".join(each.value for each in REPLACING)
                 return f"'mode' is {shown(wanted)}, and has to be one of {known}"
-            return ReplaceBroker(told["id"], told["by"], told["address"], told["peer_address"], protocol, mode)
+            places = (told["address"], told["peer_address"])
+            return ReplaceBroker(told["id"], told["by"], *places, protocol, mode, asked=True)
+        case "relieve":
+            places = (told["address"], told["peer_address"])
+            return ReplaceBroker(told["id"], told["by"], *places, mode=StandInMode.HAND_OVER, asked=True)
         case "hand-back":
             return HandBack(told["id"], told["address"], told["peer_address"])
         case _:
             return RemoveLink(told["one"], told["other"])
+
+
+def unnamed_replacement(action: str, told: Mapping[str, str]) -> tuple[str, StandInMode, StandInProtocol] | str:
+    """Which broker is to be replaced, and how, by whoever is free; or why that is nothing."""
+    change = change_of(action, {**told, "by": NOBODY, "address": NOBODY, "peer_address": NOBODY})
+    if isinstance(change, str):
+        return change
+    if not isinstance(change, ReplaceBroker) or lost_beside(told):
+        return "who is 'also_lost' is said with the stand-in: name it by 'by'"
+    return change.name, change.mode, change.protocol
+
+
+def asked_of(change: Change) -> tuple[str, dict[str, str]]:
+    """The action, and what is told of it: how an operator would ask for a change."""
+    match change:
+        case AddBroker(name, client_address, peer_address, at, between):
+            told = {"id": name, "address": client_address, "peer_address": peer_address, "at": at, "between": between}
+            action = "add-broker"
+        case RemoveBroker(name, lost, at):
+            action, told = "remove-broker", {"id": name, "lost": YES if lost else "", "at": at}
+        case AddLink(one, other, instead_of):
+            action, told = "add-link", {"one": one, "other": other, "instead_of": ",".join(instead_of or ())}
+        case RemoveLink(one, other):
+            action, told = "remove-link", {"one": one, "other": other}
+        case ReplaceBroker(name, by, client_address, peer_address, protocol, mode):
+            action, told = "relieve", {"id": name, "by": by, "address": client_address, "peer_address": peer_address}
+            if mode is not StandInMode.HAND_OVER:
+                action, told = "replace", {**told, "protocol": protocol.value, "mode": mode.value}
+        case HandBack(name, client_address, peer_address):
+            action, told = "hand-back", {"id": name, "address": client_address, "peer_address": peer_address}
+        case _:
+            assert_never(change)
+    return action, {name: text for name, text in told.items() if text}
 
 
 def lost_beside(told: Mapping[str, str]) -> list[str]:

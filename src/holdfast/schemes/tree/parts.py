@@ -6,7 +6,6 @@ from collections.abc import Mapping as Fields
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
 from holdfast.broker.assembly import make_journalled
@@ -26,7 +25,6 @@ from holdfast.protocols.core.session import Session
 from holdfast.protocols.desks.home import Home
 from holdfast.protocols.desks.overlay import EVERYTHING, SubscriptionState
 from holdfast.protocols.failure.detector import FailureDetector, Trust
-from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.awaited import Awaited
 from holdfast.protocols.routing.feed import Feed
 from holdfast.protocols.routing.feeds import Feeds
@@ -37,14 +35,11 @@ from holdfast.protocols.routing.local import EntryIds, LocalInterests
 from holdfast.protocols.routing.messages import ROUTING_MESSAGES, Forward, Routes
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.roster import Roster
-from holdfast.protocols.routing.router import Router
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.protocols.routing.settling import Settling
 from holdfast.protocols.routing.store import STREAM as STORE_STREAM
-from holdfast.protocols.routing.store import EventStore
 from holdfast.protocols.routing.table_store import STREAM as TABLE_STREAM
 from holdfast.protocols.routing.table_store import TableStore, recovered_tables
-from holdfast.protocols.routing.teller import Teller
 from holdfast.protocols.routing.ways import NoDetours, Ways
 from holdfast.protocols.sessions.messages import Publish
 from holdfast.schemes.tree import KIND
@@ -52,38 +47,18 @@ from holdfast.schemes.tree.bypass.database import Database
 from holdfast.schemes.tree.bypass.detours import Detours
 from holdfast.schemes.tree.bypass.link_state import LinkStateNews
 from holdfast.schemes.tree.bypass.view import View
+from holdfast.schemes.tree.kit import NetworkKit
 from holdfast.schemes.tree.mapping import STREAM as MAP_STREAM
 from holdfast.schemes.tree.mapping import Mapping, held_up, recovered_map
 from holdfast.schemes.tree.moving import MoveWords, Moving
+from holdfast.schemes.tree.standin.cycle.assembly import Cycle, make_cycle
+from holdfast.schemes.tree.standin.cycle.memory import STREAM as CYCLE_STREAM
 from holdfast.schemes.tree.standin.learning import Learning
-from holdfast.schemes.tree.standin.relieving import Ordering, Relieving
+from holdfast.schemes.tree.standin.relieving import Ordering
 from holdfast.schemes.tree.standin.sharing import Sharing
-from holdfast.schemes.tree.standin.signals import Signals
-from holdfast.schemes.tree.standin.teaching import Teaching
-from holdfast.schemes.tree.standin.withdrawing import Withdrawing
 
 if TYPE_CHECKING:
     from random import Random
-
-
-class NetworkKit(msgspec.Struct, frozen=True):
-    """What the parts are made with; tests put mutants in their place."""
-
-    router: type[Router] = Router
-    neighbours: type[Neighbours] = Neighbours
-    answers: type[Answers] = Answers
-    teller: type[Teller] = Teller
-    forwarding: type[Forwarding] = Forwarding
-    store: type[EventStore] = EventStore
-    gate: type[Gate] = Gate
-    mapping: type[Mapping] = Mapping
-    moving: type[Moving] = Moving
-    words: type[MoveWords] = MoveWords
-    learning: type[Learning] = Learning
-    teaching: type[Teaching] = Teaching
-    relieving: type[Relieving] = Relieving
-    signals: type[Signals] = Signals
-    withdrawing: type[Withdrawing] = Withdrawing
 
 
 class NetworkParts:
@@ -103,11 +78,14 @@ class NetworkParts:
         forwarding: Forwarding,
         words: MoveWords,
         stand_ins: tuple[Sequence[Part], Sequence[Part]],
+        cycle: Cycle | None,
     ) -> None:
         # News come before the detector: a restart is known before the neighbour counts as up. The gate advertises,
         # links move, the neighbours are told, stand-ins learn, the events follow, and what is said of moves.
         before: tuple[Part, ...] = (*bypass, detector, mapping, gate, moving)
         self.parts: tuple[Part, ...] = (*before, neighbours, *stand_ins[0], links, forwarding, words, *stand_ins[1])
+        self.parts += () if cycle is None else cycle.parts
+        self._cycle = cycle
         self._roster = roster
         self._mapping = mapping
         self._settings = settings
@@ -155,14 +133,17 @@ class NetworkParts:
         unheard = [] if self._learning is None else self._learning.waits_for()
         if problem := held_up(self._roster, up, suspected, unheard):
             facts["change_problem"] = problem
-        return facts
+        return facts if self._cycle is None else facts | self._cycle.facts()
 
     @property
     def elsewhere(self) -> tuple[str, ...]:
         return self._mapping.elsewhere
 
     def change(self, action: str, told: Fields[str, str], out: Outbox) -> str:
-        """Begins a change of the network; gives what is against it."""
+        """Begins a change of the network; gives what is against it. By whom a broker is to be replaced, the cycle finds
+        out, if it is not said."""
+        if self._cycle is not None and self._cycle.takes(action, told):
+            return self._cycle.ask(action, told, out)
         return self._mapping.change(action, told, out)
 
 
@@ -177,7 +158,7 @@ def make_broker(
     """A broker, from what its disk kept: on its own, or with `routing` one of a network. An application that is given
     is a new one."""
     kit = kit or BrokerKit()
-    own = (STORE_STREAM, TABLE_STREAM, MAP_STREAM)
+    own = (STORE_STREAM, TABLE_STREAM, MAP_STREAM, CYCLE_STREAM)
     if routing is None:
         return make_journalled(KIND, settings, streams, application, kit, own)
     network_kit = kit.scheme if isinstance(kit.scheme, NetworkKit) else NetworkKit()
@@ -249,6 +230,21 @@ def make_network(
         signals = kit.signals(settings.stand_ins, roster, acquaintances, forwarding, learning, relieving)
         withdrawing = kit.withdrawing(settings.stand_ins, roster, acquaintances, mapping, forwarding)
         stand_ins = ((learning, relieving, teaching), (signals, withdrawing))
+    cycle = None
+    if settings.stand_ins.levels.enabled:
+        cycle = make_cycle(settings, roster, mapping, links, detector, forwarding, durable, streams, kit)
     return NetworkParts(
-        settings, roster, bypass, detector, mapping, gate, moving, neighbours, links, forwarding, words, stand_ins
+        settings,
+        roster,
+        bypass,
+        detector,
+        mapping,
+        gate,
+        moving,
+        neighbours,
+        links,
+        forwarding,
+        words,
+        stand_ins,
+        cycle,
     )

@@ -23,7 +23,14 @@ from holdfast.kernel.node import Node
 from holdfast.kernel.settings import choices
 from holdfast.protocols.failure.messages import FAILURE_MESSAGES
 from holdfast.protocols.routing.messages import LARGE_ROUTING_MESSAGES, ROUTING_MESSAGES, ROUTING_RECORDS
-from holdfast.protocols.routing.settings import Reliability, RoutingSettings, StandInSettings
+from holdfast.protocols.routing.network_map import StandInProtocol
+from holdfast.protocols.routing.settings import (
+    Reliability,
+    Remedy,
+    RoutingSettings,
+    ServiceLevels,
+    StandInSettings,
+)
 from holdfast.schemes.tree import KIND
 from holdfast.schemes.tree.bypass.messages import BYPASS_MESSAGES, LARGE_BYPASS_MESSAGES
 from holdfast.schemes.tree.init_text import OPTIONS, TEMPLATES, site_text
@@ -31,17 +38,23 @@ from holdfast.schemes.tree.measures import MEASURES
 from holdfast.schemes.tree.parts import make_broker
 from holdfast.schemes.tree.settings import (
     DEFAULTS,
+    NOT_LEVELS,
     NOT_ROUTING,
     NOT_STAND_INS,
     OF_SCHEME,
+    SLA,
     routing_of,
     routing_settings,
 )
+from holdfast.schemes.tree.standin.cycle.messages import CYCLE_MESSAGES, CYCLE_RECORDS
 from holdfast.schemes.tree.standin.messages import LARGE_STAND_IN_MESSAGES, STAND_IN_MESSAGES
 from holdfast.schemes.tree.status import is_outside, network_sections
 
 if TYPE_CHECKING:
     pass
+
+
+SUBTABLES: Final = (SLA, "directory", "processes", "borrow", "lend")  # of [standin]
 
 
 class TreeScheme(Scheme):
@@ -53,8 +66,8 @@ class TreeScheme(Scheme):
     prediction: ClassVar[Prediction | None] = Prediction.WAYS
     catalogue = catalogue_of(
         KIND,
-        {**FAILURE_MESSAGES, **BYPASS_MESSAGES, **ROUTING_MESSAGES, **STAND_IN_MESSAGES},
-        ROUTING_RECORDS,
+        {**FAILURE_MESSAGES, **BYPASS_MESSAGES, **ROUTING_MESSAGES, **STAND_IN_MESSAGES, **CYCLE_MESSAGES},
+        {**ROUTING_RECORDS, **CYCLE_RECORDS},
         (*LARGE_ROUTING_MESSAGES, *LARGE_BYPASS_MESSAGES, *LARGE_STAND_IN_MESSAGES),
     )
     has_spares: ClassVar[bool] = True
@@ -97,6 +110,12 @@ class TreeScheme(Scheme):
                     " next broker has stored them, and they must outlive it"
                 )
                 text.refuse(problem, "", title, 0 if title == "topology" else place)
+            if routing_settings(site.settings).stand_ins.levels.enabled and not entry.data:
+                problem = (
+                    f"broker {entry.id!r} has no data: with [standin.{SLA}] brokers agree among themselves,"
+                    " and must not forget it"
+                )
+                text.refuse(problem, "", title, 0 if title == "topology" else place)
         check_joined(text, site, "broker", title)
         return site
 
@@ -129,7 +148,21 @@ def _read_stand_ins(text: SiteText, document: Mapping[str, Any], level: Reliabil
     if level.detours:
         problem = f"with reliability {level.value!r} events go around a broker that fails, and nobody stands in for it"
         text.refuse(problem, "", "standin")
-    return replace(read_settings(text, document["standin"], "standin", DEFAULTS, NOT_STAND_INS).stand_ins, enabled=True)
+    table = document["standin"]
+    said = read_settings(text, table, "standin", DEFAULTS, NOT_STAND_INS, besides=dict.fromkeys(SUBTABLES, dict))
+    levels = _read_levels(text, document, level) if SLA in table else DEFAULTS.stand_ins.levels
+    return replace(said.stand_ins, enabled=True, levels=levels, in_group="directory" in table)
+
+
+def _read_levels(text: SiteText, document: Mapping[str, Any], level: Reliability) -> ServiceLevels:
+    title = f"standin.{SLA}"
+    said = read_settings(text, document["standin"][SLA], title, DEFAULTS, NOT_LEVELS).stand_ins.levels
+    if level.buffers and said.protocol is StandInProtocol.INCREM:
+        problem = f"with reliability {level.value!r} events keep their order: take synch or basic"
+        text.refuse(problem, "protocol", title)
+    if level.buffers and said.congestion is Remedy.SHARE_IN_ORDER:
+        text.refuse(f"with reliability {level.value!r}, take ms: it keeps what is stored in order", "congestion", title)
+    return replace(said, enabled=True)
 
 
 def _check_spares(text: SiteText, document: Mapping[str, Any], site: Site) -> None:

@@ -10,16 +10,19 @@ from msgspec.structs import replace
 from holdfast.broker.scheme import Told
 from holdfast.kernel.node import broken
 from holdfast.kernel.settings import choices, chosen
-from holdfast.protocols.routing.settings import RoutingSettings, StandInSettings
+from holdfast.protocols.routing.settings import RoutingSettings, ServiceLevels, StandInSettings
 from holdfast.topology.graph import BrokerGraph
 
 DEFAULTS: Final = RoutingSettings(name="", graph=BrokerGraph((), ()))
 OF_SCHEME: Final = frozenset({"reliability"})  # settings that [scheme] says
-# Settings of [standin]; the first of them is that there is this table. All others are in [routing].
+# Settings of [standin] and [standin.sla]; that there are these tables is one of them. All others are in [routing].
 OF_STAND_INS: Final = frozenset(choices(StandInSettings))
+OF_LEVELS: Final = frozenset(choices(ServiceLevels))
 STAND_INS: Final = "stand_ins"
+SLA: Final = "sla"
 NOT_ROUTING: Final = OF_SCHEME | OF_STAND_INS
-NOT_STAND_INS: Final = frozenset(choices(RoutingSettings).keys() - OF_STAND_INS | {STAND_INS})
+NOT_STAND_INS: Final = frozenset(choices(RoutingSettings).keys() - (OF_STAND_INS - OF_LEVELS) | {STAND_INS})
+NOT_LEVELS: Final = frozenset(choices(RoutingSettings).keys() - OF_LEVELS | {SLA})
 # The simulator's brokers are as others, in times that fit short runs.
 SIMULATED: Final = chosen(
     DEFAULTS,

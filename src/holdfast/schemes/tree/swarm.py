@@ -18,7 +18,7 @@ from holdfast.schemes.tree.map_history import MapHistory
 from holdfast.schemes.tree.network_checker import Network
 from holdfast.schemes.tree.one_broker import OneBrokerShape, one_broker_promises
 from holdfast.schemes.tree.operations import ACTIONS
-from holdfast.schemes.tree.settings import SIMULATED, routing_settings
+from holdfast.schemes.tree.settings import SIMULATED, SLA, routing_settings
 from holdfast.schemes.tree.understood import Understood
 from holdfast.sim.scenario import Broker, Scenario
 from holdfast.sim.swarm import Refuse, Shape, settings_of
@@ -91,7 +91,8 @@ class TreeSwarm:
             return {}
         brokers = [broker.id for broker in scenario.brokers if not broker.spare]
         said = {"brokers": brokers, "links": scenario.links, **written(settings_of(scenario))}
-        return said | header_of_changes(scenario) if scenario.operations else said
+        changes = scenario.operations or scenario.settings.get(SLA)
+        return said | header_of_changes(scenario) if changes else said
 
 
 SWARM: Final = TreeSwarm()

@@ -66,7 +66,7 @@ class Released(msgspec.Struct, frozen=True, gc=False):
 Outcome: TypeAlias = Provided | Accepted | Failed | Released
 
 
-# ------------------------------------------------------------------------------------ between the program and its broker
+# ----------------------------------------------------------------------------------- between the program and its broker
 class TakeErrand(msgspec.Struct, frozen=True, gc=False):
     """A request: completes with a `Given`, when there is one."""
 

@@ -1,0 +1,75 @@
+"""The parts of the cycle, put together: what watches, what sees to it, what agrees; and what operators ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Fields
+
+from holdfast.kernel.outbox import Outbox
+from holdfast.kernel.parts import Part
+from holdfast.kernel.storage import StoredStreams
+from holdfast.protocols.failure.detector import FailureDetector
+from holdfast.protocols.routing.forwarding import Forwarding
+from holdfast.protocols.routing.links import Links
+from holdfast.protocols.routing.roster import Roster
+from holdfast.protocols.routing.settings import RoutingSettings
+from holdfast.schemes.tree.kit import NetworkKit
+from holdfast.schemes.tree.mapping import Mapping
+from holdfast.schemes.tree.operations import unnamed_replacement
+from holdfast.schemes.tree.standin.cycle.calls import Calls
+from holdfast.schemes.tree.standin.cycle.directory import Directory, GroupDirectory
+from holdfast.schemes.tree.standin.cycle.errand_desk import ErrandDesk
+from holdfast.schemes.tree.standin.cycle.history import History
+from holdfast.schemes.tree.standin.cycle.memory import Memory
+from holdfast.schemes.tree.standin.cycle.monitor import Monitor
+from holdfast.schemes.tree.standin.cycle.returning import Returning
+from holdfast.schemes.tree.standin.cycle.spares import Pool
+from holdfast.schemes.tree.standin.cycle.steward import Steward
+
+
+class Cycle:
+    """Of one broker."""
+
+    def __init__(self, parts: tuple[Part, ...], monitor: Monitor, steward: Steward, returning: Returning) -> None:
+        self.parts = parts
+        self._monitor = monitor
+        self._steward = steward
+        self._returning = returning
+
+    def facts(self) -> dict[str, str]:
+        return {"sla": "yes"} | self._monitor.facts() | self._steward.facts() | self._returning.facts()
+
+    def takes(self, action: str, told: Fields[str, str]) -> bool:
+        """Whether it is for the steward to find out who stands in."""
+        return action in ("replace", "relieve") and not told.get("by")
+
+    def ask(self, action: str, told: Fields[str, str], out: Outbox) -> str:
+        asked = unnamed_replacement(action, told)
+        return asked if isinstance(asked, str) else self._steward.ask(*asked, out)
+
+
+def make_cycle(
+    settings: RoutingSettings,
+    roster: Roster,
+    mapping: Mapping,
+    links: Links,
+    detector: FailureDetector,
+    forwarding: Forwarding,
+    durable: bool,
+    streams: StoredStreams,
+    kit: NetworkKit,
+) -> Cycle:
+    levels = settings.stand_ins.levels
+    memory = Memory(settings.name, durable, streams)
+    pool = Pool(settings)
+    errands = ErrandDesk()
+    calls = Calls(roster, links, detector)
+    monitor = kit.monitor(levels, roster, detector, links.acquaintances, forwarding)
+    complaints = kit.complaints(roster, monitor, calls)
+    agreement = kit.agreement(roster, detector, calls, memory)
+    group = GroupDirectory(errands) if settings.stand_ins.in_group else None
+    directory: Directory = agreement if group is None else group
+    steward = kit.steward(levels, roster, mapping, calls, complaints, directory, pool, errands, memory)
+    returning = kit.returning(levels, roster, mapping, links, calls, complaints, steward, pool, errands, memory)
+    reservation, history = kit.reservation(roster), History(settings.name, memory)
+    parts: list[Part] = [calls, monitor, complaints, agreement, reservation, errands, steward, returning, history]
+    return Cycle(tuple(parts if group is None else [group, *parts]), monitor, steward, returning)
