@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from holdfast.broker.site import Site, site_from_toml
 from holdfast.kernel.settings import choices
-from holdfast.protocols.routing.settings import Reliability, StandInSettings
+from holdfast.protocols.routing.settings import Reliability, ServiceLevels, StandInSettings
 from holdfast.runtime.site_file import read_site
 from holdfast.schemes.tree.init_text import links_listed
-from holdfast.schemes.tree.settings import DEFAULTS, NOT_ROUTING, NOT_STAND_INS, routing_settings
+from holdfast.schemes.tree.settings import DEFAULTS, NOT_LEVELS, NOT_ROUTING, NOT_STAND_INS, routing_settings
 from holdfast.topology.generators import Kind
 from tests.cli.test_main import run
 
@@ -113,7 +113,8 @@ def test_a_site_with_stand_ins_has_seven_members_and_two_spares_that_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     site = written(tmp_path, "--scheme", "standin")
-    assert routing_settings(site.settings).stand_ins == StandInSettings(enabled=True)
+    watched = ServiceLevels(enabled=True)
+    assert routing_settings(site.settings).stand_ins == StandInSettings(enabled=True, levels=watched)
     assert routing_settings(site.settings).reliability is Reliability.BUFFERED
     assert [entry.id for entry in site.brokers] == [f"b{n}" for n in range(1, 10)]
     assert [entry.id for entry in site.brokers if entry.spare] == ["b8", "b9"]
@@ -126,9 +127,10 @@ def test_a_site_with_stand_ins_has_seven_members_and_two_spares_that_run(
     begin, end = text.index("\n[standin]"), text.index("[limits]")
     uncommented = text[:begin] + re.sub(r"^# ", "", text[begin:end], flags=re.MULTILINE) + text[end:]
     assert site_from_toml(uncommented, "site.toml", Random).settings == site.settings
-    assert [key for key in choices(type(DEFAULTS)) if key not in NOT_STAND_INS] == re.findall(
-        r"^(\w+) = ", uncommented[begin : uncommented.index("[limits]")], re.MULTILINE
-    )
+    listed = [key for key in choices(type(DEFAULTS)) if key not in NOT_STAND_INS]
+    listed += [key for key in choices(type(DEFAULTS)) if key not in NOT_LEVELS]
+    said = re.findall(r"^(\w+) = ", uncommented[begin : uncommented.index("[limits]")], re.MULTILINE)
+    assert said == listed
 
 
 @pytest.mark.parametrize(

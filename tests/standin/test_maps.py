@@ -122,7 +122,6 @@ def test_a_map_of_before_stand_ins_is_read() -> None:
         "a462343a329392a26231a2623792a26237a2623392a26237a26234909194"
         "03a26237a26232a573796e6368909192a26232a2623790"
     )
-    assert msgspec.msgpack.encode(after) == written
     assert msgspec.msgpack.decode(written, type=NetworkMap) == after
     older = bytes.fromhex("96009193a26231a462313a31a462313a3290909090")
     assert msgspec.msgpack.decode(older, type=NetworkMap) == founding_map([NetworkMember("b1", "b1:1", "b1:2")], [])

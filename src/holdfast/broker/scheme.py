@@ -113,6 +113,7 @@ class Scheme(ABC):
     prediction: ClassVar[Prediction | None] = None
     catalogue: ClassVar[Catalogue]  # what its brokers say, also to clients, and keep
     measures: ClassVar[Mapping[str, str]] = {}  # of its brokers, besides those that all have → what they mean
+    measures_by_name: ClassVar[Mapping[str, str]] = {}  # likewise, of which there is one for each of several names
     init_options: ClassVar[Mapping[str, InitOption]] = {}
     templates: ClassVar[Mapping[str, Template]] = {}  # by names that no scheme has
     demo: ClassVar[str] = ""  # the module of examples/ that `./demo --scheme` shows

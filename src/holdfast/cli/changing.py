@@ -41,10 +41,14 @@ class Wanted(NamedTuple):
     lost: tuple[str, ...] = ()  # the one that is declared so, and others that will not order it
     if_lost_answers: str = ""  # what to do then
     all_have: tuple[str, str] = ("", "")  # a fact that all of them tell, if one does; and what it is in the site file
+    seeks_for: str = ""  # the broker for which whoever is asked finds a spare by itself
+    shares_for: str = ""  # whose work is to be shared, by whoever that is
 
     def counts(self, view: View) -> bool:
         """Whether the map is as wanted, and nothing is under way."""
         if view.change or (self.present and self.present not in view.members) or self.absent in view.members:
+            return False
+        if self.shares_for and self.shares_for not in view.sharing:
             return False
         if self.unshared in view.sharing or (self.shared is not None and self.shared not in view.sharing.items()):
             return False
@@ -127,9 +131,26 @@ class _Changing:
             links = ", ".join(view.links)
             print(f"done: members {', '.join(view.members)}; links {links}; map {view.number}")
             return OK
+        if wanted.seeks_for:
+            return await self._seek(view, wanted.seeks_for)
         if view.number > self.asked_at:
             return _refused(f"another change came first; the network is now {', '.join(view.links)}")
         return await self._ask(view)
+
+    async def _seek(self, view: View, name: str) -> int | None:
+        """How far the one is with it that was asked to find a spare."""
+        whom = view.answers.get(self._wanted.whom(view))
+        case = "" if whom is None else whom.facts.get("standin_case", "")
+        if case.startswith(f"{name} "):
+            if case != self._step:
+                self._step = case
+                print(case, flush=True)
+            return None
+        for answer in view.answers.values():
+            for problem in answer.facts.get("standin_problem", "").split("; "):
+                if problem.startswith(f"{name} gets no stand-in"):
+                    return _refused(answer.facts["standin_problem"])
+        return await self._ask(view) if whom is not None else None
 
     async def _refused_beforehand(self, view: View) -> int | None:
         """What only who asks can know: whether the new broker is there, and the lost one is not."""

@@ -15,6 +15,7 @@ from holdfast.kernel.links import Role
 from holdfast.protocols.client_catalogue import CLIENT_CATALOGUE
 from holdfast.protocols.operating.messages import (
     ChangeBegun,
+    HistoryTold,
     Inspected,
     LeadershipMoved,
     NameRemoved,
@@ -24,6 +25,7 @@ from holdfast.protocols.operating.messages import (
 from holdfast.protocols.operating.operator import (
     AskBroker,
     Asked,
+    AskForHistory,
     AskForNames,
     AskToChange,
     AskToForget,
@@ -80,6 +82,10 @@ class BrokerDesk:
     async def forget_name(self, name: str, force: bool = False) -> NameRemoved | Unreachable:
         """Gives a named subscription up; one that a client has only by force."""
         return await self._ask(AskToForget(name, force))  # type: ignore[no-any-return]
+
+    async def history(self) -> HistoryTold | Unreachable:
+        """What has happened among brokers that work together, as far as this one saw to it."""
+        return await self._ask(AskForHistory())  # type: ignore[no-any-return]
 
     async def _ask(self, command: Asked) -> Any:
         if self._runner is None:

@@ -18,9 +18,11 @@ CONNECTIONS_MAX: Final = 16
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def exposition(runners: Sequence[NodeRunner], of_scheme: Mapping[str, str]) -> str:
-    """All measures of some brokers, and of the process that they share. `of_scheme`: what brokers of their scheme
-    measure besides what all do, with its meaning."""
+def exposition(
+    runners: Sequence[NodeRunner], of_scheme: Mapping[str, str], by_name: Mapping[str, str] | None = None
+) -> str:
+    """All measures of some brokers, and of the process that they share. `of_scheme` and `by_name`: what brokers of
+    their scheme measure besides what all do, with its meaning."""
     measured = [(runner.name, runner.measure()) for runner in runners]
     lines = []
     for name, meaning in {**MEASURES, **of_scheme}.items():
@@ -28,7 +30,7 @@ def exposition(runners: Sequence[NodeRunner], of_scheme: Mapping[str, str]) -> s
         if rows:
             lines += [*_heading(name, meaning), *rows]
     each = [(runner.name, runner.measure_each()) for runner in runners]
-    for name, meaning in MEASURES_BY_NAME.items():
+    for name, meaning in {**MEASURES_BY_NAME, **(by_name or {})}.items():
         rows = [
             f'holdfast_{name}{{broker="{broker}",name="{_label(label)}"}} {value}'
             for broker, values in each
@@ -66,9 +68,12 @@ def _heading(name: str, meaning: str) -> list[str]:
 class MetricsServer:
     """Listens on one address for all brokers of a process, which are of one scheme."""
 
-    def __init__(self, runners: Sequence[NodeRunner], of_scheme: Mapping[str, str]) -> None:
+    def __init__(
+        self, runners: Sequence[NodeRunner], of_scheme: Mapping[str, str], by_name: Mapping[str, str] | None = None
+    ) -> None:
         self.runners = runners
         self.of_scheme = of_scheme
+        self.by_name = by_name
         self.connections: set[_Exchange] = set()
         self._server: asyncio.Server | None = None
 
@@ -89,7 +94,7 @@ class MetricsServer:
         if method not in ("GET", "HEAD"):
             return "405 Method Not Allowed", "only GET\n"
         if path == "/metrics":
-            return "200 OK", exposition(self.runners, self.of_scheme)
+            return "200 OK", exposition(self.runners, self.of_scheme, self.by_name)
         if path == "/healthz":
             stopped = [runner.name for runner in self.runners if runner.stopped.is_set()]
             if stopped:

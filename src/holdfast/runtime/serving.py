@@ -83,7 +83,7 @@ async def serve_until(
         if not is_loopback(split_address(address)[0]):
             log.warning("%s listens on %s WITHOUT TLS: anyone who reaches it can read and publish", owner, address)
     runners: list[NodeRunner] = []
-    exporter = MetricsServer(runners, site.scheme.measures)
+    exporter = MetricsServer(runners, site.scheme.measures, site.scheme.measures_by_name)
     limits = fitted(WireLimits(), len(entries))
     try:
         if metrics:

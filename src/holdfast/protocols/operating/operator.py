@@ -15,6 +15,7 @@ from holdfast.kernel.parts import Part
 from holdfast.protocols.operating.messages import (
     Change,
     ChangeBegun,
+    HistoryTold,
     Inspect,
     Inspected,
     LeadershipMoved,
@@ -23,6 +24,7 @@ from holdfast.protocols.operating.messages import (
     NameRemoved,
     NamesListed,
     RemoveName,
+    TellHistory,
 )
 
 BROKERS: Final = frozenset({Role.BROKER})
@@ -62,8 +64,12 @@ class AskToForget(msgspec.Struct, frozen=True, gc=False):
     force: bool = False
 
 
-Asked = AskBroker | AskToMove | AskToChange | AskForNames | AskToForget
-Answer = Inspected | LeadershipMoved | ChangeBegun | NamesListed | NameRemoved
+class AskForHistory(msgspec.Struct, frozen=True, gc=False):
+    """A request of the application: what has happened?"""
+
+
+Asked = AskBroker | AskToMove | AskToChange | AskForNames | AskToForget | AskForHistory
+Answer = Inspected | LeadershipMoved | ChangeBegun | NamesListed | NameRemoved | HistoryTold
 
 
 class Unreachable(msgspec.Struct, frozen=True, gc=False):
@@ -75,9 +81,16 @@ class Operator(Part):
 
     name: ClassVar[str] = "operator"
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
-        (Inspected, LeadershipMoved, ChangeBegun, NamesListed, NameRemoved), BROKERS
+        (Inspected, LeadershipMoved, ChangeBegun, NamesListed, NameRemoved, HistoryTold), BROKERS
     )
-    asked: ClassVar[tuple[type, ...]] = (AskBroker, AskToMove, AskToChange, AskForNames, AskToForget)
+    asked: ClassVar[tuple[type, ...]] = (
+        AskBroker,
+        AskToMove,
+        AskToChange,
+        AskForNames,
+        AskToForget,
+        AskForHistory,
+    )
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -102,6 +115,9 @@ class Operator(Part):
 
     def on_ask_to_forget(self, request: int, asked: AskToForget, out: Outbox) -> None:
         self._ask(request, RemoveName(request, asked.name, asked.force), out)
+
+    def on_ask_for_history(self, request: int, asked: AskForHistory, out: Outbox) -> None:
+        self._ask(request, TellHistory(request), out)
 
     def _ask(self, request: int, message: Message, out: Outbox) -> None:
         if self._failure:
@@ -130,6 +146,9 @@ class Operator(Part):
 
     def on_name_removed(self, peer: str, removed: NameRemoved, out: Outbox) -> None:
         self._complete(removed, out)
+
+    def on_history_told(self, peer: str, told: HistoryTold, out: Outbox) -> None:
+        self._complete(told, out)
 
     def _complete(self, answer: Answer, out: Outbox) -> None:
         if self._waiting.pop(answer.request, None) is not None:

@@ -227,17 +227,23 @@ class Links(Part):
         self._look_at(peer, out)
 
     def on_network_map_told(self, peer: str, told: NetworkMapTold, out: Outbox) -> None:
-        self._check_known(peer)
+        if not self._is_known(peer):
+            return
         out.tell(MapHeard(peer, told.map))  # and, if it is newer than ours, that the map has changed
 
     def on_network_map_known(self, peer: str, known: NetworkMapKnown, out: Outbox) -> None:
-        self._check_known(peer)
+        if not self._is_known(peer):
+            return
         self._known[peer] = _Known(self._known[peer].introduction, known.number, known.digest, known.neighbour)
         self._look_at(peer, out)
 
-    def _check_known(self, peer: str) -> None:
+    def _is_known(self, peer: str) -> bool:
+        """Whether what a broker says of maps counts; ProtocolError if it may not say it."""
+        if not self._links.link_of(peer):
+            return False  # it was given up in this turn
         if peer not in self._known:
             raise ProtocolError("maps of the network are told behind an introduction")
+        return True
 
     def _say(self, peer: str) -> bool:
         """What we say of our map; whether that is another word than before."""

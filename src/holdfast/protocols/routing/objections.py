@@ -146,6 +146,9 @@ def _against_hand_back(network: NetworkMap, change: HandBack) -> str:
         return f"{_short(change.name)} is a member, and nobody stands in for it"
     if not network.stand_in(change.name):
         return f"nobody stands in for {_short(change.name)}"
+    if network.besides:
+        beside = network.besides[0]
+        return f"{beside.name} shares the work of {beside.faulty}: hand that back first"
     return _against_name(network, change.name, change.client_address, change.peer_address)
 
 

@@ -63,6 +63,8 @@ def operation_of(change: Change, at_ms: int, ends_after_ms: int | None = None) -
 def wanderers(scenario: Scenario) -> list[str]:
     """Clients that may come to another broker: they have several, or theirs may be a member for part of the run only,
     and sends them away."""
+    if scenario.settings.get(SLA):
+        return [client.id for client in scenario.clients]  # any broker may come to be replaced
     passing = {broker.id for broker in scenario.brokers if broker.spare}
     passing |= {operation.told.get("id", "") for operation in scenario.operations}
     return [client.id for client in scenario.clients if len(client.brokers) > 1 or set(client.brokers) & passing]

@@ -20,7 +20,7 @@ from holdfast.protocols.routing.settings import Reliability
 from holdfast.protocols.sessions.messages import Overflow
 from holdfast.schemes.tree.asked_changes import wanderers
 from holdfast.schemes.tree.at_home import ONCE_AT_HOME, ORDER_AT_HOME
-from holdfast.schemes.tree.settings import SIMULATED
+from holdfast.schemes.tree.settings import SIMULATED, SLA
 from holdfast.sim.draw import draw_event, draw_filter, storm_of
 from holdfast.sim.draw_more import Meetings, with_more
 from holdfast.sim.latency import Constant, Exponential, Latency, Uniform
@@ -137,10 +137,11 @@ def network_promises(scenario: Scenario) -> tuple[str, ...]:
     overtakes = (level.detours and scenario.faults) or (not level.buffers and _shuffles(scenario))
     # What a broker had stored comes when it has its place back: order is promised for what kept clear of it (D0-C4).
     back = {operation.told.get("id", "") for operation in scenario.operations if operation.action == "hand-back"}
-    promised: tuple[str, ...] = ALWAYS if overtakes else (*ALWAYS, ORDER)
+    by_itself = scenario.settings.get(SLA) and (level.buffers or scenario.settings.get("congestion") != "none")
+    promised: tuple[str, ...] = ALWAYS if overtakes or by_itself else (*ALWAYS, ORDER)
     if level.buffers and back:
         promised = ALWAYS if wanderers(scenario) or len(back) > 1 else (*ALWAYS, f"weak-ordered:{min(back)}")
-    if not scenario.operations:
+    if not scenario.operations and not scenario.settings.get(SLA):
         return promised
     if wanderers(scenario):
         promised = tuple(AT_HOME.get(name, name) for name in promised)
@@ -149,7 +150,9 @@ def network_promises(scenario: Scenario) -> tuple[str, ...]:
 
 def _shuffles(scenario: Scenario) -> bool:
     """Whether a stand-in is sent events as it comes to know of those who want them (D0-C8)."""
-    return any(operation.told.get("protocol") == StandInProtocol.INCREM.value for operation in scenario.operations)
+    protocols = [operation.told.get("protocol") for operation in scenario.operations]
+    protocols += [str(scenario.settings.get("protocol"))] if scenario.settings.get(SLA) else []
+    return StandInProtocol.INCREM.value in protocols
 
 
 def _draw_down(seed: int, shape: NetworkShape, routing: _Routing, names: list[str]) -> list[str]:

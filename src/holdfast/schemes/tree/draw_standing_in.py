@@ -112,7 +112,7 @@ def _draw(seed: int, shape: StandingInShape) -> Scenario:
     links = list(links_of(kind, members, rng))
     # A slow broker behind a narrow link would take minutes for what waits there.
     slowest_us = 2_000 if "window_bytes" in settings else 300_000
-    brokers = _draw_brokers(rng, level, members, spares, slowest_us)
+    brokers = draw_brokers(rng, level, members, spares, slowest_us)
     founding = founding_map([NetworkMember(name, name, name) for name in members], links)
     plan = _draw_plan(rng, shape, founding, spares, _protocols(shape, level))
     clients = _draw_clients(rng, shape, level, members, plan)
@@ -130,19 +130,19 @@ def _draw(seed: int, shape: StandingInShape) -> Scenario:
         faults=sorted(faults, key=lambda fault: fault.at_ms),
         safety_ms=shape.safety_ms,
         liveness_ms=shape.quiet_ms + shape.end_ms,
-        storm=_storm_of(len(brokers)),
+        storm=long_storm_of(len(brokers)),
         checkers=[],
     )
-    drawn = _without_repetition(drawn)
+    drawn = without_repetition(drawn)
     return replace(drawn, checkers=list(shape.checkers or network_promises(drawn)))
 
 
-def _storm_of(brokers: int) -> Storm:
+def long_storm_of(brokers: int) -> Storm:
     storm = storm_of(brokers)
     return replace(storm, steps=STORM_GROWS * storm.steps, sent_bytes=STORM_GROWS * storm.sent_bytes)
 
 
-def _draw_brokers(
+def draw_brokers(
     rng: Random, level: Reliability, members: list[str], spares: list[str], slowest_us: int
 ) -> list[Broker]:
     """Who may come to make a map needs a disk: the first two members, and whoever stands in for one."""
@@ -275,24 +275,24 @@ def _draw_actions(rng: Random, shape: StandingInShape, clients: list[Client], pl
             actions.append(Unsubscribe(at_ms=rng.randint(at, last), client=client.id, name=name))
     actions.append(Subscribe(at_ms=rng.randint(0, 300), client=rng.choice(clients).id, name="all", filter=""))
     for _ in range(rng.randint(4, shape.publishes_max)):
-        actions.append(_publication(rng, rng.choice(clients), rng.randint(0, last)))
+        actions.append(publication(rng, rng.choice(clients), rng.randint(0, last)))
     for operation in plan.operations:  # one after the other, from before it is asked for
         client, at = rng.choice(clients), operation.at_ms - rng.choice((100, 1_000))
         step = rng.choice((3, 15, 60, 150))
         for _ in range(rng.choice((8, 20, 40))):
-            actions.append(_publication(rng, client, at, 2))
+            actions.append(publication(rng, client, at, 2))
             at += rng.randint(1, step)
     for client in clients:
-        actions.append(_publication(rng, client, last + shape.quiet_ms, 2))
+        actions.append(publication(rng, client, last + shape.quiet_ms, 2))
     return actions
 
 
-def _publication(rng: Random, client: Client, at: int, most: int = 4) -> Publish:
+def publication(rng: Random, client: Client, at: int, most: int = 4) -> Publish:
     events = [draw_event(rng) for _ in range(rng.randint(1, most))]
     return Publish(at_ms=at, client=client.id, events=events, retry=rng.random() < 0.8)
 
 
-def _without_repetition(drawn: Scenario) -> Scenario:
+def without_repetition(drawn: Scenario) -> Scenario:
     """Who may come to another broker does not publish again there what it may have published before."""
     moving = set(wanderers(drawn))
     actions: list[Action] = [

@@ -11,7 +11,7 @@ from holdfast.broker.settings_table import default_lines
 from holdfast.broker.site_text import DEFAULT_ADDRESS
 from holdfast.errors import SiteError
 from holdfast.protocols.routing.settings import Reliability
-from holdfast.schemes.tree.settings import DEFAULTS, NOT_ROUTING, NOT_STAND_INS
+from holdfast.schemes.tree.settings import DEFAULTS, NOT_LEVELS, NOT_ROUTING, NOT_STAND_INS
 from holdfast.topology.generators import DEGREE, Kind
 
 BROKERS = 4
@@ -42,7 +42,7 @@ OPTIONS: Final[Mapping[str, InitOption]] = {
 
 TEMPLATES: Final[Mapping[str, Template]] = {
     STAND_IN: Template(
-        "such a network, with spares, one of which takes the place of a broker that fails", "examples.standing_in"
+        "such a network, with spares that take the place of brokers that fail, by themselves", "examples.standing_in"
     )
 }
 
@@ -136,7 +136,7 @@ def _listed(brokers: int, level: Reliability, spares: int) -> Iterator[str]:
         said = "keeps its state and its events there" if first else ""
         yield _line(f'data = "var/b{place + 1}"', said)
         if place >= brokers:
-            yield _line("spare = true", "takes the place of another: `holdfast standin replace FILE ID --by` this one")
+            yield _line("spare = true", "takes the place of another that fails, as [standin.sla] says")
         yield ""
     for one, other in links_listed(brokers, level):
         yield "[[link]]"
@@ -167,6 +167,10 @@ def _stand_ins() -> Iterator[str]:
     yield ""
     yield _line("[standin]", "with this table, spares may stand in for brokers that fail; these are the defaults")
     for said, about in default_lines(DEFAULTS, NOT_STAND_INS):
+        yield _line(f"# {said}", about)
+    yield ""
+    yield _line("[standin.sla]", "with this one, they come and go by themselves: brokers watch their neighbours")
+    for said, about in default_lines(DEFAULTS, NOT_LEVELS):
         yield _line(f"# {said}", about)
 
 

@@ -163,6 +163,8 @@ class Mapping(Part):
             "beside": [list(link) for link in network.beside],
             "steps": [str(step) for step in network.steps],
         }
+        if network.besides:
+            detail["sharing"] = [[one.name, one.faulty] for one in network.besides]
         out.note("control", what="map-adopted", detail=detail)
 
     # ---------------------------------------------------------------------------------------------------- operators

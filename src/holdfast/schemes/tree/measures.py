@@ -35,6 +35,21 @@ MEASURES: Final = {
     "brokers_unready": "brokers that can be reached, and do not know yet what is wanted: events go around them",
     "link_states_sent_total": "news of links that were sent",
     "link_states_received_total": "news of links that came",
+    "complaints": "neighbours that do not keep the service levels of the site",
+    "complaints_total": "how often one did not",
+    "standin_cases": "1 while this broker sees to it that another one gets a stand-in",
+    "standin_crashes_total": "how often it did since one had failed",
+    "standin_congestions_total": "… since one was congested",
+    "standin_maintenances_total": "… since an operator wanted one to be stopped",
+    "standin_given_up_total": "… and nothing came of it",
+    "standin_handed_back_total": "places and work that brokers were given back by this one",
     "feeds_events": "events that neighbours have not acknowledged",
     "feeds_bytes": "size of the events that neighbours have not acknowledged",
+}
+
+# Of each neighbour, by its name, in networks that watch service levels.
+MEASURES_BY_NAME: Final = {
+    "neighbour_waiting_events": "events that wait for the neighbour, as they were last looked at",
+    "neighbour_oldest_ms": "for how long the oldest of those has waited",
+    "neighbour_rate": "events that it took in a second, while others waited",
 }

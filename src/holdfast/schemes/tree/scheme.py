@@ -34,7 +34,7 @@ from holdfast.protocols.routing.settings import (
 from holdfast.schemes.tree import KIND
 from holdfast.schemes.tree.bypass.messages import BYPASS_MESSAGES, LARGE_BYPASS_MESSAGES
 from holdfast.schemes.tree.init_text import OPTIONS, TEMPLATES, site_text
-from holdfast.schemes.tree.measures import MEASURES
+from holdfast.schemes.tree.measures import MEASURES, MEASURES_BY_NAME
 from holdfast.schemes.tree.parts import make_broker
 from holdfast.schemes.tree.settings import (
     DEFAULTS,
@@ -72,6 +72,7 @@ class TreeScheme(Scheme):
     )
     has_spares: ClassVar[bool] = True
     measures: ClassVar[Mapping[str, str]] = MEASURES
+    measures_by_name: ClassVar[Mapping[str, str]] = MEASURES_BY_NAME
     init_options: ClassVar[Mapping[str, InitOption]] = OPTIONS
     templates: ClassVar[Mapping[str, Template]] = TEMPLATES
     demo: ClassVar[str] = "examples.through_brokers"

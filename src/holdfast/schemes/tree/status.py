@@ -13,6 +13,8 @@ HEADINGS += ["waiting", "detours", "lost", "expired"]
 _TABLES = ("routes", "routes_advertised", "routes_told", "routes_hidden")
 _RATES = ("events_arrived", "events_forwarded")
 _SHOWN_MAX = 20
+# What members that see to stand-ins say of it.
+_CYCLE = {"standin_case": Tone.WARNING, "standin_problem": Tone.ALARM, "standin_back": Tone.PLAIN}
 _EVENTS = ("feeds_events", "detours_sent_total", "events_lost_total", "events_expired_under_way_total")
 
 Row = Mapping[str, Any]
@@ -94,6 +96,11 @@ def _of_map(rows: Sequence[Row], there: Mapping[str, Row]) -> list[Remark]:
         waits = [row["change_problem"] for row in known if "change_problem" in row]
         if waits:
             remarks.append(Remark(f"it waits: {'; '.join(dict.fromkeys(waits))}", Tone.WARNING))
+    for fact, tone in _CYCLE.items():
+        said = dict.fromkeys(row[fact] for row in there.values() if fact in row)
+        remarks += [Remark(text, tone) for text in said]
+    complaining = {name: row["complaints"] for name, row in there.items() if "complaints" in row}
+    remarks += [Remark(f"{name} complains of {text}", Tone.WARNING) for name, text in complaining.items()]
     outside = [name for name in there if name not in members]
     unaware = [name for name in outside if "problem" not in there[name]]
     if unaware:
@@ -108,11 +115,11 @@ def _of_map(rows: Sequence[Row], there: Mapping[str, Row]) -> list[Remark]:
         shown = ", ".join(unasked[:_SHOWN_MAX]) + (", …" if len(unasked) > _SHOWN_MAX else "")
         remarks.append(Remark(f"not asked, and {'a member' if len(unasked) == 1 else 'members'}: {shown}"))
     for name, tone in (("problem", Tone.PLAIN), ("difference", Tone.WARNING)):
-        said: dict[str, list[str]] = {}
+        by_text: dict[str, list[str]] = {}
         for broker, row in there.items():
             if name in row:
-                said.setdefault(row[name], []).append(broker)
-        remarks += [Remark(f"{', '.join(brokers)}: {text}", tone) for text, brokers in said.items()]
+                by_text.setdefault(row[name], []).append(broker)
+        remarks += [Remark(f"{', '.join(brokers)}: {text}", tone) for text, brokers in by_text.items()]
     return remarks
 
 

@@ -13,6 +13,7 @@ from holdfast.schemes.tree.asked_changes import check_operations, header_of_chan
 from holdfast.schemes.tree.at_home import ONCE_AT_HOME, ORDER_AT_HOME, AtHome
 from holdfast.schemes.tree.draw_changes import ChangingShape
 from holdfast.schemes.tree.draw_network import NetworkShape, network_promises
+from holdfast.schemes.tree.draw_on_demand import OnDemandShape
 from holdfast.schemes.tree.draw_standing_in import StandingInShape
 from holdfast.schemes.tree.map_history import MapHistory
 from holdfast.schemes.tree.network_checker import Network
@@ -38,6 +39,7 @@ class TreeSwarm:
         "network": NetworkShape(),
         "changing": ChangingShape(),
         "standing-in": StandingInShape(),
+        "on-demand": OnDemandShape(),
     }
     checkers: Mapping[str, Known] = {
         "network": Known(lambda _: Network(), "events reach whom the network's level of reliability promises them to"),

@@ -32,7 +32,7 @@ def is_failure(state: str) -> bool:
 class Layout:
     """A map, as far as ways and members go."""
 
-    __slots__ = ("_tree", "joined", "links", "members", "near", "number", "steps")
+    __slots__ = ("_inside", "_tree", "joined", "links", "members", "near", "number", "steps")
 
     def __init__(
         self,
@@ -41,10 +41,14 @@ class Layout:
         tree: Sequence[tuple[str, str]],
         beside: Sequence[tuple[str, str]],
         steps: Sequence[str],
+        sharing: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.number = number
         self.members = tuple(members)
         self.links = {frozenset(link) for link in (*tree, *beside)}
+        # Who shares another's work is joined with that one's neighbours, and no part of the tree.
+        for by, faulty in sharing:
+            self.links |= {frozenset((by, *(link - {faulty}))) for link in map(frozenset, tree) if faulty in link}
         self.steps = tuple(steps)
         # Whom a step brings together works on it before the link is one of the map's.
         self.joined = self.links | {link for step in steps for link in _links_of(step)}
@@ -52,11 +56,13 @@ class Layout:
         for one, other in (tuple(link) for link in sorted(self.links, key=sorted)):
             self.near[one].append(other)
             self.near[other].append(one)
-        self._tree = BrokerGraph(self.members, [(one, other) for one, other in tree]).spanning_tree()
+        apart = [by for by, _ in sharing]
+        self._inside = [member for member in self.members if member not in apart]
+        self._tree = BrokerGraph(self._inside, [(one, other) for one, other in tree]).spanning_tree()
 
     def path(self, source: str, target: str) -> list[str]:
-        """All brokers from one to the other; empty if one is no member."""
-        if source not in self.near or target not in self.near:
+        """All brokers from one to the other; empty if one is no member, or shares another's work."""
+        if source not in self._inside or target not in self._inside:
             return []
         return [source] if source == target else self._tree.path(source, target)
 
@@ -76,7 +82,7 @@ def replaced_by(step: str) -> tuple[str, str]:
 def layout_of(detail: dict[str, Any]) -> Layout:
     """What a broker says of a map that it adopts; TopologyError if its links make no tree."""
     tree, beside = ([(one, other) for one, other in detail.get(key, ())] for key in ("tree", "beside"))
-    return Layout(detail["number"], detail["members"], tree, beside, detail.get("steps", ()))
+    return Layout(detail["number"], detail["members"], tree, beside, detail.get("steps", ()), detail.get("sharing", ()))
 
 
 class Span(NamedTuple):

@@ -17,11 +17,11 @@ from holdfast.schemes.tree.standin.cycle.levels import Cause
 class Stage(enum.Enum):
     """What is done now."""
 
-    CHECKING = "whether it can be reached"
+    CHECKING = "calling it"
     SEEKING = "looking for a spare"
     PROVIDING = "waiting for a broker that is provided"
     RESERVING = "asking the spare"
-    AGREEING = "asking whether all agree"
+    AGREEING = "asking all whether they agree"
     LEARNING = "the stand-in learns"
 
 
