@@ -291,7 +291,10 @@ VERDICTS: Final[dict[str, Verdict]] = {
         test="tests/standin/test_wait_ready.py::test_what_comes_for_a_subscription_that_is_known_may_leave_at_once"
     ),
     "wait-ready-indexes-by-the-first-subscription": Verdict(
-        test="tests/standin/test_wait_ready.py::test_its_memory_is_events_times_the_subscriptions_that_each_matches"
+        test="tests/standin/test_wait_ready.py::test_events_leave_as_they_do_where_each_subscription_has_a_queue_of_its_own"
+    ),
+    "queues-forget-what-has-left-by-others": Verdict(
+        test="tests/standin/test_wait_ready.py::test_events_leave_as_they_do_where_each_subscription_has_a_queue_of_its_own"
     ),
     "events-carry-only-what-has-come": Verdict(swarm="replacements"),
     "sent-to-is-not-remembered": Verdict(

@@ -110,6 +110,7 @@ class Teaching(Part):
         self._learning = learning
         self._relieving = relieving
         self._pupil: _Pupil | None = None
+        self._peaks = (0, 0)  # of the last wait-ready queue: events that waited, places in it
 
     # --------------------------------------------------------------------------------------------- beginning, ending
     def on_feeds_recovered(self, recovered: FeedsRecovered, out: Outbox) -> None:
@@ -145,6 +146,7 @@ class Teaching(Part):
         if protocol is StandInProtocol.INCREM:
             queue = WaitReady(router.targets, peer if relief is None else relief.side)
             self._forwarding.feeds[peer].use(queue)
+            self._peaks = (0, 0)
         if relief is not None:
             self._pupil = _Pupil(number, peer, protocol, Apart(self._roster, relief), (), (), queue)
             return
@@ -160,6 +162,8 @@ class Teaching(Part):
         pupil, self._pupil = self._pupil, None
         if pupil is None:
             return
+        if pupil.queue is not None:
+            self._peaks = (pupil.queue.waiting_peak, pupil.queue.indexed_peak)
         if pupil.queue is not None and pupil.name in self._forwarding.feeds:
             self._forwarding.feeds[pupil.name].use(None)
             self._forwarding.look()
@@ -272,4 +276,6 @@ class Teaching(Part):
         return {
             "stand_in_events_waiting": 0 if queue is None else len(queue),
             "stand_in_events_indexed": 0 if queue is None else queue.indexed,
+            "stand_in_events_waiting_peak": self._peaks[0] if queue is None else queue.waiting_peak,
+            "stand_in_events_indexed_peak": self._peaks[1] if queue is None else queue.indexed_peak,
         }
