@@ -203,6 +203,35 @@ FRESH_STAND_INS: Final[list[Fresh]] = [
             "= tuple(entry for entry in group.entries if entry in self._known)",
         ),
     ),
+    # -------------------------------------------------------------------------------- in which order subscriptions come
+    _mistake(
+        "only-what-was-named-is-told",
+        "a subscription that no event waits for is never told where an order is asked for",
+        (
+            f"{_STANDIN}.preferences:Preferences.in_order",
+            "told.items(), ",
+            "[each for each in told.items() if each[0] in self._places], ",
+        ),
+    ),
+    _mistake(
+        "the-order-stays-at-the-stand-in",
+        "neighbours tell in the order of their tables, whatever is asked for",
+        (
+            f"{_LEARNING}.hear_preferred",
+            "out.send(other, message, after=self._neighbours.teller.after)",
+            "pass",
+        ),
+    ),
+    _mistake(
+        "a-neighbour-met-late-hears-no-order",
+        "who comes when the others have been told tells in the order of its tables",
+        (f"{_LEARNING}.on_neighbour_accepted", "if source != peer:", "if False:"),
+    ),
+    _mistake(
+        "what-is-known-here-goes-on-in-any-order",
+        "what came in the order that was asked for goes on in that of the tables",
+        (f"{_LEARNING}._tell_wanted", "if peer in self._preferred:", "if False:"),
+    ),
     # ------------------------------------------------------------------------------------------------ at the stand-in
     _mistake(
         "sent-to-is-not-remembered",

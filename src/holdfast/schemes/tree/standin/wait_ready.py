@@ -23,6 +23,7 @@ from typing import TypeAlias
 from holdfast.kernel.messages import Message
 from holdfast.model.batch import EMPTY, EventBatch
 from holdfast.protocols.routing.feed import Discipline
+from holdfast.protocols.routing.settings import SubscriptionOrder
 from holdfast.protocols.routing.targets import Targets
 from holdfast.schemes.tree.standin.messages import StandInForward
 
@@ -161,3 +162,17 @@ class WaitReady(Discipline):
         self._groups, self._wait, self._ready, self._labels = {}, {}, {}, {}
         self._waiting = self._references = 0
         return EventBatch.joined([event for _, event in left]) if left else EMPTY
+
+    def preferred(self, order: SubscriptionOrder) -> list[str]:
+        """Subscriptions that events wait for, in the order in which they had best come (D0-F2); none by `table`."""
+        if order is SubscriptionOrder.TABLE:
+            return []
+        first: dict[str, Place] = {}
+        matches: dict[str, int] = {}
+        for group in self._groups.values():
+            for entry in group.entries if self._known.keys().isdisjoint(group.entries) else ():
+                first[entry] = min(first.get(entry, group.first), group.first)
+                matches[entry] = matches.get(entry, 0) + len(group.events)
+        if order is SubscriptionOrder.PENDING:
+            return sorted(first, key=lambda entry: (first[entry], -matches[entry], entry))
+        return sorted(first, key=lambda entry: (-matches[entry], first[entry], entry))
