@@ -156,6 +156,19 @@ def test_where_no_two_events_are_wanted_by_the_same_memory_is_that_of_the_paper(
     assert (paper.indexed, queue.indexed) == (50 * fanout, 50 + 50 * fanout)
 
 
+def test_where_subscriptions_are_thresholds_there_are_as_many_sets_as_values() -> None:
+    """D0-B16, D0-F1: a thousand of them and 500 events, of Zipf's degree 0.5 over 20 values."""
+    rng = Random(1)
+    drawn = rng.choices(range(1, 21), [value**-0.5 for value in range(1, 21)], k=1_500)
+    wanted = {f"s{number}": f"n > {value - 1}" for number, value in enumerate(drawn[:1_000])}
+    queue, paper = queue_for(wanted), paper_queue_for(wanted)
+    batch = batch_of(Event("p", 1, n, "", {"n": value}, b"", 0, 0) for n, value in enumerate(drawn[1_000:], 1))
+    for each in (queue, paper):
+        each.put(batch)
+    assert len(queue._groups) == 20
+    assert (paper.indexed, queue.indexed) == (257_580, 13_071)  # as ADR 21 has it
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_events_leave_as_they_do_where_each_subscription_has_a_queue_of_its_own(seed: int) -> None:
     """D0-A27, D0-A28, D0-F1: each as soon, and in the same order, whatever comes when."""
