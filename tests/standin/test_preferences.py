@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from msgspec.structs import replace
 
-from experiments.standin.protocols import Case
+from experiments.standin.protocols import CASES, Case
+from experiments.standin.runs import play as play_world
 from experiments.standin.schedules import AFTERWARDS, ALWAYS, FAILS_MS, FAULTY, PENDING, REPLACED_MS, STAND_IN, star
 from experiments.standin.watched import Watched, circular, doubled
 from holdfast.errors import ProtocolError
-from holdfast.kernel.outbox import RecordingOutbox
+from holdfast.kernel.outbox import Outbox, RecordingOutbox
 from holdfast.model import Filter
 from holdfast.protocols.routing.network_map import StandInMode, StandInProtocol
-from holdfast.protocols.routing.settings import SubscriptionOrder
+from holdfast.protocols.routing.settings import StandInSettings, SubscriptionOrder
 from holdfast.protocols.routing.targets import Targets
+from holdfast.schemes.tree.parts import NetworkKit
 from holdfast.schemes.tree.standin.messages import StandInPreferred, StandInSubscribed
 from holdfast.schemes.tree.standin.preferences import PREFERRED_BYTES, Preferences, check, that_fit
+from holdfast.schemes.tree.standin.teaching import Teaching
 from holdfast.schemes.tree.standin.wait_ready import WaitReady
 from holdfast.sim.scenario import Action, Cut, Fault, Publish, Reset, ScenarioEvent
 from tests.standin.test_wait_ready import events
+from tests.tiers import blocks
 
 TABLE, PENDING_FIRST, GENERAL = SubscriptionOrder
 BASIC, SYNCH, INCREM = (Case(protocol, StandInMode.FAILOVER) for protocol in StandInProtocol)
@@ -112,6 +117,26 @@ def test_the_same_comes_in_every_order(covering: bool) -> None:
             assert got["s5-n2"] == got["t2-n3"] == list(range(1, 14))
             came[order, bool(broken)] = (entries, got)
     assert all(each == came[TABLE, False] for each in came.values())
+
+
+@pytest.mark.parametrize("seeds", blocks(20, size=5))
+@pytest.mark.parametrize("case", [case for case in CASES if case.protocol is StandInProtocol.INCREM], ids=str)
+@pytest.mark.parametrize("order", [PENDING_FIRST, GENERAL])
+def test_what_table_1_promises_holds_in_every_order(order: SubscriptionOrder, case: Case, seeds: range) -> None:
+    """D0-C8, D0-C11, D0-C14: in the worlds that are drawn for it."""
+    named: Counter[str] = Counter()
+
+    class Ordered(Teaching):
+        def __init__(self, settings: StandInSettings, *parts: Any) -> None:
+            super().__init__(replace(settings, order=order), *parts)
+
+        def on_stand_in_preferred(self, peer: str, message: StandInPreferred, out: Outbox) -> None:
+            super().on_stand_in_preferred(peer, message, out)
+            named[peer] += 1
+
+    results = [play_world(case, seed, NetworkKit(teaching=Ordered)) for seed in seeds]
+    assert [result.problem for result in results if result.problem] == []
+    assert named.total() > 0 or not case.is_permanent  # where work is shared, hardly anything waits when it begins
 
 
 def test_a_neighbour_that_comes_later_hears_of_the_order_before_it_hears_what_is_advertised() -> None:
