@@ -20,7 +20,7 @@ from holdfast.model import Filter
 from holdfast.protocols.routing.network_map import StandInMode, StandInProtocol
 from holdfast.protocols.routing.settings import StandInSettings, SubscriptionOrder
 from holdfast.protocols.routing.targets import Targets
-from holdfast.schemes.tree.parts import NetworkKit
+from holdfast.schemes.tree.kit import NetworkKit
 from holdfast.schemes.tree.standin.messages import StandInPreferred, StandInSubscribed
 from holdfast.schemes.tree.standin.preferences import PREFERRED_BYTES, Preferences, check, that_fit
 from holdfast.schemes.tree.standin.teaching import Teaching

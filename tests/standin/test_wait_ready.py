@@ -157,7 +157,7 @@ def test_where_no_two_events_are_wanted_by_the_same_memory_is_that_of_the_paper(
 
 
 def test_where_subscriptions_are_thresholds_there_are_as_many_sets_as_values() -> None:
-    """D0-B16, D0-F1: a thousand of them and 500 events, of Zipf's degree 0.5 over 20 values."""
+    """D0-F1: a thousand of them and 500 events, of Zipf's degree 0.5 over 20 values."""
     rng = Random(1)
     drawn = rng.choices(range(1, 21), [value**-0.5 for value in range(1, 21)], k=1_500)
     wanted = {f"s{number}": f"n > {value - 1}" for number, value in enumerate(drawn[:1_000])}
