@@ -13,7 +13,7 @@ from holdfast.errors import SiteError
 from holdfast.kernel.settings import choices, written
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.protocols.failure.settings import DetectorSettings
-from holdfast.protocols.routing.settings import Reliability, RoutingSettings, StandInSettings
+from holdfast.protocols.routing.settings import Reliability, RoutingSettings, StandInSettings, SubscriptionOrder
 from holdfast.schemes.tree.settings import DEFAULTS, OF_SCHEME, STAND_INS, routing_of, routing_settings
 from holdfast.topology.generators import Kind, links_of
 from holdfast.topology.graph import BrokerGraph
@@ -120,6 +120,7 @@ suspect_ms_max = 10
 keep_bytes = 12
 patience_ms = 13
 signal_ms = 14
+order = "pending"
 """
 
 
@@ -146,7 +147,7 @@ def test_every_setting_of_routing_can_be_set() -> None:
         window_bytes=11,
         duplicates_remembered=7,
         detector=DetectorSettings(8 * MILLISECOND, 9 * MILLISECOND, 10 * MILLISECOND),
-        stand_ins=StandInSettings(True, 12, 13 * MILLISECOND, 14 * MILLISECOND),
+        stand_ins=StandInSettings(True, 12, 13 * MILLISECOND, 14 * MILLISECOND, order=SubscriptionOrder.PENDING),
     )
     given_otherwise = {"name", "graph", "addresses", "client_addresses", "network", "detector", "stand_ins"}
     own = {choice.path for choice in choices(RoutingSettings).values()}

@@ -159,17 +159,24 @@ FRESH_STAND_INS: Final[list[Fresh]] = [
         "wait-ready-without-the-log",
         "an event that several subscriptions want goes once for each of them",
         (
-            f"{_WAIT_READY}._next",
-            "        event = self._events.pop(place, None)\n        if event is not None:\n"
-            "            self._labels[event.ids[0]] = self._wanted.pop(place)",
-            "        event = self._events.get(place, None)\n        if event is not None:\n"
-            "            self._labels[event.ids[0]] = self._wanted[place]",
+            f"{_WAIT_READY}.arrived",
+            "            heappush(self._ready.setdefault(entry, []), (group.first, group))",
+            "            own = _Group(group.entries)\n"
+            "            own.events.extend(group.events)\n"
+            "            heappush(self._ready.setdefault(entry, []), (own.first, own))",
         ),
+        (
+            f"{_WAIT_READY}._remove_group",
+            "    del self._groups[group.entries]\n",
+            "    if self._groups.get(group.entries) is not group:\n        return\n"
+            "    del self._groups[group.entries]\n",
+        ),
+        (f"{_WAIT_READY}.take", "self._waiting -= len(taken)", "self._waiting = max(0, self._waiting - len(taken))"),
     ),
     _mistake(
         "wait-ready-strands-what-is-left",
         "what nobody has named by the end never leaves",
-        (f"{_WAIT_READY}.drain", "left = list(self._events.values())", "left = []"),
+        (f"{_WAIT_READY}.drain", "EventBatch.joined([event for _, event in left]) if left else EMPTY", "EMPTY"),
     ),
     _mistake(
         "wait-ready-forgets-what-has-come",
@@ -179,21 +186,51 @@ FRESH_STAND_INS: Final[list[Fresh]] = [
     _mistake(
         "wait-ready-indexes-by-the-first-subscription",
         "an event waits for one of those who want it, and the others may have come",
-        (
-            f"{_WAIT_READY}.put",
-            "            queue.append(first + row)\n            self._wanted[first + row].append(entry)",
-            "            if not self._wanted[first + row]:\n                queue.append(first + row)\n"
-            "            self._wanted[first + row].append(entry)",
-        ),
+        (f"{_WAIT_READY}._add_group", "for entry in entries:", "for entry in entries[:1]:"),
+        (f"{_WAIT_READY}._remove_group", "del waiting[group]", "waiting.pop(group, None)"),
+    ),
+    _mistake(
+        "queues-forget-what-has-left-by-others",
+        "what a subscription waits for leaves in another order than it came, when some of it has left before",
+        (f"{_WAIT_READY}._next", "elif place < group.first:", "elif False:"),
     ),
     _mistake(
         "events-carry-only-what-has-come",
         "a stand-in does not know that a subscription which is still to come wants an event",
         (
             f"{_WAIT_READY}._next",
-            "self._wanted.pop(place)",
-            "[entry for entry in self._wanted.pop(place) if entry in self._known]",
+            "= group.entries",
+            "= tuple(entry for entry in group.entries if entry in self._known)",
         ),
+    ),
+    # -------------------------------------------------------------------------------- in which order subscriptions come
+    _mistake(
+        "only-what-was-named-is-told",
+        "a subscription that no event waits for is never told where an order is asked for",
+        (
+            f"{_STANDIN}.preferences:Preferences.in_order",
+            "told.items(), ",
+            "[each for each in told.items() if each[0] in self._places], ",
+        ),
+    ),
+    _mistake(
+        "the-order-stays-at-the-stand-in",
+        "neighbours tell in the order of their tables, whatever is asked for",
+        (
+            f"{_LEARNING}.hear_preferred",
+            "out.send(other, message, after=self._neighbours.teller.after)",
+            "pass",
+        ),
+    ),
+    _mistake(
+        "a-neighbour-met-late-hears-no-order",
+        "who comes when the others have been told tells in the order of its tables",
+        (f"{_LEARNING}.on_neighbour_accepted", "if source != peer:", "if False:"),
+    ),
+    _mistake(
+        "what-is-known-here-goes-on-in-any-order",
+        "what came in the order that was asked for goes on in that of the tables",
+        (f"{_LEARNING}._tell_wanted", "if peer in self._preferred:", "if False:"),
     ),
     # ------------------------------------------------------------------------------------------------ at the stand-in
     _mistake(

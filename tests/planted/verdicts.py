@@ -291,9 +291,24 @@ VERDICTS: Final[dict[str, Verdict]] = {
         test="tests/standin/test_wait_ready.py::test_what_comes_for_a_subscription_that_is_known_may_leave_at_once"
     ),
     "wait-ready-indexes-by-the-first-subscription": Verdict(
-        test="tests/standin/test_wait_ready.py::test_its_memory_is_events_times_the_subscriptions_that_each_matches"
+        test="tests/standin/test_wait_ready.py::test_events_leave_as_they_do_where_each_subscription_has_a_queue_of_its_own"
+    ),
+    "queues-forget-what-has-left-by-others": Verdict(
+        test="tests/standin/test_wait_ready.py::test_events_leave_as_they_do_where_each_subscription_has_a_queue_of_its_own"
     ),
     "events-carry-only-what-has-come": Verdict(swarm="replacements"),
+    "only-what-was-named-is-told": Verdict(
+        test="tests/standin/test_preferences.py::test_the_same_comes_in_every_order"
+    ),
+    "the-order-stays-at-the-stand-in": Verdict(
+        test="tests/standin/test_preferences.py::test_subscriptions_come_to_the_stand_in_in_the_order_that_is_asked_for"
+    ),
+    "a-neighbour-met-late-hears-no-order": Verdict(
+        test="tests/standin/test_preferences.py::test_a_neighbour_that_comes_later_hears_of_the_order_before_it_hears_what_is_advertised"
+    ),
+    "what-is-known-here-goes-on-in-any-order": Verdict(
+        test="tests/standin/test_preferences.py::test_what_is_known_already_goes_in_that_order_too"
+    ),
     "sent-to-is-not-remembered": Verdict(
         test="tests/standin/test_wait_ready.py::test_nobody_gets_an_event_that_went_there_before"
     ),

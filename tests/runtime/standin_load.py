@@ -22,7 +22,8 @@ HOMES = ("b1", "b5", "b7")  # of publishers and subscribers
 INNER = ("b3", "b2", "b4", "b6")
 SPARE = "b8"
 # Covering hides from the neighbours who wants an event besides, and what they do not name, increm does not keep for it.
-QUICK = "dial_every_ms = 100\nretransmit_ms = 200\nrefresh_ms = 300\ncovering = false\n[standin]\n"
+# What comes first is said, too, where events wait.
+QUICK = 'dial_every_ms = 100\nretransmit_ms = 200\nrefresh_ms = 300\ncovering = false\n[standin]\norder = "general"\n'
 NONE, BUFFERED = "none", "buffered"
 BASIC, SYNCH, INCREM = "basic", "synch", "increm"
 SHARED, ORDERED = "ms", "ms-ro"

@@ -191,7 +191,8 @@ def test_after_a_replacement_links_carry_what_they_carry_where_nothing_was_repla
     for broker in among:
         learning, teaching = replaced.part(broker, "learning"), replaced.part(broker, "teaching")
         assert set(learning.measure().values()) <= {0, learning.measure()["stand_in_learned_total"]}
-        assert set(teaching.measure().values()) == {0}
+        left = {name: value for name, value in teaching.measure().items() if not name.endswith("_peak")}
+        assert set(left.values()) == {0}
         assert (teaching._pupil, learning._asked, learning._pending, len(learning.missed)) == (None, {}, {}, 0)
         for feed in replaced.part(broker, "forwarding").feeds.values():
             assert (feed._discipline, feed.is_suspended, feed.is_idle) == (None, False, True)

@@ -14,6 +14,8 @@ from holdfast.protocols.routing.settings import Reliability
 from holdfast.schemes.tree.draw_standing_in import StandingInShape
 from holdfast.schemes.tree.kit import NetworkKit
 from holdfast.schemes.tree.settings import routing_settings
+from holdfast.schemes.tree.standin.messages import StandInPreferred
+from holdfast.schemes.tree.standin.teaching import Teaching
 from holdfast.schemes.tree.timeline import ADOPTED, is_failure
 from holdfast.sim.run import Factories, run_scenario
 from holdfast.sim.scenario import Cut, DiskSlow, Kill, Pause, PowerCut, Reset
@@ -34,6 +36,7 @@ HAPPENS = {
     "link-moved": 0.1,
     "learning met by a fault": 0.1,
     "events moved": 1.0,
+    "order heard": 0.02,
     "replaced one is back": 0.1,
 }
 
@@ -74,7 +77,13 @@ class _Life:
                 super()._move(old, new, all_of_it, out)
                 counted["events moved"] += len(self.feeds[new]) - before
 
-        return claims_watched(Factories(kit=BrokerKit(scheme=NetworkKit(forwarding=CountsMoved))))
+        class CountsOrders(Teaching):
+            def on_stand_in_preferred(self, peer: str, message: StandInPreferred, out: Outbox) -> None:
+                super().on_stand_in_preferred(peer, message, out)
+                counted["order heard"] += 1
+
+        kit = NetworkKit(forwarding=CountsMoved, teaching=CountsOrders)
+        return claims_watched(Factories(kit=BrokerKit(scheme=kit)))
 
 
 @pytest.mark.parametrize("seeds", blocks(SEEDS, size=100))  # little of it happens often
@@ -114,6 +123,7 @@ def test_seeds_reach_every_level_protocol_and_fault() -> None:
         )
         more["its clients have another home"] += any(len(client.brokers) > 1 for client in scenario.clients)
         more["narrow"] += "window_bytes" in scenario.settings
+        more[f"order {scenario.settings.get('order', 'table')}"] += 1
         more["nothing advertised"] += scenario.settings.get("advertisements", True) is False
     assert set(levels) == {Reliability.NONE, Reliability.PERIODIC, Reliability.BUFFERED}
     assert set(asked) == {*(protocol.value for protocol in StandInProtocol), "hand-back"}

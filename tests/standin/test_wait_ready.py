@@ -18,6 +18,7 @@ from holdfast.schemes.tree.standin.messages import StandInForward
 from holdfast.schemes.tree.standin.missed import Missed
 from holdfast.schemes.tree.standin.wait_ready import WaitReady
 from tests.routing.events import batch_of, numbers_of
+from tests.standin.paper_queue import PaperQueue
 
 STAND_IN = "r"
 PLENTY = 1 << 20
@@ -35,6 +36,13 @@ def queue_for(subscriptions: Mapping[str, str], elsewhere: Mapping[str, str] | N
     for entry, text in (elsewhere or {}).items():
         targets.add("n9", entry, Filter(text))
     return WaitReady(targets, STAND_IN)
+
+
+def paper_queue_for(subscriptions: Mapping[str, str]) -> PaperQueue:
+    targets = Targets()
+    for entry in sorted(subscriptions):
+        targets.add(STAND_IN, entry, Filter(subscriptions[entry]))
+    return PaperQueue(targets, STAND_IN)
 
 
 def taken(queue: WaitReady, bytes_max: int = PLENTY) -> list[int]:
@@ -108,21 +116,95 @@ def test_what_is_left_at_the_end_leaves_in_the_order_in_which_it_came() -> None:
     assert (len(queue), queue.indexed, numbers_of(queue.drain())) == (0, 0, [])
 
 
-def test_its_memory_is_events_times_the_subscriptions_that_each_matches() -> None:
-    """D0-C24, D0-D3: and it is given back."""
+def test_events_are_indexed_once_for_each_set_of_subscriptions_that_want_them() -> None:
+    """D0-C24, D0-F1: the events, and the sizes of the sets that differ; and it is given back."""
     queue = queue_for(HALVES)
     queue.put(events(1, 2, 4))
-    assert (len(queue), queue.indexed) == (3, 3 * 2)
-    queue.arrived(["low", "all", "high"])
-    assert queue.indexed == 3 * 2
-    queue.take(PLENTY)
-    assert (len(queue), queue.indexed) == (0, 0)
+    assert (len(queue), queue.indexed) == (3, 3 + 2 * 2)
+    queue.put(events(3, 5))
+    assert (len(queue), queue.indexed) == (5, 5 + 2 * 2)
+    queue.arrived(["low"])
+    assert taken(queue) == [1, 2, 3]
+    assert queue.indexed == 2 + 2, "nobody waits any more for what has left"
+    queue.arrived(["all", "high"])
+    assert taken(queue) == [4, 5]
+    assert (len(queue), queue.indexed, queue._groups, queue._wait, queue._ready) == (0, 0, {}, {}, {})
+    assert (queue.waiting_peak, queue.indexed_peak) == (5, 5 + 2 * 2)
+
+
+@pytest.mark.parametrize("fanout", [1, 10, 100, 1_000])
+def test_where_all_want_everything_memory_does_not_grow_with_the_fanout_times_the_events(fanout: int) -> None:
+    """D0-B11.3, D0-F1: and the first of them lets all events go."""
+    wanted = {f"s{number}": "" for number in range(fanout)}
+    queue, paper = queue_for(wanted), paper_queue_for(wanted)
+    for each in (queue, paper):
+        for first in range(1, 501, 100):
+            each.put(events(*range(first, first + 100)))
+    assert (paper.indexed, queue.indexed) == (500 * fanout, 500 + fanout)
+    queue.arrived(["s0"])
+    assert taken(queue) == list(range(1, 501))
+    assert queue.indexed == 0
+
+
+@pytest.mark.parametrize("fanout", [1, 10, 100, 1_000])
+def test_where_no_two_events_are_wanted_by_the_same_memory_is_that_of_the_paper(fanout: int) -> None:
+    """D0-C24, D0-D3: beside the events themselves; the worst there is."""
+    wanted = {f"s{number}": f"n > {number} AND n <= {number + fanout}" for number in range(50 + fanout)}
+    queue, paper = queue_for(wanted), paper_queue_for(wanted)
+    for each in (queue, paper):
+        each.put(events(*range(fanout, fanout + 50)))
+    assert (paper.indexed, queue.indexed) == (50 * fanout, 50 + 50 * fanout)
+
+
+def test_where_subscriptions_are_thresholds_there_are_as_many_sets_as_values() -> None:
+    """D0-F1: a thousand of them and 500 events, of Zipf's degree 0.5 over 20 values."""
+    rng = Random(1)
+    drawn = rng.choices(range(1, 21), [value**-0.5 for value in range(1, 21)], k=1_500)
+    wanted = {f"s{number}": f"n > {value - 1}" for number, value in enumerate(drawn[:1_000])}
+    queue, paper = queue_for(wanted), paper_queue_for(wanted)
+    batch = batch_of(Event("p", 1, n, "", {"n": value}, b"", 0, 0) for n, value in enumerate(drawn[1_000:], 1))
+    for each in (queue, paper):
+        each.put(batch)
+    assert len(queue._groups) == 20
+    assert (paper.indexed, queue.indexed) == (257_580, 13_071)  # as ADR 21 has it
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_events_leave_as_they_do_where_each_subscription_has_a_queue_of_its_own(seed: int) -> None:
+    """D0-A27, D0-A28, D0-F1: each as soon, and in the same order, whatever comes when."""
+    rng = Random(seed)
+    wanted = {f"s{number}": f"n > {rng.randint(0, 15)} AND n < {rng.randint(5, 25)}" for number in range(8)}
+    queue, paper = queue_for(wanted), paper_queue_for(wanted)
+    coming, last, went = list(wanted), 0, 0
+    for _ in range(30):
+        match rng.choice(("put", "arrive", "take")):
+            case "put":
+                count = rng.randint(1, 6)
+                batch = batch_of(
+                    Event("p", 1, last + place, "", {"n": rng.randint(1, 25)}, b"", 0, 0)
+                    for place in range(1, count + 1)
+                )
+                last += count
+                queue.put(batch)
+                paper.put(batch)
+            case "arrive" if coming:
+                some = [coming.pop(rng.randrange(len(coming))) for _ in range(rng.randint(1, min(3, len(coming))))]
+                queue.arrived(some)
+                paper.arrived(some)
+            case _:
+                left = taken(queue)
+                assert left == numbers_of(paper.take(PLENTY))
+                went += len(left)
+        assert len(queue) == len(paper)
+        assert queue.indexed <= paper.indexed + len(queue)
+    assert numbers_of(queue.drain()) == numbers_of(paper.drain())
+    assert went > 0
 
 
 def test_only_subscriptions_beyond_the_stand_in_count() -> None:
     queue = queue_for({"low": "n <= 3"}, elsewhere={"other": ""})
     queue.put(events(1))
-    assert queue.indexed == 1
+    assert queue.indexed == 1 + 1
 
 
 def test_events_travel_with_all_subscriptions_that_want_them() -> None:

@@ -94,6 +94,14 @@ class ServiceLevels(msgspec.Struct, frozen=True, gc=False):
     ] = Remedy.SHARE
 
 
+class SubscriptionOrder(enum.Enum):
+    """In which order subscriptions come to a stand-in, where single events wait for them (D0-F2)."""
+
+    TABLE = "table"  # as the tables of who sends them have them
+    PENDING = "pending"  # by the first event that waits for each
+    GENERAL = "general"  # those first for which most events wait
+
+
 class StandInSettings(msgspec.Struct, frozen=True, gc=False):
     """Of networks in which a broker that fails is replaced by a stand-in (D0)."""
 
@@ -115,6 +123,10 @@ class StandInSettings(msgspec.Struct, frozen=True, gc=False):
     ] = SECOND // 10
     levels: ServiceLevels = ServiceLevels()
     in_group: bool = False  # whether a group keeps the directory
+    order: Annotated[
+        SubscriptionOrder,
+        Setting("order", "in which subscriptions come to a stand-in, with `increm`: by the table, or by what waits"),
+    ] = SubscriptionOrder.TABLE
 
     @property
     def kept(self) -> int:

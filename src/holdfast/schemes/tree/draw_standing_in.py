@@ -28,7 +28,7 @@ from holdfast.protocols.routing.network_map import (
     planned,
 )
 from holdfast.protocols.routing.objections import objection
-from holdfast.protocols.routing.settings import Reliability
+from holdfast.protocols.routing.settings import Reliability, SubscriptionOrder
 from holdfast.schemes.tree.asked_changes import operation_of, wanderers
 from holdfast.schemes.tree.draw_network import draw_latency, network_promises
 from holdfast.schemes.tree.settings import SIMULATED
@@ -56,6 +56,7 @@ from holdfast.sim.scenario import (
 from holdfast.topology.generators import Kind, links_of
 
 LEVELS: Final = (Reliability.NONE, *2 * (Reliability.PERIODIC, Reliability.BUFFERED))
+ORDERS: Final = tuple(SubscriptionOrder)
 STORM_GROWS: Final = 2
 
 
@@ -104,6 +105,9 @@ def _draw(seed: int, shape: StandingInShape) -> Scenario:
             settings[name] = False
     if rng.random() < 0.4:  # much waits, so that there is something to be moved
         settings["window_bytes"] = rng.choice((1, 200, 1_000))
+    order = Random(f"{shape.name}/{seed}/order").choice(ORDERS)  # of its own: what else is drawn stays as it was
+    if order is not SIMULATED.stand_ins.order:
+        settings["order"] = order.value
     if level is not SIMULATED.reliability:
         settings["reliability"] = level.value
     members = [f"b{number}" for number in range(1, rng.choice((3, 4, 4, 5, 5, 6, 8)) + 1)][: shape.brokers_max]

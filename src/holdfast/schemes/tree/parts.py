@@ -226,7 +226,7 @@ def make_network(
     if settings.stand_ins.enabled:
         learning = kit.learning(settings, roster, mapping, neighbours, forwarding, answers)
         relieving = kit.relieving(settings, roster, acquaintances, neighbours, forwarding, sharing, ordering)
-        teaching = kit.teaching(roster, acquaintances, neighbours, forwarding, learning, relieving)
+        teaching = kit.teaching(settings.stand_ins, roster, acquaintances, neighbours, forwarding, learning, relieving)
         signals = kit.signals(settings.stand_ins, roster, acquaintances, forwarding, learning, relieving)
         withdrawing = kit.withdrawing(settings.stand_ins, roster, acquaintances, mapping, forwarding)
         stand_ins = ((learning, relieving, teaching), (signals, withdrawing))

@@ -45,11 +45,13 @@ from holdfast.schemes.tree.standin.messages import (
     StandInAdvertised,
     StandInDone,
     StandInForward,
+    StandInPreferred,
     StandInRequest,
     StandInSubscribed,
 )
 from holdfast.schemes.tree.standin.missed import Missed
 from holdfast.schemes.tree.standin.pieces import in_pieces
+from holdfast.schemes.tree.standin.preferences import Preferences
 
 BROKERS: Final = frozenset({Role.BROKER})
 
@@ -93,6 +95,8 @@ class Learning(Part):
         # Advertisements that neighbours have not answered → the tickets under which they were told: PendingLastSubs.
         self._pending: dict[tuple[str, str], int] = {}
         self._tickets = 0
+        # Neighbours where events wait → what they have named, and its order (D0-F2).
+        self._preferred: dict[str, tuple[StandInPreferred, Preferences]] = {}
         self._left_out: dict[str, None] = {}
         self._learned_total = 0
 
@@ -133,7 +137,7 @@ class Learning(Part):
         self._number = 0
         out.cancel_timer((self.name, "patience"))
         self.missed.clear()
-        self._asked, self._pending, self._came, self._unnamed = {}, {}, {}, {}
+        self._asked, self._pending, self._came, self._unnamed, self._preferred = {}, {}, {}, {}, {}
 
     def _look(self, out: Outbox) -> None:
         """Whether everything is known."""
@@ -198,6 +202,9 @@ class Learning(Part):
         out.send(peer, StandInRequest(self._number), after=self._neighbours.teller.after)
         self._neighbours.teller.begin(peer)
         self._neighbours.teller.take(peer, out)  # it is all in the tables, and told from there
+        for source, (preferred, _) in self._preferred.items():
+            if source != peer:
+                out.send(peer, preferred, after=self._neighbours.teller.after)
         self._tell_of(peer, self._router.advertisement_outlets[peer].told(), out)
         # What is known from before it learned; and on a link before this one it may not have heard what it was told.
         self._tell_wanted(peer, self._router.subscription_outlets[peer].told(), out)
@@ -212,6 +219,15 @@ class Learning(Part):
         self._neighbours.keep_quiet(peer)
 
     # ------------------------------------------------------------------------------------------------------ learning
+    def hear_preferred(self, peer: str, message: StandInPreferred, out: Outbox) -> None:
+        """To the others, before they are told of what this neighbour is about to advertise (D0-F2)."""
+        preferences = Preferences()
+        preferences.hear(message.subscriptions, lambda entry: True)
+        self._preferred[peer] = (message, preferences)
+        for other in self._router.neighbours:
+            if other != peer and self._neighbours.teller.speaks_to(other):
+                out.send(other, message, after=self._neighbours.teller.after)
+
     def hear_advertised(self, peer: str, message: StandInAdvertised, out: Outbox) -> None:
         """D0-B3, on adv from n: in the table, and to the others. What they want of it that is known already goes to the
         neighbour with it: nobody says it again (D0-B3.2)."""
@@ -252,6 +268,8 @@ class Learning(Part):
             self._tell_wanted(peer, subscribed.told, out)
 
     def _tell_wanted(self, peer: str, wanted: Fields[str, Filter], out: Outbox) -> None:
+        if peer in self._preferred:
+            wanted = self._preferred[peer][1].in_order(wanted)
         for piece in in_pieces(texts(wanted)) if wanted else ():
             out.send(peer, StandInSubscribed(self._number, piece), after=self._neighbours.teller.after)
 

@@ -75,6 +75,17 @@ class Through(msgspec.Struct, frozen=True, array_like=True, gc=False):
     sequence: int
 
 
+class StandInPreferred(Message, frozen=True):
+    """In which order subscriptions had best come, since events wait for them (D0-F2): a neighbour to the stand-in, and
+    that to its other neighbours. Those that are not named come behind."""
+
+    number: int
+    subscriptions: list[str]
+
+    def weight(self) -> int:
+        return NOMINAL_WEIGHT + sum(map(len, self.subscriptions))
+
+
 class StandInSignal(Message, frozen=True):
     """From a neighbour of a broker whose work `stand_in` shares, through both, to the others (D0-A23): all events up to
     these numbers that it gave to the one were before this. The first one through the broker is before all that was
@@ -103,5 +114,12 @@ STAND_IN_MESSAGES: Final[dict[int, type[Message]]] = {
     122: StandInForward,
     123: StandInSignal,
     124: StandInLeft,
+    125: StandInPreferred,
 }
-LARGE_STAND_IN_MESSAGES: Final = (StandInAdvertised, StandInSubscribed, StandInForward, StandInSignal)
+LARGE_STAND_IN_MESSAGES: Final = (
+    StandInAdvertised,
+    StandInSubscribed,
+    StandInForward,
+    StandInPreferred,
+    StandInSignal,
+)

@@ -11,7 +11,8 @@ Events go on (D0-A33)
 
 - `basic`: when the stand-in has heard what is advertised: it passes them on as far as it knows by then (D0-B5);
 - `synch`: when it is done (D0-B10);
-- `increm`: each when one of the subscriptions that want it has come from there (D0-B11).
+- `increm`: each when one of the subscriptions that want it has come from there (D0-B11). In which order these had best
+  come, it is told first, if that is asked for (D0-F2).
 """
 
 from __future__ import annotations
@@ -33,15 +34,18 @@ from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.network_map import Learn, StandInProtocol
 from holdfast.protocols.routing.notices import FeedsRecovered, MapChanged, NeighbourUnlinked, RoutesHeard
 from holdfast.protocols.routing.roster import Roster
+from holdfast.protocols.routing.settings import StandInSettings
 from holdfast.protocols.routing.tellings import texts
 from holdfast.schemes.tree.standin.learning import Learning
 from holdfast.schemes.tree.standin.messages import (
     StandInAdvertised,
     StandInDone,
+    StandInPreferred,
     StandInRequest,
     StandInSubscribed,
 )
 from holdfast.schemes.tree.standin.pieces import in_pieces
+from holdfast.schemes.tree.standin.preferences import Preferences, check, that_fit
 from holdfast.schemes.tree.standin.relieving import Relieving
 from holdfast.schemes.tree.standin.sides import Apart, InPlace, Side
 from holdfast.schemes.tree.standin.wait_ready import WaitReady
@@ -52,7 +56,7 @@ BROKERS: Final = frozenset({Role.BROKER})
 class _Pupil:
     """The stand-in, as its neighbour knows it while it learns."""
 
-    __slots__ = ("advertised", "name", "number", "protocol", "queue", "sent", "side", "subscribed")
+    __slots__ = ("advertised", "name", "number", "preferences", "protocol", "queue", "sent", "side", "subscribed")
 
     def __init__(
         self,
@@ -72,6 +76,7 @@ class _Pupil:
         self.advertised = dict.fromkeys(advertised)
         self.subscribed = dict.fromkeys(subscribed)
         self.sent: dict[str, None] = {}  # subscriptions that it was told
+        self.preferences = Preferences()  # that it has passed on
         self.queue = queue
 
     def has_named(self, advertisements: Iterable[Told], subscriptions: Iterable[Told]) -> None:
@@ -86,6 +91,7 @@ class Teaching(Part):
     name: ClassVar[str] = "teaching"
     messages: ClassVar[Fields[type[Message], frozenset[Role]]] = {
         StandInRequest: BROKERS,
+        StandInPreferred: BROKERS,
         StandInAdvertised: BROKERS,
         StandInSubscribed: BROKERS,
         StandInDone: BROKERS,
@@ -95,6 +101,7 @@ class Teaching(Part):
 
     def __init__(
         self,
+        settings: StandInSettings,
         roster: Roster,
         acquaintances: Acquaintances,
         neighbours: Neighbours,
@@ -102,6 +109,7 @@ class Teaching(Part):
         learning: Learning,
         relieving: Relieving,
     ) -> None:
+        self._order = settings.order
         self._roster = roster
         self._acquaintances = acquaintances
         self._neighbours = neighbours
@@ -110,6 +118,7 @@ class Teaching(Part):
         self._learning = learning
         self._relieving = relieving
         self._pupil: _Pupil | None = None
+        self._peaks = (0, 0)  # of the last wait-ready queue: events that waited, places in it
 
     # --------------------------------------------------------------------------------------------- beginning, ending
     def on_feeds_recovered(self, recovered: FeedsRecovered, out: Outbox) -> None:
@@ -145,6 +154,7 @@ class Teaching(Part):
         if protocol is StandInProtocol.INCREM:
             queue = WaitReady(router.targets, peer if relief is None else relief.side)
             self._forwarding.feeds[peer].use(queue)
+            self._peaks = (0, 0)
         if relief is not None:
             self._pupil = _Pupil(number, peer, protocol, Apart(self._roster, relief), (), (), queue)
             return
@@ -160,6 +170,8 @@ class Teaching(Part):
         pupil, self._pupil = self._pupil, None
         if pupil is None:
             return
+        if pupil.queue is not None:
+            self._peaks = (pupil.queue.waiting_peak, pupil.queue.indexed_peak)
         if pupil.queue is not None and pupil.name in self._forwarding.feeds:
             self._forwarding.feeds[pupil.name].use(None)
             self._forwarding.look()
@@ -186,6 +198,9 @@ class Teaching(Part):
         pupil.side.begin(out)
         if not self._router.is_advertised:
             self._tell_subscriptions(pupil, pupil.side.wanted(), [], out)
+        named = [] if pupil.queue is None else that_fit(pupil.queue.preferred(self._order))
+        if named:
+            out.send(peer, StandInPreferred(number, named), after=after)
         pieces = list(in_pieces(texts(pupil.side.advertised())))
         for place, piece in enumerate(pieces, 1):
             out.send(peer, StandInAdvertised(number, piece, last=place == len(pieces)), after=after)
@@ -193,6 +208,16 @@ class Teaching(Part):
             self._relieving.requested(peer, pupil.protocol)
         elif pupil.protocol is StandInProtocol.BASIC:
             self._forwarding.go_on(peer, out)
+
+    def on_stand_in_preferred(self, peer: str, message: StandInPreferred, out: Outbox) -> None:
+        check(message)
+        if self._learning.is_told(peer, message.number):
+            self._learning.hear_preferred(peer, message, out)
+            return
+        pupil = self._hears(peer, message.number)
+        if pupil is not None:
+            tables = list(self._router.subscriptions.by_source.values())
+            pupil.preferences.hear(message.subscriptions, lambda entry: any(entry in table for table in tables))
 
     def on_stand_in_advertised(self, peer: str, message: StandInAdvertised, out: Outbox) -> None:
         if self._learning.is_told(peer, message.number):
@@ -223,7 +248,7 @@ class Teaching(Part):
     def _tell_subscriptions(self, pupil: _Pupil, wanted: Fields[str, object], answered: list[str], out: Outbox) -> None:
         """What is wanted here that the stand-in has not heard of, and which advertisements that answers (D0-B9)."""
         pupil.sent.update(dict.fromkeys(wanted))
-        told: list[Told] = [(entry, str(filter)) for entry, filter in wanted.items()]
+        told: list[Told] = [(entry, str(filter)) for entry, filter in pupil.preferences.in_order(wanted).items()]
         pieces = list(in_pieces(told))
         for place, piece in enumerate(pieces, 1):
             said = StandInSubscribed(pupil.number, piece, answered if place == len(pieces) else [])
@@ -272,4 +297,6 @@ class Teaching(Part):
         return {
             "stand_in_events_waiting": 0 if queue is None else len(queue),
             "stand_in_events_indexed": 0 if queue is None else queue.indexed,
+            "stand_in_events_waiting_peak": self._peaks[0] if queue is None else queue.waiting_peak,
+            "stand_in_events_indexed_peak": self._peaks[1] if queue is None else queue.indexed_peak,
         }
