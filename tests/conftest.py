@@ -76,7 +76,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """What is there by now stays until the end, and runs leave little in circles: looking through all of it again and
-    again took a tenth to a fifth of the time of simulated runs."""
+    again took up to a fifth of the time of simulated runs."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE)
