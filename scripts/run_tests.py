@@ -1,8 +1,8 @@
 """Runs the linter, the type checker and the tests of a tier, and says how long each part took. ./test calls it.
 
 With --full all tests run: those that share a Spark session in one process, and beside it all others in one process for
-each core. Without arguments only those run that find mistakes fast. Other arguments go to pytest, in one process. When
-lint or types fail, no test runs.
+each core. Without arguments only those run that find mistakes fast, in one process more than there are cores: some wait
+for sockets and clocks. Other arguments go to pytest, in one process. When lint or types fail, no test runs.
 """
 
 from __future__ import annotations
@@ -21,13 +21,18 @@ CHECKS = {
     "format": ["ruff", "format", "--check", "--quiet", "."],
     "types": ["mypy", "--no-error-summary"],
 }
-SHARED_OUT = ["pytest", "--numprocesses", str(WORKERS), "--dist", "worksteal"]
+
+
+def shared_out(workers: int) -> list[str]:
+    return ["pytest", "--numprocesses", str(workers), "--dist", "worksteal"]
+
+
 TIERS = {(): "quick", ("--full",): "full"}
 LANES = {
-    "quick": {"tests": SHARED_OUT},
+    "quick": {"tests": shared_out(WORKERS + 1)},
     "full": {
         "tests with Spark": ["pytest", "--full", "-m", "spark"],
-        "other tests": [*SHARED_OUT, "--full", "-m", "not spark"],
+        "other tests": [*shared_out(WORKERS), "--full", "-m", "not spark"],
     },
 }
 

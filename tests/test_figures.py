@@ -76,8 +76,10 @@ DRAWN: dict[str, tuple[Callable[[], Figure], str]] = {
 @pytest.mark.parametrize("name", DRAWN)
 def test_a_picture_of_the_docs_can_be_read_and_is_what_its_command_draws(name: str) -> None:
     draw, command = DRAWN[name]
-    assert flaws(draw()) == []
-    assert is_same_picture((DOCS / name).read_text(), as_svg(draw())), f"run python -m {command}"
+    figure = draw()
+    drawn = as_svg(figure)
+    assert flaws(figure) == []
+    assert is_same_picture((DOCS / name).read_text(), drawn), f"run python -m {command}"
 
 
 def test_every_picture_of_the_docs_has_a_command() -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 BLOCK = 50
-SHARE = 4  # one block of so many is in every run
+SHARE = 8  # one block of so many is in every run
 
 
 def blocks(count: int, size: int = BLOCK, first: int = 1) -> list[Any]:
     """Parameters for tests: ranges of `size` seeds that make up `count` together, from `first` on. Workers share them
-    out; a quarter is in every run."""
+    out; an eighth is in every run."""
     ranges = [range(start, min(start + size, first + count)) for start in range(first, first + count, size)]
     always = -(-len(ranges) // SHARE)
     return [

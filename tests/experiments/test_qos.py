@@ -72,6 +72,7 @@ def test_levels_are_ordered_as_the_paper_claims_for_poor_brokers() -> None:
     assert periodic < bypass < both
 
 
+@pytest.mark.full
 def test_good_brokers_gain_more_than_buffers_do() -> None:
     """D1-C11, on measured means: three short runs of a tree each."""
 

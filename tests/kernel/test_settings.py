@@ -46,6 +46,13 @@ def test_settings_of_parts_inside_count() -> None:
     assert written(PLAIN) == {"colour": "red", "loud": False, "beat_ms": 2_000, "count": 3}
 
 
+def test_what_may_be_chosen_is_looked_up_once_and_nobody_can_change_it() -> None:
+    known = choices(Outer)
+    assert choices(Outer) is known
+    with pytest.raises(TypeError):
+        known["colour"] = known["loud"]  # type: ignore[index]
+
+
 def test_what_is_written_is_read_back() -> None:
     said = chosen(PLAIN, {"beat_ms": 7, "colour": "blue", "loud": True})
     assert said == Outer("x", Colour.BLUE, True, Inner(7 * MILLISECOND))

@@ -32,6 +32,17 @@ def count_more(mistake: Mistake, seed: int) -> int:
     return sum(bool(mistake.seen(seed + further)) for further in range(1, MORE + 1))
 
 
+def seen_as_often(mistake: Mistake, record: Record) -> int:
+    """How many of the seeds behind the recorded one see the mistake, so far as has to be known: what is played ends
+    with the seed that makes them enough, or leaves too few to become enough."""
+    seen, least = 0, record.more - SLACK
+    for further in range(1, MORE + 1):
+        if not seen < least <= seen + MORE + 1 - further:
+            break
+        seen += bool(mistake.seen(record.seed + further))
+    return seen
+
+
 def record(name: str, known: Record | None) -> Record | None:
     """Keeps the known seed while it sees the mistake; else takes the first one that does, if there is one."""
     mistake = MISTAKES[name]

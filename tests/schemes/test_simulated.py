@@ -26,12 +26,12 @@ from tests.sim.mutants import DeliversToEveryone
 from tests.tiers import blocks
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
-SEEDS = 200
+SEEDS = 100  # of every shape; what the shapes of this repository are drawn for has swarms of its own
 EVENTS = 12
 
 
 @every_kind
-@pytest.mark.parametrize("seeds", blocks(SEEDS, first=70_001))
+@pytest.mark.parametrize("seeds", blocks(SEEDS, 25, first=70_001))
 def test_drawn_runs_keep_what_is_promised(kind: str, seeds: range) -> None:
     for shape in swarm_of(kind).shapes.values():
         check_block(shape, seeds, delivered=5, faults=1)

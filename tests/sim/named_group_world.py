@@ -96,6 +96,7 @@ class GroupWorld(World):
     # Staged events are nobody's publications, so that a trace does not know what is in them.
     checked: ClassVar[tuple[str, ...]] = ("at-most-once", "publisher-order", "total-order")
     safety_ms: ClassVar[int] = 3_000
+    storm: ClassVar[tuple[int, int]] = (120_000, 16 * 1024 * 1024)
 
     def __init__(self, seed: int, parts: GroupParts | None = None) -> None:
         self.heads: list[tuple[set[int], int]] = []  # what was acknowledged when it was asked for, and the answer

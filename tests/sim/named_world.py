@@ -80,6 +80,9 @@ class World:
     name: ClassVar[str] = "named"
     safety_ms: ClassVar[int] = 5_000
     checked: ClassVar[tuple[str, ...]] = ("only-matching", "at-most-once", "publisher-order", "total-order")
+    # Turns and bytes, ten times the most that was ever seen: where two take a cursor from each other for ever, a run
+    # fails, and does not go on for a million turns.
+    storm: ClassVar[tuple[int, int]] = (20_000, 16 * 1024 * 1024)
     brokers: tuple[str, ...] = ("b1",)
 
     def __init__(self, seed: int, parts: Parts | None = None, sinks: Sequence[RowSink] = ()) -> None:
@@ -95,7 +98,15 @@ class World:
         header = Header(run=f"{self.name}/{seed}", system="tree", seed=seed)
         self.watch = Watch(header, [make_checker(name) for name in self.checked])
         self.simulation = Simulation(
-            MESSAGES, seed, delays, adversary, self._draw_rate(), [self.watch, *sinks], True, clients_only=True
+            MESSAGES,
+            seed,
+            delays,
+            adversary,
+            self._draw_rate(),
+            [self.watch, *sinks],
+            checking=True,
+            clients_only=True,
+            storm=self.storm,
         )
         self.moves = rng.random() < 0.3
         self.slow_ms = rng.choice([1, 400, 3_000])

@@ -20,8 +20,9 @@ from tests.sim.crash_points import Mishap, play, points, small_change
 
 BUFFERED, BYPASSED, PERIODIC = Reliability.BUFFERED, Reliability.BYPASS_BUFFERED, Reliability.PERIODIC
 TURNS = 90  # of each broker, from when the change is asked for; it is done by then
-QUICK = 12  # points of a case in every run
-FULL = 300  # and in full ones
+QUICK = 12  # points of a case and a seed in every run
+FULL = 75  # in full ones
+LONG = 300  # and in campaigns, with other seeds
 
 
 class Case(NamedTuple):
@@ -74,6 +75,14 @@ def test_a_move_stands_what_goes_wrong_after_any_turn(level: Reliability) -> Non
 @pytest.mark.parametrize("name", CASES)
 def test_changes_stand_what_goes_wrong_after_any_turn(name: str, level: Reliability, seed: int) -> None:
     explore(CASES[name], level, seed, FULL)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize("level", [BUFFERED, BYPASSED])
+@pytest.mark.parametrize("name", CASES)
+def test_changes_stand_what_goes_wrong_after_many_more_turns(name: str, level: Reliability, seed: int) -> None:
+    explore(CASES[name], level, seed, LONG)
 
 
 # What was found so: the case, the level, the seed, and what went wrong.

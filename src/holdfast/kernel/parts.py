@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, ClassVar
 
 from holdfast.errors import ProtocolError
@@ -95,6 +96,7 @@ class Part:
         return {}
 
 
+@cache
 def handler_name(kind: type) -> str:
     """`on_open_session` for `OpenSession`."""
     return "on_" + re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
@@ -114,9 +116,11 @@ def _hooks(parts: Sequence[Part], name: str) -> list[Any]:
     return [getattr(part, name) for part in parts if getattr(type(part), name) is not getattr(Part, name)]
 
 
-def _check_hooks(part: Part) -> None:
+@cache
+def _check_hooks(part: type[Part]) -> None:
+    """Once for each class: nodes are made by the thousand in a simulated campaign."""
     known = _HOOKS | {handler_name(kind) for kind in (*part.messages, *part.notices, *part.asked)}
-    for name in dir(type(part)):
+    for name in dir(part):
         if name.startswith("on_") and name not in known:
             promise = "a method that begins with on_ takes an input, a message, a notice or a request"
             broken(promise, part=part.name, method=name)
@@ -130,7 +134,7 @@ class Assembly:
         names = [part.name for part in parts]
         require(len(set(names)) == len(names), "parts have different names", names=names)
         for part in parts:
-            _check_hooks(part)
+            _check_hooks(type(part))  # type: ignore[arg-type]  # a class is hashed as any object
         self._timers = {hook.__self__.name: hook for hook in _hooks(parts, "on_timer")}
         self._broadcast = {input_type: _hooks(parts, name) for input_type, name in _BROADCAST.items()}
         heard = _hooks(parts, "on_heard")

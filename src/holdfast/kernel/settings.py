@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -84,8 +86,10 @@ def _replaced(settings: Settings, path: tuple[str, ...], value: Any) -> Settings
     return msgspec.structs.replace(settings, **{name: value})
 
 
-def choices(kind: type[msgspec.Struct], path: tuple[str, ...] = ()) -> dict[str, Choice]:
-    """What people may choose, by key, in the order of the fields."""
+@cache
+def choices(kind: type[msgspec.Struct], path: tuple[str, ...] = ()) -> Mapping[str, Choice]:
+    """What people may choose, by key, in the order of the fields. Hints are texts, and evaluating them takes its time:
+    it is done once for each kind."""
     found: dict[str, Choice] = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
         if get_origin(hint) is Annotated:
@@ -95,7 +99,7 @@ def choices(kind: type[msgspec.Struct], path: tuple[str, ...] = ()) -> dict[str,
                     found[note.key] = Choice(note, base, (*path, name))
         elif isinstance(hint, type) and issubclass(hint, msgspec.Struct):
             found |= choices(hint, (*path, name))
-    return found
+    return MappingProxyType(found)
 
 
 def written(settings: msgspec.Struct) -> dict[str, Written]:
