@@ -13,8 +13,16 @@ from holdfast.errors import SiteError
 from holdfast.kernel.settings import choices, written
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.protocols.failure.settings import DetectorSettings
-from holdfast.protocols.routing.settings import Reliability, RoutingSettings, StandInSettings, SubscriptionOrder
-from holdfast.schemes.tree.settings import DEFAULTS, OF_SCHEME, STAND_INS, routing_of, routing_settings
+from holdfast.protocols.routing.network_map import StandInProtocol
+from holdfast.protocols.routing.settings import (
+    Reliability,
+    Remedy,
+    RoutingSettings,
+    ServiceLevels,
+    StandInSettings,
+    SubscriptionOrder,
+)
+from holdfast.schemes.tree.settings import DEFAULTS, OF_SCHEME, SLA, STAND_INS, routing_of, routing_settings
 from holdfast.topology.generators import Kind, links_of
 from holdfast.topology.graph import BrokerGraph
 from tests.repository import ROOT
@@ -121,12 +129,27 @@ keep_bytes = 12
 patience_ms = 13
 signal_ms = 14
 order = "pending"
+[standin.sla]
+unreachable_ms = 15
+queue_events = 16
+oldest_ms = 17
+rate = 18
+sustained_ms = 19
+calm_ms = 20
+hand_back = false
+start_ms = 21
+protocol = "basic"
+congestion = "none"
 """
 
 
 def test_every_setting_of_routing_can_be_set() -> None:
     found = read(site(rest=links(*LINES) + ROUTING))
     settings = routing_of(found.told(found.brokers[0]))
+    times = [time * MILLISECOND for time in range(15, 22)]
+    watched = ServiceLevels(
+        True, times[0], 16, times[2], 18, times[4], times[5], False, times[6], StandInProtocol.BASIC, Remedy.NOTHING
+    )  # fmt: skip
     assert settings == RoutingSettings(
         name="b1",
         graph=found.graph,
@@ -147,11 +170,14 @@ def test_every_setting_of_routing_can_be_set() -> None:
         window_bytes=11,
         duplicates_remembered=7,
         detector=DetectorSettings(8 * MILLISECOND, 9 * MILLISECOND, 10 * MILLISECOND),
-        stand_ins=StandInSettings(True, 12, 13 * MILLISECOND, 14 * MILLISECOND, order=SubscriptionOrder.PENDING),
+        stand_ins=StandInSettings(
+            True, 12, 13 * MILLISECOND, 14 * MILLISECOND, watched, order=SubscriptionOrder.PENDING
+        ),
     )
     given_otherwise = {"name", "graph", "addresses", "client_addresses", "network", "detector", "stand_ins"}
     own = {choice.path for choice in choices(RoutingSettings).values()}
-    assert {path[1] for path in own if path[0] == "stand_ins"} == set(StandInSettings.__struct_fields__)
+    assert {path[1] for path in own if path[0] == "stand_ins"} == {*StandInSettings.__struct_fields__} - {"in_group"}
+    assert {path[2] for path in own if path[:2] == ("stand_ins", "levels")} == set(ServiceLevels.__struct_fields__)
     assert {path[0] for path in own if len(path) == 1} == set(RoutingSettings.__struct_fields__) - given_otherwise
     assert {path[1] for path in own if path[0] == "detector"} == set(DetectorSettings.__struct_fields__)
 
@@ -400,7 +426,7 @@ def test_the_page_for_operators_shows_all_settings_with_their_defaults() -> None
     sizes = {"store_bytes": "256 MiB", "queue_bytes": "8 MiB", "window_bytes": "4 MiB", "keep_bytes": "8 MiB"}
     assert written(DEFAULTS).keys() >= OF_SCHEME
     for key, value in written(DEFAULTS).items():
-        if key in OF_SCHEME or key == STAND_INS:
+        if key in OF_SCHEME or key in (STAND_INS, SLA):
             continue
         assert shown[key] == sizes.get(key, as_toml(value)), key
     assert (DEFAULTS.store_bytes, DEFAULTS.queue_bytes, DEFAULTS.window_bytes) == (

@@ -49,7 +49,8 @@ def test_what_is_asked_for_becomes_a_change(action: str, told: dict[str, str], c
         (
             "add",
             {},
-            "there is no change 'add'; there is add-broker, remove-broker, add-link, remove-link, replace, relieve, hand-back",
+            "there is no change 'add'; there is add-broker, remove-broker, add-link, remove-link, replace, relieve,"
+            " hand-back",
         ),
         ("add-broker", {"at": "b3"}, "a change 'add-broker' has to say 'id' and 'address' and 'peer_address'"),
         ("add-link", NEW, "nothing is known of 'id' in a change 'add-link'"),
