@@ -53,6 +53,7 @@ class Complaints(Part):
         self._calls = calls
         self.heard: dict[str, dict[str, Heard]] = {}  # of whom → by whom
         self._said_at = -SAID_EVERY
+        self._own: dict[str, Cause] = {}  # complaints when it was last said
 
     def on_map_changed(self, changed: MapChanged, out: Outbox) -> None:
         """Complaints were made by another map."""
@@ -82,8 +83,9 @@ class Complaints(Part):
             return
         for of, complaint in self._monitor.complaints.items():
             self.heard.setdefault(of, {})[name] = Heard(complaint.cause, short(complaint.text), out.now)
-        if self.heard and out.now - self._said_at >= SAID_EVERY:
-            self._said_at = out.now
+        own = {of: complaint.cause for of, complaint in self._monitor.complaints.items()}
+        if self.heard and (own != self._own or out.now - self._said_at >= SAID_EVERY):
+            self._said_at, self._own = out.now, own
             self._hand_on(out)
 
     def _hand_on(self, out: Outbox) -> None:

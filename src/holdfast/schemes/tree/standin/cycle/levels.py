@@ -1,8 +1,8 @@
 """Whether a neighbour keeps what is expected of it, and since when it does not: D0-A8.
 
 A neighbour that can't be reached is complained of when that has lasted for as long as the site says. One that is
-congested, when a level has been violated for as long as counts as more than a spike; and until the levels were kept for
-as long again.
+congested, when levels have been violated for as long as counts as more than a spike: for so long, or more often than
+not for longer. It is complained of until they were kept for as long again.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ class Complaint(NamedTuple):
 class Judge:
     """Of one neighbour."""
 
-    __slots__ = ("_away_since", "_kept_since", "_levels", "_violated_since", "_violation", "complaint")
+    __slots__ = ("_away_since", "_judged_at", "_levels", "_score", "_violated_since", "_violation", "complaint")
 
     def __init__(self, levels: ServiceLevels) -> None:
         self._levels = levels
         self._away_since: int | None = None
-        self._violated_since: int | None = None
-        self._kept_since: int | None = None
+        self._violated_since = 0
+        self._score = 0  # for how long levels were violated, less the time for which they were kept since then
+        self._judged_at = 0
         self._violation = ""
         self.complaint: Complaint | None = None
 
@@ -66,21 +67,21 @@ class Judge:
 
     def _congestion(self, measured: Measured | None, now: int) -> Complaint | None:
         violation = "" if measured is None else self._violated(measured)
+        passed, sustained = now - self._judged_at, self._levels.sustained
+        self._judged_at = now
         if violation:
-            self._kept_since, self._violation = None, violation
-            if self._violated_since is None:
+            if not self._score:
                 self._violated_since = now
-        elif self._violated_since is not None:
-            if self._kept_since is None:
-                self._kept_since = now
-            # A spike is over at once; of who was complained of, a gap is not the end.
-            was_complained = self.complaint is not None and self.complaint.cause is Cause.CONGESTION
-            if not was_complained or now - self._kept_since >= self._levels.sustained:
-                self._violated_since = self._kept_since = None
-        since = self._violated_since
-        if since is None or now - since < self._levels.sustained:
+                passed = 0 if self._violation == "" else passed
+            self._score = min(self._score + passed, sustained)
+        else:
+            self._score = max(0, self._score - passed)
+        self._violation = violation or (self._violation if self._score else "")
+        was_complained = self.complaint is not None and self.complaint.cause is Cause.CONGESTION
+        if not self._score or (self._score < sustained and not was_complained):
             return None
-        return Complaint(Cause.CONGESTION, f"{self._violation} for {_seconds(now - since)}", since)
+        text = f"{self._violation} for {_seconds(now - self._violated_since)}"
+        return Complaint(Cause.CONGESTION, text, self._violated_since)
 
     def _violated(self, measured: Measured) -> str:
         """Which level is not kept now; empty if all are."""

@@ -24,7 +24,9 @@ from holdfast.schemes.tree.standin.cycle.levels import Complaint, Judge
 from holdfast.schemes.tree.standin.cycle.measuring import Gauge, Measured
 from holdfast.schemes.tree.standin.cycle.notices import Looked
 
-LOOK_EVERY: Final = SECOND // 4
+LOOKS: Final = 4  # within the shortest time that counts
+LOOK_EVERY_MIN: Final = SECOND // 10
+LOOK_EVERY_MAX: Final = SECOND // 2
 
 
 class Monitor(Part):
@@ -43,6 +45,8 @@ class Monitor(Part):
         forwarding: Forwarding,
     ) -> None:
         self._levels = levels
+        times = [time for time in (levels.unreachable, levels.oldest, levels.sustained) if time]
+        self._look_every = min(max(min(times) // LOOKS, LOOK_EVERY_MIN), LOOK_EVERY_MAX)
         self._roster = roster
         self._detector = detector
         self._acquaintances = acquaintances
@@ -55,7 +59,7 @@ class Monitor(Part):
 
     def on_started(self, started: Started, out: Outbox) -> None:
         self._graced = dict.fromkeys(self._roster.linked)
-        out.set_timer((self.name, "look"), LOOK_EVERY)
+        out.set_timer((self.name, "look"), self._look_every)
 
     def on_map_changed(self, changed: MapChanged, out: Outbox) -> None:
         """Who stays a neighbour is given the time that it takes; who is none any more is forgotten."""
@@ -66,7 +70,7 @@ class Monitor(Part):
             self.complaints.pop(peer, None)
 
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
-        out.set_timer((self.name, "look"), LOOK_EVERY)
+        out.set_timer((self.name, "look"), self._look_every)
         for peer in self._roster.linked:
             self._look_at(peer, out)
         out.tell(Looked())

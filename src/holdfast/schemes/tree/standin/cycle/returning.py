@@ -149,7 +149,11 @@ class Returning(Part):
     def facts(self) -> dict[str, str]:
         if not self._well_since:
             return {}
-        waits = [f"{name} is well again, and waits for its place" for name in self._well_since]
+        shared = [beside.faulty for beside in self._roster.map.besides]
+        waits = [
+            f"{name} is well again, and waits for its {'work' if name in shared else 'place'}"
+            for name in self._well_since
+        ]
         return {"standin_back": "; ".join(waits)}
 
     def measure(self) -> dict[str, int]:

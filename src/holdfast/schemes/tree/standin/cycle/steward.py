@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
+from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
 from holdfast.kernel.notices import Notice
@@ -40,6 +41,7 @@ BROKERS: Final = frozenset({Role.BROKER})
 RESERVED_WITHIN: Final = 3 * SECOND
 STARTED_WITHIN: Final = 20 * SECOND  # a broker that was provided, and may be a process that is just being started
 PROVIDED_WITHIN: Final = 30 * SECOND
+GO_ON_EVERY: Final = SECOND // 10  # while there is a case
 RETRIED_AFTER: Final = 3 * SECOND
 SHOWN_FOR: Final = 60 * SECOND  # why nothing came of a case
 ASKED_MAX: Final = 8  # cases that operators want, and that wait for their turn
@@ -107,6 +109,9 @@ class Steward(Part):
 
     # --------------------------------------------------------------------------------------------------------- cases
     def on_looked(self, looked: Looked, out: Outbox) -> None:
+        self._look(out)
+
+    def _look(self, out: Outbox) -> None:
         roster = self._roster
         if not roster.is_member or roster.shares is not None:
             self._drop(out)
@@ -118,6 +123,12 @@ class Steward(Part):
             self._begin(out)
         if self._case is not None:
             self._go_on(self._case, out)
+        if self._case is not None:
+            out.set_timer((self.name, "go on"), GO_ON_EVERY)
+
+    def on_timer(self, key: TimerKey, out: Outbox) -> None:
+        if self._case is not None:
+            self._look(out)
 
     def _begin(self, out: Outbox) -> None:
         case = self._next(out)
