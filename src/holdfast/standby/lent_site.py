@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ _TABLES: Final = ("scheme", "routing", "limits", "retention")
 _STAND_INS: Final = ("sla", "directory")  # of the tables below [standin]; the lender's machine starts and lends nothing
 _OF_BROKERS: Final = ("id", "spare", *ADDRESSES)
 _OF_LINKS: Final = ("between",)
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")  # keys that need no quotes
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -107,8 +109,9 @@ def lent_text(said: Mapping[str, Any], name: str, entry: BrokerEntry, lender: Si
     own = {"id": name, **{key: getattr(entry, key) for key in ADDRESSES if getattr(entry, key)}}
     document["broker"] = [*brokers, {**own, "data": str(folder / "data"), "spare": True}]
     # What is risky is for the lender to accept, whose machine it is.
-    accepted = {"plaintext": lender.plaintext, "remote_operators": lender.remote_operators}
-    document["security"] = {key: PLAINTEXT_ACCEPTED for key, is_accepted in accepted.items() if is_accepted}
+    risky = {"plaintext": lender.plaintext, "remote_operators": lender.remote_operators}
+    accepted = {key: PLAINTEXT_ACCEPTED for key, is_accepted in risky.items() if is_accepted}
+    document |= {"security": accepted} if accepted else {}
     return to_toml(document)
 
 
@@ -126,15 +129,19 @@ def to_toml(document: Mapping[str, Any]) -> str:
 
 
 def _lines(table: Mapping[str, Any], path: Sequence[str]) -> list[str]:
-    lines = [f"{_text(key)} = {_value(value)}" for key, value in table.items() if _is_plain(value)]
+    lines = [f"{_key(key)} = {_value(value)}" for key, value in table.items() if _is_plain(value)]
     for key, value in table.items():
         if _is_plain(value):
             continue
         below = (*path, key)
-        title = ".".join(map(_text, below)) if len(below) > 1 else key
+        title = ".".join(map(_key, below))
         for each in value if isinstance(value, list) else [value]:
             lines += [f"[[{title}]]" if isinstance(value, list) else f"[{title}]", *_lines(each, below)]
     return lines
+
+
+def _key(key: str) -> str:
+    return key if _BARE.fullmatch(key) else _text(key)
 
 
 def _value(value: Any) -> str:
