@@ -17,7 +17,7 @@ from holdfast.runtime.beside import Asker
 from holdfast.runtime.runner import NodeRunner
 from holdfast.schemes.tree.standin.cycle.errands import EndErrand, Given, TakeErrand
 from holdfast.schemes.tree.standin.cycle.lending import Asked, Lending
-from holdfast.standby.beside import Beside
+from holdfast.standby.beside import beside as beside_of
 from holdfast.wire.addresses import split_address
 from tests.standby.sites import TestSite
 
@@ -91,7 +91,7 @@ class LenderNode:
     async def __aenter__(self) -> LenderNode:
         self._runner.start()
         await self._runner.listen((Role.OPERATOR,), *split_address(self._site.addresses["b1"]))
-        beside = Beside(self._site.site, self._site.site.brokers[0], str(self._site.file), "warning")
+        beside = beside_of(self._site.site, self._site.site.brokers[0], str(self._site.file), "warning")
         self._task = asyncio.ensure_future(beside.run(self._ask))
         return self
 

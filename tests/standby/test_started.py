@@ -13,7 +13,7 @@ from signal import SIGKILL, SIGSTOP
 from holdfast.protocols.routing.network_map import NetworkMember
 from holdfast.schemes.tree.standin.cycle.errands import Failed, Provide, Provided, Release, Released
 from holdfast.standby import processes
-from holdfast.standby.beside import Beside
+from holdfast.standby.beside import beside as beside_of
 from holdfast.standby.launch import identity_of
 from holdfast.standby.spare_folder import Running
 from holdfast.standby.started import Started
@@ -35,7 +35,7 @@ def test_a_spare_is_started_when_it_is_needed_and_ended_by_another_program_than_
     async def scene() -> None:
         async with ErrandNode(Provide("b2", ("b1", "b2"))) as node:
             beside = asyncio.ensure_future(
-                Beside(site.site, site.site.brokers[0], str(site.file), "warning").run(node.ask)
+                beside_of(site.site, site.site.brokers[0], str(site.file), "warning").run(node.ask)
             )
             assert await node.outcomes() == [Provided(member, "started on this machine")]
             beside.cancel()
@@ -46,7 +46,7 @@ def test_a_spare_is_started_when_it_is_needed_and_ended_by_another_program_than_
         assert pid
         async with ErrandNode(Release("s3"), Release("s4"), Release("unheard-of")) as node:
             beside = asyncio.ensure_future(
-                Beside(site.site, site.site.brokers[1], str(site.file), "warning").run(node.ask)
+                beside_of(site.site, site.site.brokers[1], str(site.file), "warning").run(node.ask)
             )
             assert await node.outcomes() == [Released()] * 3
             beside.cancel()

@@ -47,30 +47,42 @@ def program(where: str, log_level: str) -> Companion:
     """What runs beside each broker that is served from a site file; `where` that is, or empty."""
 
     async def run(site: Site, entry: BrokerEntry, ask: Ask) -> None:
-        await Beside(site, entry, where, log_level).run(ask)
+        await beside(site, entry, where, log_level).run(ask)
 
     return run
 
 
-class Beside:
-    """Beside one broker."""
+def beside(site: Site, entry: BrokerEntry, where: str, log_level: str) -> Beside:
+    """What the tables of the site file make of it."""
+    tables = site.beside if isinstance(site.beside, StandInTables) else StandInTables()
+    path = os.path.abspath(where) if where not in ("", "-") else where
+    kinds: list[Provisioner] = []
+    if tables.processes is not None and tables.processes.start:
+        kinds.append(Started(site, path, tables.processes.logs, log_level))
+    if tables.borrow is not None:
+        kinds.append(Borrowing(site, path, tables.borrow.lenders))
+    lender = None if tables.lend is None else Lender(site, tables.lend, log_level)
+    directory = None
+    if tables.directory is not None:
+        directory = GroupDirectory(network_name(site, entry), tables.directory.brokers)
+    return Beside(entry.id, Provisioners(kinds), lender, directory)
 
-    def __init__(self, site: Site, entry: BrokerEntry, where: str, log_level: str) -> None:
-        tables = site.beside if isinstance(site.beside, StandInTables) else StandInTables()
-        path = os.path.abspath(where) if where not in ("", "-") else where
-        kinds: list[Provisioner] = []
-        if tables.processes is not None and tables.processes.start:
-            kinds.append(Started(site, path, tables.processes.logs, log_level))
-        if tables.borrow is not None:
-            kinds.append(Borrowing(site, path, tables.borrow.lenders))
-        self._broker = entry.id
-        self._provisioner = Provisioners(kinds)
-        self._lender = None if tables.lend is None else Lender(site, tables.lend, log_level)
-        self._directory: Directory | None = None
-        self._group: GroupDirectory | None = None
-        if tables.directory is not None:
-            self._group = GroupDirectory(network_name(site, entry), tables.directory.brokers)
-            self._directory = self._group
+
+class Beside:
+    """Beside one broker, with what there is to ask and to do for it."""
+
+    def __init__(
+        self,
+        broker: str,
+        provisioner: Provisioner,
+        lender: Lender | None = None,
+        directory: GroupDirectory | None = None,
+    ) -> None:
+        self._broker = broker
+        self._provisioner = provisioner
+        self._lender = lender
+        self._group = directory
+        self._directory: Directory | None = directory
         self._running: set[asyncio.Task[None]] = set()
 
     async def run(self, ask: Ask) -> None:
