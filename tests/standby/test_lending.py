@@ -109,6 +109,24 @@ def test_two_that_ask_at_once_get_one_and_a_word_why_not(tmp_path: Path) -> None
         asyncio.run(scene())
 
 
+def test_who_lends_waits_for_another_program_of_the_site_that_counts_what_is_lent(tmp_path: Path) -> None:
+    west, east = lending(tmp_path), TestSite(tmp_path / "east", "east")
+
+    async def scene() -> None:
+        async with west.spare("s3").locked("lend.lock"):
+            asked = asyncio.ensure_future(lender_of(west).lend(Lend("east", "t", wish_of(east))))
+            await asyncio.wait({asked}, timeout=0.3)
+            assert not asked.done()
+            assert west.spare("s3").lending() is None
+            west.spare("s4").path.mkdir()
+            west.spare("s4").lend(Lending("east", "other", "west.s4", "a:1", "a:2", time.time() + 60))
+        found = await asked
+        assert isinstance(found, Failed)
+        assert found.problem.startswith("west lends 1 at most: west.s4 is lent to east until ")
+
+    asyncio.run(scene())
+
+
 def test_who_is_not_on_the_list_and_what_is_not_free_is_not_lent_and_told_why(tmp_path: Path) -> None:
     west = lending(tmp_path)
     east, north = TestSite(tmp_path / "east", "east"), TestSite(tmp_path / "north", "north")
@@ -171,12 +189,11 @@ def test_whose_time_is_over_the_borrower_is_told_and_after_the_grace_time_it_is_
         assert isinstance(found, Lent)
         at = time.time()
 
-        async def tell(lending: Lending, within_s: float) -> bool:
+        async def tell(lending: Lending, within_s: float) -> None:
             assert west.pid("s3"), "it is told before it is ended"
             assert lending.borrowers == tuple(east.addresses.values())
             assert 0 < within_s <= 2
             heard.append((lending.borrower, lending.name))
-            return True
 
         table = LendTable(("east",), ("s3", "s4"), for_s=1, grace_s=2)
         watching = asyncio.ensure_future(Lender(west.site, table, "warning", tell).watch())

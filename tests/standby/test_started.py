@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from signal import SIGKILL, SIGSTOP
+from signal import SIGSTOP
 
 from holdfast.protocols.routing.network_map import NetworkMember
 from holdfast.schemes.tree.standin.cycle.errands import Failed, Provide, Provided, Release, Released
@@ -43,7 +43,7 @@ def test_a_spare_is_started_when_it_is_needed_and_ended_by_another_program_than_
         # It goes on without the program that started it; and another one ends it.
         assert await processes.answers(site.addresses["s3"], "s3")
         pid = site.pid("s3")
-        assert pid
+        assert os.getsid(pid) == pid, "what ends a member's terminal does not end it"
         async with ErrandNode(Release("s3"), Release("s4"), Release("unheard-of")) as node:
             beside = asyncio.ensure_future(
                 beside_of(site.site, site.site.brokers[1], str(site.file), "warning").run(node.ask)
@@ -125,14 +125,19 @@ def test_a_broker_that_does_not_end_by_itself_is_killed(tmp_path: Path) -> None:
         asyncio.run(scene())
 
 
+def test_a_process_that_has_ended_and_that_nobody_has_waited_for_is_gone() -> None:
+    with subprocess.Popen([sys.executable, "-c", "pass"]) as ended:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        assert identity_of(ended.pid) == ""
+
+
 def test_a_process_with_the_number_of_one_that_is_gone_is_left_alone() -> None:
     """Process numbers come again."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
         stale = Running(other.pid, "another boot/1")
         assert not stale.is_alive
         asyncio.run(processes.end(stale, within_s=0.1))
-        assert other.poll() is None
         assert Running(other.pid, identity_of(other.pid)).is_alive
-        other.send_signal(SIGKILL)
-        other.wait()
+        other.communicate(b"\n")
+        assert other.returncode == 0, "it ended by itself, and by no signal"
         assert identity_of(other.pid) == ""

@@ -34,8 +34,8 @@ CALL_BACK: Final = "call-back"  # what an operator asks of a network that has bo
 
 log = logging.getLogger("holdfast")
 
-# Tells the borrower that it is to do without a broker; whether it has understood.
-Tell = Callable[[Lending, float], Awaitable[bool]]
+# Tells the borrower that it is to do without a broker; again and again, since those who have heard it may fail, too.
+Tell = Callable[[Lending, float], Awaitable[None]]
 
 
 class Lender:
@@ -177,23 +177,21 @@ class Lender:
         if now < over and folder.running() is not None:
             if now >= self._told_at.get(lending.name, 0.0) + TELL_EVERY_S:
                 self._told_at[lending.name] = now
-                if await self._tell(lending, over - now):
-                    self._told_at[lending.name] = over
+                await self._tell(lending, over - now)
             return
         async with folder.locked():
             if folder.lending() == lending:
                 await self._end(folder, lending, "its time was over")
 
 
-async def tell_borrower(lending: Lending, within_s: float) -> bool:
+async def tell_borrower(lending: Lending, within_s: float) -> None:
     """Asks a broker of the borrower's, as an operator, to do without the one that is lent."""
     told = {"id": lending.name, "within_s": str(max(1, round(within_s)))}
     for address in lending.borrowers:
         async with BrokerDesk(address, TELL_WITHIN_S) as desk:
             begun = await desk.change(CALL_BACK, told)
         if not isinstance(begun, Unreachable) and not begun.problem:
-            return True
-    return False
+            return
 
 
 def _answer(lending: Lending) -> Lent:
