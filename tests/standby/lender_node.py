@@ -42,8 +42,8 @@ class LendingDesk(Part):
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {}
     asked: ClassVar[tuple[type, ...]] = (TakeErrand, EndErrand)
 
-    def __init__(self, lends: bool, taken: Sequence[str]) -> None:
-        self._lending = Lending(lends)
+    def __init__(self, taken: Sequence[str]) -> None:
+        self._lending = Lending()
         self._taken = tuple(taken)
         self._errands: list[Given] = []
         self._given: dict[int, Asked] = {}
@@ -78,10 +78,10 @@ class LendingDesk(Part):
 class LenderNode:
     """Stands where the site's broker b1 would be."""
 
-    def __init__(self, site: TestSite, taken: Sequence[str] = (), lends: bool = True) -> None:
+    def __init__(self, site: TestSite, taken: Sequence[str] = ()) -> None:
         self._site = site
         self._asker = Asker()
-        desk = LendingDesk(lends, taken)
+        desk = LendingDesk(taken)
         operators = OperatorDesk("b1", [], Nobody(), Nobody(), [desk], desk)
         self._runner = NodeRunner(
             "b1", Role.BROKER, lambda rng, streams: Assembly([desk, operators]), CLIENT_CATALOGUE, self._asker

@@ -34,7 +34,7 @@ class TestSite:
             for each in LISTED
         )
         head = f'name = "{name}"\n[scheme]\nkind = "tree"\nreliability = "{reliability}"\n'
-        self.file.write_text(f'{head}{brokers}[[link]]\nbetween = ["b1", "b2"]\n[standin]\n{tables}')
+        self.file.write_text(f'{head}{brokers}[[link]]\nbetween = ["b1", "b2"]\n[standin]\n[standin.sla]\n{tables}')
         self.site: Site = read_site(str(self.file))
 
     def spare(self, name: str) -> SpareFolder:

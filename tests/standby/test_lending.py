@@ -260,7 +260,7 @@ def test_a_site_without_the_table_lends_nothing(tmp_path: Path) -> None:
     _, borrower = borrowing(tmp_path, west)
 
     async def scene() -> None:
-        async with LenderNode(west, lends=False):
+        async with LenderNode(west):
             failed = await borrower.provide("b2", ())
             assert isinstance(failed, Failed)
             assert failed.problem.endswith("this site lends no brokers: its site file has no [standin.lend]")

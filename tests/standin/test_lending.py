@@ -35,7 +35,7 @@ def found(lending: Lending, ticket: str = "t1") -> Outcome | None:
 
 
 def test_a_request_is_one_errand_however_often_it_is_made_and_its_outcome_stays() -> None:
-    lending = Lending(lends=True)
+    lending = Lending()
     assert begin(lending) == ERRAND
     assert begin(lending) == "", "it is under way"
     assert found(lending) is None
@@ -54,14 +54,14 @@ def test_a_request_is_one_errand_however_often_it_is_made_and_its_outcome_stays(
     ],
 )
 def test_what_came_of_it_is_told_also_if_nothing_did(outcome: Outcome, told: Failed) -> None:
-    lending = Lending(lends=True)
+    lending = Lending()
     begin(lending)
     lending.ended(ERRAND, outcome)
     assert found(lending) == told
 
 
 def test_a_broker_that_comes_back_is_an_errand_again_and_again_and_tells_nothing() -> None:
-    lending = Lending(lends=True)
+    lending = Lending()
     errand = TakeBack("east", "west.s3")
     assert begin(lending, GIVE_BACK) == errand
     assert begin(lending, GIVE_BACK) == ""
@@ -83,18 +83,13 @@ def test_a_broker_that_comes_back_is_an_errand_again_and_again_and_tells_nothing
     ],
 )
 def test_what_is_no_request_is_refused_in_a_short_answer(action: str, told: dict[str, str], problem: str) -> None:
-    answer = begin(Lending(lends=True), action, **told)
+    answer = begin(Lending(), action, **told)
     assert problem in answer
     assert len(answer) < 300
 
 
-def test_without_the_table_nothing_is_lent() -> None:
-    for action in (LEND, GIVE_BACK):
-        assert begin(Lending(lends=False), action) == "this site lends no brokers: its site file has no [standin.lend]"
-
-
 def test_it_is_bounded() -> None:
-    lending = Lending(lends=True)
+    lending = Lending()
     for number in range(UNDER_WAY_MAX):
         assert isinstance(begin(lending, ticket=f"u{number}"), Lend)
     assert begin(lending) == f"{UNDER_WAY_MAX} requests of other sites are under way: ask again"

@@ -25,7 +25,7 @@ SITE = (
     'name = "west"\n[scheme]\nkind = "tree"\nreliability = "buffered"\n'
     + "".join(BROKERS[:2])
     + f"{BROKERS[2]}spare = true\n{BROKERS[3]}spare = true\n"
-    + '[[link]]\nbetween = ["b1", "b2"]\n[standin]\npatience_ms = 5000\n'
+    + '[[link]]\nbetween = ["b1", "b2"]\n[standin]\npatience_ms = 5000\n[standin.sla]\n'
 )
 LINES = SITE.count("\n")
 
@@ -91,25 +91,20 @@ def test_what_can_not_be_is_refused_with_its_line(table: str, line: str, problem
     assert refused.value.line == LINES + at
 
 
-@pytest.mark.parametrize(
-    ("table", "problem"),
-    [
-        ("[standin.processes]\n", "spare 'b3' has no data"),
-        ('[standin.lend]\nto = ["east"]\nbrokers = ["b3"]\n', "spare 'b3' has no data"),
-    ],
-)
-def test_who_is_started_or_lent_has_data_beside_which_that_is_kept(table: str, problem: str) -> None:
-    without = SITE.replace('data = "var/b3"\n', "").replace("buffered", "none")
-    with pytest.raises(SiteError, match=problem):
-        read(table, without)
+@pytest.mark.parametrize("table", ["processes", "borrow", "lend", "directory"])
+def test_without_service_levels_nobody_would_ask_for_any_of_it(table: str) -> None:
+    with pytest.raises(SiteError, match=rf"\[standin.{table}\] is for stand-ins that come by themselves") as refused:
+        read(f"[standin.{table}]\n", SITE.replace("[standin.sla]\n", ""))
+    assert refused.value.line == LINES
 
 
 def test_a_table_that_is_no_table_is_refused() -> None:
-    with pytest.raises(SiteError, match="'directory'"):
-        read("directory = 1\n")
+    with pytest.raises(SiteError, match="'directory' is 1, and has to be a table"):
+        read("[standin.sla]\n", SITE.replace("[standin.sla]\n", "directory = 1\n"))
 
 
 def test_a_site_whose_links_are_made_borrows_nothing() -> None:
     made = '[scheme]\nkind = "tree"\nreliability = "none"\n[topology]\nkind = "random-tree"\nseed = 1\nbrokers = 4\n'
+    made += 'data = "var"\n'
     with pytest.raises(SiteError, match=r"this site has a \[topology\]"):
-        read('[standin]\n[standin.borrow]\nfrom = ["127.0.0.1:8411"]\n', made)
+        read('[standin]\n[standin.sla]\n[standin.borrow]\nfrom = ["127.0.0.1:8411"]\n', made)

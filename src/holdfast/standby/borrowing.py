@@ -12,7 +12,7 @@ import time
 import tomllib
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from holdfast.broker.site import Site
 from holdfast.client.operator import BrokerDesk
@@ -21,9 +21,15 @@ from holdfast.schemes.tree.standin.cycle.errands import Failed, Lent, Provided, 
 from holdfast.schemes.tree.standin.cycle.lending import GIVE_BACK, LEND, LENDING, outcome_of
 from holdfast.standby.lent_site import Wish, pack, told
 
-LEND_WITHIN_S: Final = 120.0  # others may be lent first, and one has to be started
+LEND_WITHIN_S: Final = 25.0  # whoever needs one tries again, then, and finds what was begun
 ASK_WITHIN_S: Final = 3.0
 _LOOK_EVERY_S: Final = 0.2
+
+
+class GoesOn(NamedTuple):
+    """A lender may have lent one, and has not said so yet."""
+
+    problem: str
 
 
 class Borrowing:
@@ -34,6 +40,7 @@ class Borrowing:
         self._where = where
         self._lenders = tuple(lenders)
         self._within_s = within_s
+        self._tickets: dict[str, str] = {}  # for whom → that of a request of which nothing has come yet, or this broker
 
     async def provide(self, faulty: str, taken: Collection[str]) -> Provided | Failed:
         if self._where in ("", "-"):
@@ -46,17 +53,23 @@ class Borrowing:
         wish = pack(Wish(site, tuple(sorted(taken)), faulty))
         if wish is None:
             return Failed(f"nothing can be borrowed: {self._where} is too large for a request")
-        ticket = secrets.token_hex(8)  # one for all: two brokers of one lender know of each other's
-        problems = []
+        # One for all: two brokers of one lender know of each other's. And the same one again: what was begun is found.
+        ticket = self._tickets.setdefault(faulty, secrets.token_hex(8))
+        problems, goes_on = list[str](), False
         for address in self._lenders:
             found = await self._borrow(address, {"to": self._site.name, "ticket": ticket, "wish": wish})
+            if isinstance(found, Lent) and found.member.name in taken:
+                found = f"{address} has lent {found.member.name}, which is not free"
             if isinstance(found, Lent):
                 until = time.strftime("%H:%M:%S", time.localtime(found.until_s))
                 return Provided(found.member, f"borrowed from {address} until {until}")
-            problems.append(found)
+            goes_on = goes_on or isinstance(found, GoesOn)
+            problems.append(found if isinstance(found, str) else found.problem)
+        if not goes_on:
+            self._tickets.pop(faulty, None)
         return Failed(f"nobody lends a broker: {'; '.join(problems)}")
 
-    async def _borrow(self, address: str, asked: dict[str, str]) -> Lent | str:
+    async def _borrow(self, address: str, asked: dict[str, str]) -> Lent | GoesOn | str:
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._within_s
         async with BrokerDesk(address, ASK_WITHIN_S) as desk:
@@ -84,6 +97,7 @@ class Borrowing:
         """To whoever lent it. A lender that is silent takes it back when its time is over."""
         if name in {entry.id for entry in self._site.brokers}:
             return None
+        self._tickets = {}  # what comes next is another request
         asked = {"to": self._site.name, "id": name}
         problems = []
         for address in self._lenders:  # each takes back what it has lent, and nothing else

@@ -14,7 +14,8 @@ import msgspec
 from holdfast.apps.directory import messages as said
 from holdfast.client import Bus
 from holdfast.errors import HoldfastError
-from holdfast.protocols.routing.network_map import NetworkMap, flaw
+from holdfast.protocols.routing.flaws import flaw
+from holdfast.protocols.routing.network_map import NetworkMap
 from holdfast.schemes.tree.standin.cycle.errands import Accepted, Failed
 
 ANSWER_WITHIN_S: Final = 5.0

@@ -18,7 +18,8 @@ from holdfast.broker.site import BrokerEntry, Site
 from holdfast.client.operator import BrokerDesk
 from holdfast.errors import SiteError
 from holdfast.protocols.operating.operator import Unreachable
-from holdfast.protocols.routing.network_map import NAME_BYTES_MAX, NetworkMember
+from holdfast.protocols.routing.flaws import NAME_BYTES_MAX
+from holdfast.protocols.routing.network_map import NetworkMember
 from holdfast.schemes.tree.standin.cycle.errands import Failed, Lend, Lent, Released, TakeBack
 from holdfast.schemes.tree.standin.tables import LendTable
 from holdfast.standby import processes

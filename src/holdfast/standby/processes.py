@@ -19,7 +19,7 @@ from holdfast.standby.launch import identity_of
 from holdfast.standby.spare_folder import Running, SpareFolder
 from holdfast.wire.addresses import split_address
 
-START_WITHIN_S: Final = 30.0
+START_WITHIN_S: Final = 20.0
 ASK_WITHIN_S: Final = 2.0
 END_WITHIN_S: Final = 10.0  # a broker that is told to stop writes what it has to; then it is killed
 _LOOK_EVERY_S: Final = 0.05

@@ -45,7 +45,8 @@ from holdfast.apps.directory.messages import (
 )
 from holdfast.kernel.application import Derived
 from holdfast.protocols.core.limits import REQUEST_BYTES_MAX
-from holdfast.protocols.routing.network_map import NetworkMap, flaw
+from holdfast.protocols.routing.flaws import flaw
+from holdfast.protocols.routing.network_map import NetworkMap
 
 NETWORKS_MAX: Final = 1_000
 SHARED_MAX: Final = 64  # brokers of one map whose work is shared; each is looked at with the whole graph

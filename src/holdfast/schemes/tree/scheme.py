@@ -128,6 +128,9 @@ class TreeScheme(Scheme):
         stands_in = routing_settings(site.settings).stand_ins.enabled
         return added + (", or `holdfast standin replace` has let it stand in for another" if stands_in else "")
 
+    def beside(self, site: Site) -> str:
+        return "holdfast.standby.beside" if routing_settings(site.settings).stand_ins.levels.enabled else ""
+
     def init_text(self, wish: InitWish) -> str:
         return site_text(wish)
 

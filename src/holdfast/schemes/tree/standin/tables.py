@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from holdfast.broker.site_text import SiteText, is_address, is_name, is_wildcard
+from holdfast.schemes.tree.settings import SLA
 
 if TYPE_CHECKING:
     from holdfast.broker.site import Site
@@ -66,6 +67,12 @@ class StandInTables(msgspec.Struct, frozen=True):
 def read_tables(text: SiteText, document: Mapping[str, Any], site: Site) -> StandInTables:
     """What the site file says below `[standin]`; refused with its line if that can't be."""
     found: Mapping[str, Any] = document.get("standin", {})
+    for name in TABLES:
+        if name in found and SLA not in found:
+            problem = (
+                f"[standin.{name}] is for stand-ins that come by themselves: add [standin.{SLA}], which may be empty"
+            )
+            text.refuse(problem, "", f"standin.{name}")
     reader = _Tables(text, site)
     return StandInTables(
         reader.directory(found[DIRECTORY]) if DIRECTORY in found else None,

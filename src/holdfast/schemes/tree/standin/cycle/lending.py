@@ -40,10 +40,9 @@ Asked: TypeAlias = Lend | TakeBack
 
 
 class Lending:
-    """At one broker. Without `lends` there is nobody to lend: everything is refused."""
+    """At one broker."""
 
-    def __init__(self, lends: bool) -> None:
-        self._lends = lends
+    def __init__(self) -> None:
         self._under_way: list[Asked] = []
         self._ended: dict[str, _Ended] = {}  # by ticket, the newest last
 
@@ -52,8 +51,6 @@ class Lending:
         more. `taken` are brokers of this network that are not free."""
         if problem := misunderstood(action, told, ACTIONS):
             return problem
-        if not self._lends:
-            return "this site lends no brokers: its site file has no [standin.lend]"
         for name in ACTIONS[action]:
             most = WISH_BYTES_MAX if name == "wish" else TEXT_BYTES_MAX
             if not told.get(name) or len(told[name].encode()) > most or not told[name].isprintable():
