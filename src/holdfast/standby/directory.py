@@ -52,6 +52,7 @@ class GroupDirectory:
         self._name = name
         self._within_s = within_s
         self._bus: Bus | None = None
+        self._trying: Bus | None = None  # the last one, also if it never was connected
         self._opening = asyncio.Lock()
 
     async def close(self) -> None:
@@ -95,7 +96,8 @@ class GroupDirectory:
                 bus = await self._connected()
                 data = await bus.ask(msgspec.json.encode(request))
         except TimeoutError:
-            return Failed(f"the directory at {self._shown} did not answer within {self._within_s:g} s")
+            why = f" ({self._trying.reason})" if self._trying is not None and self._trying.reason else ""
+            return Failed(f"the directory at {self._shown} did not answer within {self._within_s:g} s{why}")
         except HoldfastError as error:
             if self._bus is not None and not isinstance(error, TimeoutError):
                 await self.close()  # whatever ended it, the next question begins anew
@@ -109,7 +111,7 @@ class GroupDirectory:
     async def _connected(self) -> Bus:
         async with self._opening:
             if self._bus is None:
-                bus = Bus(self._url, self._name, timeout_s=self._within_s)
+                bus = self._trying = Bus(self._url, self._name, timeout_s=self._within_s)
                 await bus.open()
                 self._bus = bus
             return self._bus
