@@ -147,6 +147,38 @@ def test_a_site_whose_spares_are_used_up_borrows_one_of_another_site_and_gives_i
 
 
 @pytest.mark.full
+def test_a_borrowed_broker_whose_time_is_over_hands_its_place_to_another_one_while_events_flow(tmp_path: Path) -> None:
+    lend = '[standin.lend]\nto = ["east"]\nbrokers = ["s4", "s5"]\nmost = 2\nfor_s = 10\ngrace_s = 60\n'
+    with network(tmp_path / "west", lend, ("s4", "s5")) as west:
+        borrow = f'[standin.borrow]\nfrom = ["{west.addresses["b1"]}"]\n'
+        with network(tmp_path / "east", borrow) as east:
+
+            async def scene() -> None:
+                await asyncio.gather(west.begin(), east.begin())
+                async with Flow(east) as flow:
+                    await flow.more()
+                    await flow.all_come()
+                    east.stop("b2")
+                    await until(east, lambda members: "west.s4" in members)
+                    await flow.more()
+                    await flow.all_come()
+                    await until(east, lambda members: "west.s5" in members and "west.s4" not in members)
+                    await flow.more()
+                    await flow.all_come()
+                    async with asyncio.timeout(30):  # and not only when the grace time is over
+                        while spare(west, "s4").lending() is not None:
+                            await asyncio.sleep(LOOK_EVERY_S)
+                    assert spare(west, "s4").running() is None
+                    await flow.more()
+                    await flow.all_come()
+
+            try:
+                asyncio.run(asyncio.wait_for(scene(), 150))
+            finally:
+                end_spares(west)
+
+
+@pytest.mark.full
 def test_a_replacement_waits_for_the_directory_and_comes_when_its_majority_is_back(tmp_path: Path) -> None:
     (tmp_path / "dir").mkdir()
     with DirectoryGroup(tmp_path / "dir") as group:

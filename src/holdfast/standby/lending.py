@@ -14,6 +14,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from holdfast.broker.site import BrokerEntry, Site
 from holdfast.client.operator import BrokerDesk
 from holdfast.errors import SiteError
@@ -31,12 +33,12 @@ LOOK_EVERY_S: Final = 0.5
 TELL_EVERY_S: Final = 5.0
 TELL_WITHIN_S: Final = 2.0
 TOLD_MAX: Final = 16  # brokers of a borrower that are told, until one has understood
-CALL_BACK: Final = "call-back"  # what an operator asks of a network that has borrowed
+CALL_BACK: Final = "relieve"  # what an operator asks of a network, so that another one takes a broker's place over
 
 log = logging.getLogger("holdfast")
 
 # Tells the borrower that it is to do without a broker; again and again, since those who have heard it may fail, too.
-Tell = Callable[[Lending, float], Awaitable[None]]
+Tell = Callable[[Lending], Awaitable[None]]
 
 
 class Lender:
@@ -49,7 +51,6 @@ class Lender:
         self._tell = tell or tell_borrower
         spares = {entry.id: entry for entry in site.brokers}
         self._spares = {name: spares[name] for name in table.brokers}
-        self._told_at: dict[str, float] = {}  # name of a lent broker → when its borrower was told
 
     def _folders(self) -> list[tuple[BrokerEntry, SpareFolder]]:
         return [(entry, SpareFolder(entry.data)) for entry in self._spares.values()]
@@ -156,7 +157,6 @@ class Lender:
         if (running := folder.running()) is not None:
             await processes.end(running)
         folder.forget()
-        self._told_at.pop(lending.name, None)
         log.warning("%s: back from %s: %s", lending.name, lending.borrower, why)
 
     # ------------------------------------------------------------------------------------------------ when time is over
@@ -171,28 +171,44 @@ class Lender:
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def _look(self, folder: SpareFolder) -> None:
-        lending, now = folder.lending(), time.time()
-        if lending is None or now < lending.until:
+        lending = folder.lending()
+        if lending is None or time.time() < lending.until:
             return
-        over = lending.until + self._table.grace_s
-        if now < over and folder.running() is not None:
-            if now >= self._told_at.get(lending.name, 0.0) + TELL_EVERY_S:
-                self._told_at[lending.name] = now
-                await self._tell(lending, over - now)
-            return
-        async with folder.locked():
-            if folder.lending() == lending:
+        async with folder.locked():  # of several programs, one sees to it
+            lending, now = folder.lending(), time.time()
+            if lending is None or now < lending.until:
+                return
+            left = lending.until + self._table.grace_s - now
+            if left <= 0 or folder.running() is None:
                 await self._end(folder, lending, "its time was over")
+                return
+            if now < lending.told_at + TELL_EVERY_S:
+                return
+            if lending.told_at and await is_done(lending):
+                await self._end(folder, lending, "its time was over, and its borrower does without it")
+                return
+            if not lending.told_at:
+                log.warning("%s: %s, and has %.0f s to do without", lending.name, lent_until(lending), left)
+            folder.lend(replace(lending, told_at=now))
+        await self._tell(lending)
 
 
-async def tell_borrower(lending: Lending, within_s: float) -> None:
+async def tell_borrower(lending: Lending) -> None:
     """Asks a broker of the borrower's, as an operator, to do without the one that is lent."""
-    told = {"id": lending.name, "within_s": str(max(1, round(within_s)))}
-    for address in lending.borrowers:
+    for address in (lending.address, *lending.borrowers):  # whichever keeps the map; that may be the lent one
         async with BrokerDesk(address, TELL_WITHIN_S) as desk:
-            begun = await desk.change(CALL_BACK, told)
+            begun = await desk.change(CALL_BACK, {"id": lending.name})
         if not isinstance(begun, Unreachable) and not begun.problem:
             return
+
+
+async def is_done(lending: Lending) -> bool:
+    """Whether a lent broker is no member any more, as it says itself, and nothing of its borrower's waits there."""
+    async with BrokerDesk(lending.address, TELL_WITHIN_S) as desk:
+        found = await desk.inspect(0)
+    if isinstance(found, Unreachable) or found.broker != lending.name or "members" not in found.facts:
+        return False
+    return lending.name not in found.facts["members"].split(", ") and not found.measures.get("feeds_events", 0)
 
 
 def _answer(lending: Lending) -> Lent:

@@ -57,6 +57,7 @@ class Lending(msgspec.Struct, frozen=True):
     peer_address: str
     until: float
     borrowers: tuple[str, ...] = ()
+    told_at: float = 0.0  # when they were last told that its time is over
 
 
 class SpareFolder:
