@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection
+from typing import cast
 
 import pytest
 
@@ -23,6 +24,7 @@ from holdfast.schemes.tree.standin.cycle.errands import (
     TakeBack,
 )
 from holdfast.standby.beside import AT_ONCE_MAX, Beside
+from holdfast.standby.lending import Lender
 from holdfast.standby.provisioner import Provisioners
 from tests.apps.directory.test_application import START, later
 from tests.standby.errand_node import ErrandNode
@@ -122,6 +124,30 @@ def test_what_the_site_file_has_no_table_for_is_said_to_be_so() -> None:
         Released(),
         Released(),
     ]
+
+
+def test_what_is_lent_is_looked_after_also_after_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.standby.beside.AGAIN_AFTER_S", 0.0)
+    looked = 0
+
+    class Clumsy:
+        async def watch(self) -> None:
+            nonlocal looked
+            looked += 1
+            if looked < 3:
+                raise ZeroDivisionError
+            await asyncio.Event().wait()
+
+    async def scene() -> None:
+        async with ErrandNode() as node:
+            running = asyncio.ensure_future(Beside("b1", Scripted(), cast(Lender, Clumsy())).run(node.ask))
+            async with asyncio.timeout(10):
+                while looked < 3:
+                    await asyncio.sleep(0)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(scene())
 
 
 def test_where_nothing_is_set_up_that_is_what_is_said() -> None:

@@ -254,6 +254,54 @@ def test_who_can_not_borrow_is_told_what_is_wrong_with_each_lender(tmp_path: Pat
     asyncio.run(scene())
 
 
+def test_a_lender_that_is_slow_is_asked_again_and_lends_one_broker_and_not_two(tmp_path: Path) -> None:
+    west = lending(tmp_path, "most = 2\n")
+    east = TestSite(tmp_path / "east", "east")
+    borrower = Borrowing(east.site, str(east.file), [west.addresses["b1"]], within_s=0.05)
+
+    async def scene() -> None:
+        async with LenderNode(west):
+            first = await borrower.provide("b2", ())
+            assert isinstance(first, Failed)
+            assert "began to lend one, and has not said within 0.05 s what came of it" in first.problem
+            async with asyncio.timeout(60):
+                while not isinstance(found := await borrower.provide("b2", ()), Provided):
+                    assert "began to lend one" in found.problem
+            assert found.member.name == WEST_S3
+            assert (west.pid("s3") > 0, west.pid("s4") > 0) == (True, False)
+            # Whoever finds that one unfit gets another.
+            failed = await borrower.provide("b2", (WEST_S3,))
+            assert isinstance(failed, Failed)
+            assert "has lent west.s3, which is not free" in failed.problem
+            async with asyncio.timeout(60):
+                while not isinstance(found := await borrower.provide("b2", (WEST_S3,)), Provided):
+                    pass
+            assert found.member.name == "west.s4"
+
+    with sites(west):
+        asyncio.run(scene())
+
+
+def test_a_record_that_can_not_be_read_is_told_of_and_others_are_lent(tmp_path: Path) -> None:
+    west, east = lending(tmp_path), TestSite(tmp_path / "east", "east")
+    folder = west.spare("s3")
+    folder.path.mkdir()
+    (folder.path / "process.json").write_text("no record")
+
+    async def scene() -> None:
+        failed = await lender_of(west).lend(Lend("east", "t", wish_of(east), ("s4",)))
+        assert isinstance(failed, Failed)
+        assert "process.json can't be read" in failed.problem
+        found = await lender_of(west).lend(Lend("east", "t2", wish_of(east)))
+        assert isinstance(found, Lent)
+        assert found.member.name == "west.s4"
+
+    try:
+        asyncio.run(scene())
+    finally:
+        west.kill("s4")
+
+
 def test_a_site_without_the_table_lends_nothing(tmp_path: Path) -> None:
     west = TestSite(tmp_path / "west", "west")
     _, borrower = borrowing(tmp_path, west)

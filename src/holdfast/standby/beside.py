@@ -87,7 +87,7 @@ class Beside:
 
     async def run(self, ask: Ask) -> None:
         """For ever."""
-        watching = None if self._lender is None else asyncio.ensure_future(self._lender.watch())
+        watching = None if self._lender is None else asyncio.ensure_future(self._watch(self._lender))
         try:
             while True:
                 if len(self._running) >= AT_ONCE_MAX:
@@ -107,6 +107,17 @@ class Beside:
             await asyncio.gather(*left, return_exceptions=True)
             if self._group is not None:
                 await self._group.close()
+
+    async def _watch(self, lender: Lender) -> None:
+        """What is lent is taken back in time, also after a mistake."""
+        while True:
+            try:
+                await lender.watch()
+            except Exception:
+                log.exception(
+                    "%s: the program beside it failed to look after what is lent, and begins anew", self._broker
+                )
+                await asyncio.sleep(AGAIN_AFTER_S)
 
     async def _see_to(self, given: Given, ask: Ask) -> None:
         try:

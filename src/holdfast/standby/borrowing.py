@@ -89,9 +89,8 @@ class Borrowing:
                     if found is not None:
                         return found if isinstance(found, Lent) else found.problem
                 await asyncio.sleep(_LOOK_EVERY_S)
-        return (
-            f"{address} began to lend a broker, and has not said within {self._within_s:g} s what came of it{silence}"
-        )
+        problem = f"{address} began to lend one, and has not said within {self._within_s:g} s what came of it{silence}"
+        return GoesOn(problem)
 
     async def release(self, name: str) -> Released | Failed | None:
         """To whoever lent it. A lender that is silent takes it back when its time is over."""

@@ -108,6 +108,8 @@ class SpareFolder:
             return msgspec.json.decode(path.read_bytes(), type=kind)
         except FileNotFoundError:
             return None
+        except msgspec.DecodeError as error:
+            raise OSError(f"{path} can't be read ({error}): end what runs of this spare, and delete it") from error
 
     # -------------------------------------------------------------------------------------------------- what changes
     def reserve(self, faulty: str) -> None:
