@@ -8,7 +8,7 @@ from holdfast.apps.directory import Directory
 from tests.sim.directory_world import World
 from tests.tiers import blocks
 
-SEEDS = 200
+SEEDS = 100
 
 
 @pytest.mark.parametrize("seeds", blocks(SEEDS))

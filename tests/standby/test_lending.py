@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.protocols.routing.network_map import NetworkMember
 from holdfast.runtime.site_file import read_site
@@ -24,6 +25,7 @@ from tests.standby.sites import TestSite, sites
 
 LEND = '[standin.lend]\nto = ["east"]\nbrokers = ["s3", "s4"]\n'
 WEST_S3 = "west.s3"
+GRACE_S = 3
 
 
 def lending(folder: Path, more: str = "", name: str = "west") -> TestSite:
@@ -185,20 +187,21 @@ def test_whose_time_is_over_the_borrower_is_told_and_after_the_grace_time_it_is_
     heard: list[tuple[str, str]] = []
 
     async def scene() -> None:
-        found = await lender_of(west, for_s=1).lend(Lend("east", "t", wish_of(east)))
-        assert isinstance(found, Lent)
-        at = time.time()
+        assert isinstance(await lender_of(west).lend(Lend("east", "t", wish_of(east))), Lent)
+        lent = west.spare("s3").lending()
+        assert lent is not None
+        over = time.time()
+        west.spare("s3").lend(replace(lent, until=over))
 
         async def tell(lending: Lending) -> None:
             assert west.pid("s3"), "it is told before it is ended"
             assert lending.borrowers == tuple(east.addresses.values())
             heard.append((lending.borrower, lending.name))
 
-        table = LendTable(("east",), ("s3", "s4"), for_s=1, grace_s=2)
+        table = LendTable(("east",), ("s3", "s4"), grace_s=GRACE_S)
         watching = asyncio.ensure_future(Lender(west.site, table, "warning", tell).watch())
         await west.until_gone("s3")
-        assert time.time() >= found.until_s - 1 + 2
-        assert time.time() >= at
+        assert time.time() >= over + GRACE_S
         async with asyncio.timeout(30):
             while west.spare("s3").lending() is not None:
                 await asyncio.sleep(0.02)
