@@ -22,6 +22,7 @@ ROWS = [
     {"schemes", "client", "qos"},
     {"spark"},
     {"apps"},
+    {"standby"},
     {"cli"},
 ]
 RANK = {layer: rank for rank, row in enumerate(ROWS) for layer in row}

@@ -9,7 +9,10 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from holdfast.apps.directory import Directory
+from holdfast.broker.registry import SCHEMES
 from holdfast.broker.site import Site, site_from_toml
+from holdfast.cli.applications import make_application
 from holdfast.kernel.settings import choices
 from holdfast.protocols.routing.settings import Reliability, ServiceLevels, StandInSettings
 from holdfast.runtime.site_file import read_site
@@ -50,6 +53,20 @@ def test_a_group_has_as_many_replicas_as_are_wanted(tmp_path: Path) -> None:
     site = written(tmp_path, "--scheme", "paxos", "--brokers", "5")
     assert [entry.id for entry in site.brokers] == ["r1", "r2", "r3", "r4", "r5"]
     assert site.brokers[4].peer_address == "127.0.0.1:7515"
+
+
+def test_a_directory_is_a_group_that_hosts_it_at_ports_beside_those_of_networks(tmp_path: Path) -> None:
+    """D0-A10."""
+    site = written(tmp_path, "--scheme", "directory")
+    assert [(entry.id, entry.address, entry.peer_address) for entry in site.brokers] == [
+        (f"d{n}", f"127.0.0.1:{7610 + n}", f"127.0.0.1:{7710 + n}") for n in (1, 2, 3)
+    ]
+    assert site.scheme is SCHEMES["paxos"]
+    assert site.application is not None
+    assert isinstance(make_application(site.application.factory, site.application.settings, "site.toml"), Directory)
+    network = written(tmp_path, "--scheme", "standin")
+    taken = {address for entry in network.brokers for address in (entry.address, entry.peer_address)}
+    assert not taken & {address for entry in site.brokers for address in (entry.address, entry.peer_address)}
 
 
 def test_without_options_there_is_one_broker_as_ever(tmp_path: Path) -> None:

@@ -132,6 +132,11 @@ class Scheme(ABC):
         """What people are told of a broker that was just started; empty if there is nothing to tell."""
         return ""
 
+    def beside(self, site: Site) -> str:
+        """The module of the program that runs beside each of the site's brokers, empty if there is none: what its
+        `program(where, log_level)` gives is started with each broker, and asks its node for what there is to do."""
+        return ""
+
     @abstractmethod
     def init_text(self, wish: InitWish) -> str:
         """A site file to start from, with comments, but for the tables that all schemes have."""

@@ -126,6 +126,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     application: ApplicationEntry | None = None
     hosting: HostingLimits = HostingLimits()
     links: links.Links = ()  # between the brokers, where the scheme has some
+    beside: msgspec.Struct | None = None  # what the program beside its brokers is told, where the scheme has one
     quality: quality.Quality = quality.Quality()  # how its parts fail, and who publishes for whom
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from holdfast.broker.registry import SCHEMES
@@ -17,6 +18,7 @@ from holdfast.cli.trace_options import add_trace_arguments, trace_settings
 from holdfast.cli.where import chosen
 from holdfast.errors import LogError, SiteError
 from holdfast.runtime import loop
+from holdfast.runtime.beside import Companion
 from holdfast.runtime.serving import check_servable, serve
 from holdfast.runtime.site_file import read_site
 
@@ -46,6 +48,15 @@ def default_site() -> Site:
     return Site(name="default", scheme=scheme, settings=scheme.settings, brokers=(BrokerEntry(id="b1", data=data),))
 
 
+def companion_of(site: Site, arguments: argparse.Namespace) -> Companion | None:
+    """What runs beside each broker, if the site's scheme has such a program. It is told where the site file is."""
+    module = site.scheme.beside(site)
+    if not module:
+        return None
+    companion: Companion = import_module(module).program(arguments.site or "", arguments.log_level)
+    return companion
+
+
 def run(arguments: argparse.Namespace) -> int:
     site = default_site() if arguments.site is None else read_site(arguments.site)
     where = arguments.site or "the default site"
@@ -70,7 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
             print(greeting)
 
     try:
-        failure = loop.run(serve(site, entries, ready, arguments.metrics, make_application, trace))
+        companion = companion_of(site, arguments)
+        failure = loop.run(serve(site, entries, ready, arguments.metrics, make_application, trace, companion))
     except LogError as error:
         print(f"holdfast: {error}", file=sys.stderr)
         return STORAGE_FAILED

@@ -12,7 +12,9 @@ from holdfast.broker.site import PLAINTEXT_ACCEPTED, BrokerEntry, Site
 from holdfast.broker.site_node import site_node
 from holdfast.errors import SiteError
 from holdfast.kernel.application import Hosted
+from holdfast.kernel.carrier import Program
 from holdfast.kernel.links import Role
+from holdfast.runtime.beside import Companion, Companions
 from holdfast.runtime.descriptors import fitted
 from holdfast.runtime.listening import listening
 from holdfast.runtime.live_trace import LiveTrace, TraceSettings
@@ -61,12 +63,13 @@ async def serve(
     metrics: str = "",
     make_application: MakeApplication | None = None,
     trace: TraceSettings | None = None,
+    companion: Companion | None = None,
 ) -> Failure | None:
     """Serves until SIGTERM or SIGINT, or until a broker fails. LogError if a broker's log can't be used,
-    ListenFailed if an address can't."""
+    ListenFailed if an address can't. `companion` is what runs beside each broker."""
     stopping = asyncio.Event()
     stop_by_signals(stopping)
-    return await serve_until(stopping, site, entries, ready, metrics, make_application, trace)
+    return await serve_until(stopping, site, entries, ready, metrics, make_application, trace, companion)
 
 
 async def serve_until(
@@ -77,6 +80,7 @@ async def serve_until(
     metrics: str = "",
     make_application: MakeApplication | None = None,
     trace: TraceSettings | None = None,
+    companion: Companion | None = None,
 ) -> Failure | None:
     """The same until the event is set."""
     for owner, address in _addresses(site, metrics):
@@ -84,13 +88,16 @@ async def serve_until(
             log.warning("%s listens on %s WITHOUT TLS: anyone who reaches it can read and publish", owner, address)
     runners: list[NodeRunner] = []
     exporter = MetricsServer(runners, site.scheme.measures, site.scheme.measures_by_name)
+    companions = Companions(companion)
     limits = fitted(WireLimits(), len(entries))
     try:
         if metrics:
             with listening("/metrics", metrics):
                 await exporter.listen(*split_address(metrics))
         for entry in entries:
-            runners.append(await _start(site, entry, limits, ready, make_application, trace))
+            asker = companions.asker()
+            runners.append(await _start(site, entry, limits, ready, make_application, trace, asker))
+            companions.begin(site, entry, runners[-1], asker)
         waiting = [asyncio.ensure_future(event.wait()) for event in (stopping, *(r.stopped for r in runners))]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         for task in waiting:
@@ -98,6 +105,7 @@ async def serve_until(
             with contextlib.suppress(asyncio.CancelledError):
                 await task
     finally:
+        await companions.stop()
         for runner in runners:
             await runner.stop("the broker is stopping")
         await exporter.close()
@@ -112,6 +120,7 @@ async def _start(
     ready: Ready,
     make_application: MakeApplication | None,
     trace: TraceSettings | None,
+    program: Program | None,
 ) -> NodeRunner:
     node = site_node(site, entry, None if make_application is None else make_application())
     storage = SegmentStorage(entry.data, node.catalogue.records, owner=node.owner) if entry.durable else None
@@ -120,6 +129,7 @@ async def _start(
         Role.BROKER,
         node.make,
         node.catalogue,
+        program,
         storage=storage,
         limits=limits,
         remote_operators=site.remote_operators,

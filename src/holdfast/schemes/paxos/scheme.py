@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from holdfast.broker.catalogue import catalogue_of
 from holdfast.broker.links import Seeded
-from holdfast.broker.scheme import InitOption, InitWish, Making, Place, Prediction, Scheme, Told
+from holdfast.broker.scheme import InitOption, InitWish, Making, Place, Prediction, Scheme, Template, Told
 from holdfast.broker.settings_table import MORE, check_order, read_settings
 from holdfast.broker.site import BrokerEntry, Site, check_joined
 from holdfast.broker.site_text import SiteText
 from holdfast.broker.status import Section
 from holdfast.kernel.node import Node, broken
 from holdfast.schemes.paxos import KIND
-from holdfast.schemes.paxos.init_text import OPTIONS, site_text
+from holdfast.schemes.paxos.init_text import OPTIONS, TEMPLATES, site_text
 from holdfast.schemes.paxos.measures import MEASURES
 from holdfast.schemes.paxos.messages import LARGE_PAXOS_MESSAGES, PAXOS_MESSAGES, PAXOS_RECORDS
 from holdfast.schemes.paxos.parts import make_replica
@@ -46,6 +46,7 @@ class PaxosScheme(Scheme):
     catalogue = catalogue_of(KIND, PAXOS_MESSAGES, PAXOS_RECORDS, LARGE_PAXOS_MESSAGES)
     measures: ClassVar[Mapping[str, str]] = MEASURES
     init_options: ClassVar[Mapping[str, InitOption]] = OPTIONS
+    templates: ClassVar[Mapping[str, Template]] = TEMPLATES
     demo: ClassVar[str] = "examples.take_over"
 
     # ----------------------------------------------------------------------------------------------------- site file

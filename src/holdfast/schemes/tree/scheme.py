@@ -48,13 +48,14 @@ from holdfast.schemes.tree.settings import (
 )
 from holdfast.schemes.tree.standin.cycle.messages import CYCLE_MESSAGES, CYCLE_RECORDS
 from holdfast.schemes.tree.standin.messages import LARGE_STAND_IN_MESSAGES, STAND_IN_MESSAGES
+from holdfast.schemes.tree.standin.tables import TABLES, read_tables
 from holdfast.schemes.tree.status import is_outside, network_sections
 
 if TYPE_CHECKING:
     pass
 
 
-SUBTABLES: Final = (SLA, "directory", "processes", "borrow", "lend")  # of [standin]
+SUBTABLES: Final = (SLA, *TABLES)  # of [standin]
 
 
 class TreeScheme(Scheme):
@@ -118,7 +119,7 @@ class TreeScheme(Scheme):
                 )
                 text.refuse(problem, "", title, 0 if title == "topology" else place)
         check_joined(text, site, "broker", title)
-        return site
+        return replace(site, beside=read_tables(text, document, site))
 
     def greeting(self, site: Site, entry: BrokerEntry) -> str:
         if not entry.spare:
@@ -126,6 +127,9 @@ class TreeScheme(Scheme):
         added = "the site file has it as a spare: it takes part once `holdfast network add-broker` has added it"
         stands_in = routing_settings(site.settings).stand_ins.enabled
         return added + (", or `holdfast standin replace` has let it stand in for another" if stands_in else "")
+
+    def beside(self, site: Site) -> str:
+        return "holdfast.standby.beside" if routing_settings(site.settings).stand_ins.levels.enabled else ""
 
     def init_text(self, wish: InitWish) -> str:
         return site_text(wish)

@@ -19,6 +19,7 @@ from holdfast.schemes.tree.standin.cycle.calls import Calls
 from holdfast.schemes.tree.standin.cycle.directory import Directory, GroupDirectory
 from holdfast.schemes.tree.standin.cycle.errand_desk import ErrandDesk
 from holdfast.schemes.tree.standin.cycle.history import History
+from holdfast.schemes.tree.standin.cycle.lending_desk import LendingDesk
 from holdfast.schemes.tree.standin.cycle.memory import Memory
 from holdfast.schemes.tree.standin.cycle.monitor import Monitor
 from holdfast.schemes.tree.standin.cycle.returning import Returning
@@ -29,20 +30,31 @@ from holdfast.schemes.tree.standin.cycle.steward import Steward
 class Cycle:
     """Of one broker."""
 
-    def __init__(self, parts: tuple[Part, ...], monitor: Monitor, steward: Steward, returning: Returning) -> None:
+    def __init__(
+        self,
+        parts: tuple[Part, ...],
+        monitor: Monitor,
+        steward: Steward,
+        returning: Returning,
+        lending: LendingDesk,
+    ) -> None:
         self.parts = parts
         self._monitor = monitor
         self._steward = steward
         self._returning = returning
+        self._lending = lending
 
     def facts(self) -> dict[str, str]:
-        return {"sla": "yes"} | self._monitor.facts() | self._steward.facts() | self._returning.facts()
+        own = self._monitor.facts() | self._steward.facts() | self._returning.facts()
+        return {"sla": "yes"} | own | self._lending.facts()
 
     def takes(self, action: str, told: Fields[str, str]) -> bool:
-        """Whether it is for the steward to find out who stands in."""
-        return action in ("replace", "relieve") and not told.get("by")
+        """Whether it is for the steward to find out who stands in, or another site asks for a spare."""
+        return self._lending.takes(action) or (action in ("replace", "relieve") and not told.get("by"))
 
     def ask(self, action: str, told: Fields[str, str], out: Outbox) -> str:
+        if self._lending.takes(action):
+            return self._lending.change(action, told, out)
         asked = unnamed_replacement(action, told)
         return asked if isinstance(asked, str) else self._steward.ask(*asked, out)
 
@@ -71,5 +83,7 @@ def make_cycle(
     steward = kit.steward(levels, roster, mapping, calls, complaints, directory, pool, errands, memory)
     returning = kit.returning(levels, roster, mapping, links, calls, complaints, steward, pool, errands, memory)
     reservation, history = kit.reservation(roster), History(settings.name, memory)
+    lending = LendingDesk(roster, errands)
     parts: list[Part] = [calls, monitor, complaints, agreement, reservation, errands, steward, returning, history]
-    return Cycle(tuple(parts if group is None else [group, *parts]), monitor, steward, returning)
+    parts = [*([] if group is None else [group]), *parts, lending]
+    return Cycle(tuple(parts), monitor, steward, returning, lending)

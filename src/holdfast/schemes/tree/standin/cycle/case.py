@@ -38,6 +38,7 @@ class Case:
         self.stage = Stage.CHECKING
         self.since = now  # the stage
         self.tried: dict[str, str] = {}  # spares, and why not
+        self.absent: set[str] = set()  # those of them that do not run, and may be started
         self.spare: NetworkMember | None = None
         self.provided = ""  # how it was got, if it had to be provided
         self.problem = ""

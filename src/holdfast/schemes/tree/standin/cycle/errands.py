@@ -37,7 +37,24 @@ class Propose(msgspec.Struct, frozen=True, gc=False):
     after: NetworkMap
 
 
-Errand: TypeAlias = Provide | Release | Propose
+class Lend(msgspec.Struct, frozen=True, gc=False):
+    """Another site wishes to borrow one of this site's spares. `taken`: those that are not free, since they are or were
+    members here, or are on their way. Equal tickets are one request; `wish` is for the program."""
+
+    borrower: str
+    ticket: str
+    wish: str
+    taken: tuple[str, ...] = ()
+
+
+class TakeBack(msgspec.Struct, frozen=True, gc=False):
+    """Another site has no use any more for the broker that was lent to it under this name."""
+
+    borrower: str
+    name: str
+
+
+Errand: TypeAlias = Provide | Release | Propose | Lend | TakeBack
 
 
 class Provided(msgspec.Struct, frozen=True, gc=False):
@@ -63,7 +80,14 @@ class Released(msgspec.Struct, frozen=True, gc=False):
     pass
 
 
-Outcome: TypeAlias = Provided | Accepted | Failed | Released
+class Lent(msgspec.Struct, frozen=True, gc=False):
+    """A broker that runs as a spare of the borrower's network, until so many seconds after 1970."""
+
+    member: NetworkMember
+    until_s: int
+
+
+Outcome: TypeAlias = Provided | Accepted | Failed | Released | Lent
 
 
 # ----------------------------------------------------------------------------------- between the program and its broker

@@ -214,10 +214,11 @@ class Steward(Part):
                 self._reserve(case, out)
             elif self._calls.is_absent(place.name):
                 case.refuse_spare(place.name, f"{place.name} does not answer at {place.peer_address}", out.now)
+                case.absent.add(place.name)
                 continue
             return
         if self._errands.is_served:
-            taken = (*taken_names(self._roster.map), *case.tried)
+            taken = (*taken_names(self._roster.map), *(name for name in case.tried if name not in case.absent))
             self._errand = self._errands.give(Provide(case.faulty, taken), out)
             case.go_to(Stage.PROVIDING, out.now)
         else:
@@ -238,6 +239,7 @@ class Steward(Part):
         if spare is not None:
             if case.provided:
                 self._errands.give(Release(spare.name), out)
+            case.absent.discard(spare.name)
             case.refuse_spare(spare.name, why, out.now)
 
     def on_reserved(self, peer: str, reserved: Reserved, out: Outbox) -> None:
