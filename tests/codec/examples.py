@@ -203,6 +203,8 @@ MESSAGE_EXAMPLES: list[Message] = [
     cycle.Consented(7, "d2", 9, "hears from b3"),
     cycle.ConsentReturned(7, "d2"),
     cycle.ConsentQuestioned(7, "d2"),
+    cycle.WhetherHere(),
+    cycle.Here(),
     standin.StandInPreferred(7, ["b1.7.2", "b1.7.3"]),
     Alive(),
     bypass.LinkStates((bypass.LinkState("b1", 7, 8, ("b2", "b3"), True),)),

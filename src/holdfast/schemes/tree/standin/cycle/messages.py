@@ -17,6 +17,14 @@ HAPPENED_MAX: Final = 100  # that a broker remembers
 RECORD_FORMAT: Final = 1
 
 
+class WhetherHere(Message, frozen=True):
+    """Is somebody there?"""
+
+
+class Here(Message, frozen=True):
+    """Yes."""
+
+
 class Complained(Message, frozen=True):
     """To the member that sees to it: `origin`, a neighbour of the broker `faulty`, complains of it, by its map with
     this number. Said again and again as long as it holds."""
@@ -86,6 +94,8 @@ CYCLE_MESSAGES: Final[dict[int, type[Message]]] = {
     134: Consented,
     135: ConsentReturned,
     136: ConsentQuestioned,
+    137: WhetherHere,
+    138: Here,
 }
 
 
