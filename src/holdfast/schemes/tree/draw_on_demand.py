@@ -7,11 +7,13 @@ way, and events reach whom the level promises them to.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from random import Random
 
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.broker.scheme import Links
 from holdfast.kernel.settings import Written
 from holdfast.protocols.routing.network_map import Link, StandInProtocol
 from holdfast.protocols.routing.settings import Reliability, Remedy
@@ -27,6 +29,7 @@ from holdfast.schemes.tree.settings import SIMULATED
 from holdfast.sim.draw import draw_filter
 from holdfast.sim.scenario import (
     Action,
+    Broker,
     Client,
     Cut,
     Fault,
@@ -46,10 +49,13 @@ STANDS_STILL_MS, GOES_ON_MS = 300, 60  # in turn, of a broker that is slow
 
 
 class OnDemandShape(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of what is drawn."""
+    """Bounds of what is drawn. A level, or brokers with their links and settings: those, instead of any."""
 
     name: str = "on-demand"
     reliability: Reliability | None = None
+    brokers: tuple[Broker, ...] = ()
+    links: Links = ()
+    settings: Mapping[str, Written] = {}
     brokers_max: int = 8
     spares_max: int = 3
     troubles_max: int = 3
@@ -78,7 +84,12 @@ def _draw(seed: int, shape: OnDemandShape) -> Scenario:
     spares = [f"s{number}" for number in range(1, rng.randint(1, shape.spares_max) + 1)]
     kind = rng.choice((Kind.RANDOM_TREE, Kind.RANDOM_TREE, Kind.CHAIN, Kind.STAR))
     links = list(links_of(kind, members, rng))
+    if shape.brokers:
+        members = [broker.id for broker in shape.brokers if not broker.spare]
+        spares = [broker.id for broker in shape.brokers if broker.spare]
+        links = list(shape.links)
     brokers = [replace(one, durable=True) for one in draw_brokers(rng, level, members, spares, 100_000)]
+    brokers = [_limited(one, shape.brokers) for one in brokers]
     clients = []
     for number in range(1, rng.randint(3, shape.clients_max) + 1):
         homes = tuple(rng.sample(members, rng.choice((1, 1, 2))))
@@ -87,7 +98,7 @@ def _draw(seed: int, shape: OnDemandShape) -> Scenario:
     drawn = Scenario(
         name=shape.name,
         seed=seed,
-        settings=_draw_settings(rng, level),
+        settings=_draw_settings(rng, level) | dict(shape.settings),
         links=links,
         brokers=brokers,
         clients=clients,
@@ -101,6 +112,20 @@ def _draw(seed: int, shape: OnDemandShape) -> Scenario:
     )
     drawn = without_repetition(drawn)
     return replace(drawn, checkers=list(shape.checkers or network_promises(drawn)))
+
+
+def _limited(drawn: Broker, described: Sequence[Broker]) -> Broker:
+    """With the limits that a site gives it."""
+    for broker in described:
+        if broker.id == drawn.id:
+            return replace(
+                drawn,
+                sessions=broker.sessions,
+                subscriptions_per_session=broker.subscriptions_per_session,
+                backlog_events=broker.backlog_events,
+                backlog_bytes=broker.backlog_bytes,
+            )
+    return drawn
 
 
 def _draw_settings(rng: Random, level: Reliability) -> dict[str, Written]:

@@ -30,6 +30,7 @@ from holdfast.trace.checkers.registry import Known
 
 # Of a site, what its runs keep: its times are the simulator's, and shorter.
 _KEPT: Final = ("reliability", "advertisements", "covering", "ask_neighbours")
+_OF_STAND_INS: Final = ("protocol", "congestion", "order", "hand_back")
 
 
 class TreeSwarm:
@@ -58,6 +59,11 @@ class TreeSwarm:
             return OneBrokerShape(name=site.name, brokers=tuple(brokers), fixed_brokers=True)
         said = {key: value for key, value in written(site.settings).items() if key in _KEPT}
         level = routing_settings(site.settings).reliability
+        spares = [Broker(id=entry.id, durable=True, spare=True) for entry in site.brokers if entry.spare]
+        if routing_settings(site.settings).stand_ins.levels.enabled and spares:
+            said |= {key: value for key, value in written(site.settings).items() if key in _OF_STAND_INS}
+            every = (*brokers, *spares)
+            return OnDemandShape(name=site.name, brokers=every, links=site.links, settings=said, reliability=level)
         return NetworkShape(name=site.name, brokers=tuple(brokers), links=site.links, settings=said, reliability=level)
 
     def check(self, scenario: Scenario, refuse: Refuse) -> None:
