@@ -46,7 +46,9 @@ class TestSite:
         return 0 if running is None else running.pid
 
     def kill(self, name: str) -> None:
-        os.kill(self.pid(name), SIGKILL)
+        pid = self.pid(name)
+        assert pid, f"{name} does not run"
+        os.kill(pid, SIGKILL)
 
     async def until_gone(self, name: str, within_s: float = 30.0) -> None:
         async with asyncio.timeout(within_s):

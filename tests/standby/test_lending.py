@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 import tomllib
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -16,9 +18,10 @@ from holdfast.schemes.tree.standin.cycle.errands import Failed, Lend, Lent, Prov
 from holdfast.schemes.tree.standin.tables import LendTable
 from holdfast.standby import processes
 from holdfast.standby.borrowing import Borrowing
+from holdfast.standby.launch import identity_of
 from holdfast.standby.lending import Lender
 from holdfast.standby.lent_site import Wish, pack, told
-from holdfast.standby.spare_folder import Lending
+from holdfast.standby.spare_folder import Lending, Running
 from holdfast.standby.started import Started
 from tests.standby.lender_node import LenderNode
 from tests.standby.sites import TestSite, sites
@@ -120,11 +123,15 @@ def test_who_lends_waits_for_another_program_of_the_site_that_counts_what_is_len
             await asyncio.wait({asked}, timeout=0.3)
             assert not asked.done()
             assert west.spare("s3").lending() is None
-            west.spare("s4").path.mkdir()
-            west.spare("s4").lend(Lending("east", "other", "west.s4", "a:1", "a:2", time.time() + 60))
+            other = west.spare("s4")
+            other.path.mkdir()
+            other.lend(Lending("east", "other", "west.s4", "a:1", "a:2", time.time() + 60))
+            this = Running(os.getpid(), identity_of(os.getpid()))
+            other.process_file.write_bytes(msgspec.json.encode(this))
         found = await asked
         assert isinstance(found, Failed)
         assert found.problem.startswith("west lends 1 at most: west.s4 is lent to east until ")
+        west.spare("s4").process_file.unlink()
 
     asyncio.run(scene())
 
@@ -214,26 +221,36 @@ def test_whose_time_is_over_the_borrower_is_told_and_after_the_grace_time_it_is_
 
 
 @pytest.mark.parametrize("killed", ["before it runs", "while it is lent"])
-def test_what_is_lent_is_known_after_a_crash_of_the_lender_and_ends_in_time(tmp_path: Path, killed: str) -> None:
+def test_one_that_was_lent_and_has_failed_is_free_again(tmp_path: Path, killed: str) -> None:
+    """With all that it has left; also for the same request, and also if it is the lender that was killed, too soon."""
     west, east = lending(tmp_path), TestSite(tmp_path / "east", "east")
+    folder = west.spare("s3")
+
+    async def fail() -> None:
+        if killed == "before it runs":
+            folder.lent.mkdir(parents=True)
+            (folder.lent / "left").write_text("something")
+            folder.lend(Lending("east", "t", WEST_S3, "a:1", "a:2", time.time() + 60))
+        else:
+            assert isinstance(await lender_of(west).lend(Lend("east", "t", wish_of(east))), Lent)
+            west.kill("s3")
+            await west.until_gone("s3")
 
     async def scene() -> None:
-        if killed == "before it runs":
-            folder = west.spare("s3")
-            folder.lent.mkdir(parents=True)
-            folder.lend(Lending("east", "t", WEST_S3, "a:1", "a:2", time.time() - 1))
-        else:
-            assert isinstance(await lender_of(west, for_s=1).lend(Lend("east", "t", wish_of(east))), Lent)
-            west.kill("s3")
-        second = await lender_of(west).lend(Lend("east", "other", wish_of(east)))
-        assert isinstance(second, Failed)
-        assert "west.s3 is lent to east until" in second.problem
-        watching = asyncio.ensure_future(lender_of(west, for_s=1, grace_s=3600).watch())
+        await fail()
+        found = await lender_of(west).lend(Lend("east", "t", wish_of(east)))
+        assert isinstance(found, Lent)
+        assert west.pid("s3")
+        assert not (folder.lent / "left").exists()
+        assert await lender_of(west).take_back(TakeBack("east", WEST_S3)) == Released()
+        await fail()
+        watching = asyncio.ensure_future(lender_of(west).watch())
         async with asyncio.timeout(30):
-            while west.spare("s3").lending() is not None:
+            while folder.lending() is not None:
                 await asyncio.sleep(0.02)
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
+        assert not folder.lent.exists()
 
     with sites(west):
         asyncio.run(scene())

@@ -134,6 +134,8 @@ def test_a_map_of_before_stand_ins_is_read() -> None:
         ((Resting("b9"), Resting("b9")), None),
         ((), Learn("b3", "b9", StandInProtocol.SYNCH)),
         ((Resting("b9", "b3"),), Learn("b9", "b9", StandInProtocol.SYNCH)),
+        ((Resting("b9", "b9"),), Learn("b3", "b9", StandInProtocol.SYNCH)),  # who follows a circle comes to no end
+        ((Resting("b8", "b9"), Resting("b9", "b8")), Learn("b3", "b8", StandInProtocol.SYNCH)),
     ],
 )
 def test_a_map_that_can_t_be_is_no_map(resting: tuple[Resting, ...], step: Learn | None) -> None:

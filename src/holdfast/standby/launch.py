@@ -24,7 +24,8 @@ def identity_of(pid: int) -> str:
             fields = file.read().rpartition(")")[2].split()
     except OSError:
         return "" if os.path.exists(_BOOT) else _listed(pid)
-    if fields[0] in "ZX":
+    state, threads = fields[0], int(fields[17])
+    if state in "ZX" and threads <= 1:  # else some of it goes on, and has its files open
         return ""
     with open(_BOOT, encoding="utf-8") as file:
         return f"{file.read().strip()}/{fields[19]}"  # field 22 of proc(5): when it was started

@@ -79,7 +79,7 @@ class Lender:
             return Failed(f"{self._site.name} can't lend: {error}")
 
     async def _lend(self, asked: Lend, wish: Wish) -> Lent | Failed:
-        lent = [lending for _, folder in self._folders() if (lending := folder.lending()) is not None]
+        lent = [lending for _, folder in self._folders() if (lending := _lent(folder)) is not None]
         for lending in lent:
             if (lending.borrower, lending.ticket) == (asked.borrower, asked.ticket):
                 return _answer(lending)
@@ -106,7 +106,7 @@ class Lender:
     async def _lend_this(
         self, entry: BrokerEntry, folder: SpareFolder, name: str, asked: Lend, wish: Wish
     ) -> Lent | str:
-        if folder.lending() is not None:
+        if _lent(folder) is not None:
             return f"{entry.id} is lent"
         if (reservation := folder.reservation()) is not None:
             return f"{entry.id} was just started for {reservation.faulty}"
@@ -117,7 +117,7 @@ class Lender:
         other = check(text, str(site_file), self._site.scheme.kind)
         if (running := folder.running()) is not None:
             await processes.end(running)  # a spare of ours, that stands in for nobody
-        if problem := processes.taken_address(entry.address, entry.peer_address):
+        if problem := await processes.taken_address(entry.address, entry.peer_address):
             return f"{entry.id} was not started from here, and {problem}"
         borrowers = tuple(each.advertised for each in other.brokers if each.id != name)[:TOLD_MAX]
         lending = Lending(
@@ -171,16 +171,15 @@ class Lender:
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def _look(self, folder: SpareFolder) -> None:
-        lending = folder.lending()
-        if lending is None or time.time() < lending.until:
+        if not _is_due(folder):
             return
-        async with folder.locked():  # of several programs, one sees to it
+        async with folder.locked():  # of several programs, one sees to it; and none that is being started
             lending, now = folder.lending(), time.time()
-            if lending is None or now < lending.until:
+            if lending is None or not _is_due(folder):
                 return
             left = lending.until + self._table.grace_s - now
             if left <= 0 or folder.running() is None:
-                await self._end(folder, lending, "its time was over")
+                await self._end(folder, lending, "its time was over" if now >= lending.until else "it failed")
                 return
             if now < lending.told_at + TELL_EVERY_S:
                 return
@@ -209,6 +208,17 @@ async def is_done(lending: Lending) -> bool:
     if isinstance(found, Unreachable) or found.broker != lending.name or "members" not in found.facts:
         return False
     return lending.name not in found.facts["members"].split(", ") and not found.measures.get("feeds_events", 0)
+
+
+def _lent(folder: SpareFolder) -> Lending | None:
+    """Whom a spare is lent to. One that was, and has failed, is not: its borrower has seen that, and gets another."""
+    lending = folder.lending()
+    return None if lending is None or folder.running() is None else lending
+
+
+def _is_due(folder: SpareFolder) -> bool:
+    lending = folder.lending()
+    return lending is not None and (time.time() >= lending.until or folder.running() is None)
 
 
 def _answer(lending: Lending) -> Lent:

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,7 @@ from holdfast.wire.addresses import split_address
 
 START_WITHIN_S: Final = 20.0
 ASK_WITHIN_S: Final = 2.0
+FREE_WITHIN_S: Final = 1.0
 END_WITHIN_S: Final = 10.0  # a broker that is told to stop writes what it has to; then it is killed
 _LOOK_EVERY_S: Final = 0.05
 _LOG_LINES: Final = 3  # that are shown of a broker that did not start
@@ -34,8 +36,17 @@ async def answers(address: str, name: str) -> bool:
         return not isinstance(found, Unreachable) and found.broker == name
 
 
-def taken_address(*addresses: str) -> str:
-    """Why a broker can't listen at one of these; empty if it can."""
+async def taken_address(*addresses: str) -> str:
+    """Why a broker can't listen at one of these; empty if it can. Of a process that was killed, some threads may keep
+    an address for a moment longer."""
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + FREE_WITHIN_S
+    while (problem := _taken_now(addresses)) and clock() < deadline:
+        await asyncio.sleep(_LOOK_EVERY_S)
+    return problem
+
+
+def _taken_now(addresses: Sequence[str]) -> str:
     for address in addresses:
         host, port = split_address(address)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -48,7 +48,7 @@ class Started:
         reserved, running = folder.reservation(), folder.running()
         if running is not None:
             return await self._found(entry, folder, faulty, reserved)
-        if problem := processes.taken_address(entry.address, entry.peer_address):
+        if problem := await processes.taken_address(entry.address, entry.peer_address):
             return f"{entry.id} was not started from here, and {problem}"
         folder.reserve(faulty)
         log = Path(self._logs) / f"{entry.id}.log" if self._logs else folder.log

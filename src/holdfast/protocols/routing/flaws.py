@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from holdfast.errors import TopologyError
@@ -33,6 +34,8 @@ def flaw(network: NetworkMap) -> str:
         tree, _ = network.spanning_tree, network.graph
     except TopologyError as error:
         return error.problem
+    if _goes_in_a_circle({one.name: one.by for one in network.resting}):
+        return "who stands in for whom goes in a circle"
     for step in network.steps:
         if step.broker not in names or (isinstance(step, Move) and not {step.old, step.new} <= set(names)):
             return "a step is of a broker that is no member"
@@ -48,6 +51,20 @@ def flaw(network: NetworkMap) -> str:
         case Withdraw(broker) if network.shares(broker) is None:
             return "who gives its share back has none"
     return ""
+
+
+def _goes_in_a_circle(by: Mapping[str, str]) -> bool:
+    """Then whoever follows it to the member that stands where a broker was does so for ever."""
+    seen: set[str] = set()
+    for name in by:
+        way: set[str] = set()
+        while name in by and name not in seen:
+            seen.add(name)
+            way.add(name)
+            name = by[name]
+        if name in way:
+            return True
+    return False
 
 
 def is_name(name: str) -> bool:
