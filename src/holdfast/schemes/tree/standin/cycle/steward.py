@@ -40,7 +40,7 @@ from holdfast.schemes.tree.standin.cycle.spares import Pool, taken_names
 BROKERS: Final = frozenset({Role.BROKER})
 RESERVED_WITHIN: Final = 3 * SECOND
 STARTED_WITHIN: Final = 20 * SECOND  # a broker that was provided, and may be a process that is just being started
-PROVIDED_WITHIN: Final = 30 * SECOND
+PROVIDED_WITHIN: Final = 60 * SECOND
 GO_ON_EVERY: Final = SECOND // 10  # while there is a case
 RETRIED_AFTER: Final = 3 * SECOND
 SHOWN_FOR: Final = 60 * SECOND  # why nothing came of a case
