@@ -196,6 +196,7 @@ MESSAGE_EXAMPLES: list[Message] = [
     standin.StandInForward(9, BATCH, [["b1.7.2"], []]),
     standin.StandInSignal("b7", "b1", [standin.Through("client:a", 3, 9)], True),
     standin.StandInLeft(7),
+    standin.StandInOwn("b3", [("b3.7.1", "topic = 't'")], ("b3.7.2",), True, True),
     cycle.Complained("b2", "b3", "crash", "unreachable for 5.0 s", 7),
     cycle.Reserve("b3"),
     cycle.Reserved("b3", "kept for b4"),

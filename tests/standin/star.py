@@ -82,6 +82,7 @@ def play(
     checkers: Sequence[str] = CHECKERS,
     spares: Sequence[str] = (R,),
     only: Sequence[str] = ("s2", "s3"),
+    clients: Sequence[Client] = (),
 ) -> Played:
     """An event each `every_ms`, until 4 s before the end; `slow_us` for each message at the broker in the middle."""
     members = [
@@ -104,7 +105,7 @@ def play(
         settings={"reliability": level, "stand_ins": True, "covering": False, **(settings or {})},
         clients=[
             Client(id="p", brokers=("n1",)), Client(id="s2", brokers=("n2",)), Client(id="s3", brokers=("n3",)),
-            Client(id="s4", brokers=("n3",)),
+            Client(id="s4", brokers=("n3",)), *clients,
         ],
         actions=sorted(actions, key=lambda action: action.at_ms),
         faults=list(faults),

@@ -4,7 +4,8 @@
 - No two brokers adopt different maps under one number.
 - A map is a tree without flaw, and follows from the one before it: its first step is done, or it is what an operator
   asked for.
-- Who is no member by its own map takes in no publications, and forwards nothing.
+- Who is no member by its own map takes in no publications, and forwards nothing but what waited for its disk when it
+  came to be none.
 - At the end of a healed run all members that are there have the last map, nothing is under way in it, unless a broker
   that is not there would have to take part, and each change that an operator saw begin is part of the history. Who was
   replaced and runs knows that it is none.
@@ -40,6 +41,7 @@ from holdfast.trace.checkers.checker import Checker, Handlers
 from holdfast.trace.schema import Accepted, Control, Fault, Header, Hop
 
 FORWARD = "Forward"
+DISK_WITHIN = 200_000_000  # longer than any disk takes here
 WANTED = "change-wanted"  # by a broker, and not by an operator
 
 
@@ -94,6 +96,7 @@ class MapHistory(Checker):
         self._asked: dict[str, Change | None] = {}  # operator → what it asked for
         self._begun: dict[str, int] = {}  # operator → when it was told so
         self._followed: dict[int, set[str]] = {}  # number → operators who asked for just that
+        self._left_at: dict[str, int] = {}  # broker → when it came to be no member
         self._last = 0
 
     def begin(self, header: Header) -> None:
@@ -123,7 +126,10 @@ class MapHistory(Checker):
             self.violate(row.t, f"{node} adopts map {seen.number}, and had {self._lived[node]} before")
         self._lived[node] = seen.number
         lost_some = seen.number < self._has.get(node, 0)
+        was_member = self._is_member(node)
         self._has[node] = seen.number
+        if was_member and node not in seen.members:
+            self._left_at[node] = row.t
         if lost_some:
             self._forget_what_nobody_has()
         known = self._maps.get(seen.number)
@@ -215,7 +221,9 @@ class MapHistory(Checker):
             self.violate(row.t, f"{row.node} takes in what is published there, and is no member", tuple(row.events))
 
     def _on_hop(self, row: Hop) -> None:
-        if row.what == FORWARD and not self._is_member(row.source):
+        if row.what != FORWARD or self._is_member(row.source):
+            return
+        if row.t - self._left_at.get(row.source, row.t - DISK_WITHIN) >= DISK_WITHIN:
             self.violate(row.t, f"{row.source} forwards to {row.target}, and is no member", tuple(row.events))
 
     # ----------------------------------------------------------------------------------------------------------- end

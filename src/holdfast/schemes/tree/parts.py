@@ -54,6 +54,7 @@ from holdfast.schemes.tree.moving import MoveWords, Moving
 from holdfast.schemes.tree.standin.cycle.assembly import Cycle, make_cycle
 from holdfast.schemes.tree.standin.cycle.memory import STREAM as CYCLE_STREAM
 from holdfast.schemes.tree.standin.learning import Learning
+from holdfast.schemes.tree.standin.own import OwnInterests
 from holdfast.schemes.tree.standin.relieving import Ordering
 from holdfast.schemes.tree.standin.sharing import Sharing
 
@@ -229,7 +230,8 @@ def make_network(
         teaching = kit.teaching(settings.stand_ins, roster, acquaintances, neighbours, forwarding, learning, relieving)
         signals = kit.signals(settings.stand_ins, roster, acquaintances, forwarding, learning, relieving)
         withdrawing = kit.withdrawing(settings.stand_ins, roster, acquaintances, mapping, forwarding)
-        stand_ins = ((learning, relieving, teaching), (signals, withdrawing))
+        own = OwnInterests(roster, acquaintances, neighbours)
+        stand_ins = ((learning, relieving, teaching, own), (signals, withdrawing))
     cycle = None
     if settings.stand_ins.levels.enabled:
         cycle = make_cycle(settings, roster, mapping, links, detector, forwarding, durable, streams, kit)

@@ -86,6 +86,21 @@ class StandInPreferred(Message, frozen=True):
         return NOMINAL_WEIGHT + sum(map(len, self.subscriptions))
 
 
+class StandInOwn(Message, frozen=True):
+    """From a broker whose work is shared: what its own clients want, and what of that they want no more. In pieces, of
+    which `first` begins anew, and `last` says that there is no more."""
+
+    broker: str
+    subscriptions: list[Told] = []  # noqa: RUF012 - a field's default, which is copied
+    gone: tuple[str, ...] = ()
+    first: bool = False
+    last: bool = False
+
+    def weight(self) -> int:
+        told = sum([len(entry) + len(text) for entry, text in self.subscriptions])
+        return NOMINAL_WEIGHT + told + sum(map(len, self.gone))
+
+
 class StandInSignal(Message, frozen=True):
     """From a neighbour of a broker whose work `stand_in` shares, through both, to the others (D0-A23): all events up to
     these numbers that it gave to the one were before this. The first one through the broker is before all that was
@@ -115,8 +130,10 @@ STAND_IN_MESSAGES: Final[dict[int, type[Message]]] = {
     123: StandInSignal,
     124: StandInLeft,
     125: StandInPreferred,
+    126: StandInOwn,
 }
 LARGE_STAND_IN_MESSAGES: Final = (
+    StandInOwn,
     StandInAdvertised,
     StandInSubscribed,
     StandInForward,

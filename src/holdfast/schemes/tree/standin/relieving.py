@@ -10,10 +10,13 @@ taken in all that it was given, and nothing is held back that waits for what it 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
+from holdfast.errors import ProtocolError
 from holdfast.kernel.inputs import TimerKey
 from holdfast.kernel.links import Role
+from holdfast.kernel.messages import Message
 from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
@@ -21,6 +24,7 @@ from holdfast.model.batch import EventBatch
 from holdfast.protocols.routing.acquaintances import Acquaintances
 from holdfast.protocols.routing.dividing import Orders
 from holdfast.protocols.routing.forwarding import Forwarding
+from holdfast.protocols.routing.local import broker_of
 from holdfast.protocols.routing.messages import Settled
 from holdfast.protocols.routing.neighbours import Neighbours
 from holdfast.protocols.routing.network_map import Beside, Learn, StandInProtocol, Withdraw
@@ -33,8 +37,9 @@ from holdfast.protocols.routing.notices import (
 )
 from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.settings import RoutingSettings
-from holdfast.protocols.routing.tellings import changes, in_parts, texts
-from holdfast.schemes.tree.standin.messages import StandInLeft, StandInSignal, Through
+from holdfast.protocols.routing.tellings import changes, in_parts, parse, texts
+from holdfast.protocols.routing.words import ENTRIES_MAX
+from holdfast.schemes.tree.standin.messages import StandInLeft, StandInOwn, StandInSignal, Through
 from holdfast.schemes.tree.standin.order import Order
 from holdfast.schemes.tree.standin.relief import Relief
 from holdfast.schemes.tree.standin.sharing import Openness, Share, Sharing
@@ -74,6 +79,7 @@ class Relieving(Part):
     """Behind `Neighbours`, before `Teaching`."""
 
     name: ClassVar[str] = "relieving"
+    messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {StandInOwn: BROKERS}
     notices: ClassVar[tuple[type[Notice], ...]] = (
         FeedsRecovered,
         MapChanged,
@@ -177,7 +183,7 @@ class Relieving(Part):
 
     def _open(self, relief: Relief, openness: Openness) -> None:
         """From now on the stand-in is given events: when the broker knows of it, too, through which signals go."""
-        if relief.side not in self._acquaintances.greeted:
+        if relief.side not in self._acquaintances.greeted or not self._share(relief).knows_own:
             self._opening[relief.name] = openness
             return
         self._opening.pop(relief.name, None)
@@ -189,6 +195,22 @@ class Relieving(Part):
         share.open(openness)
         self._sharing.put(relief.side, waiting)
         self._forwarding.look()
+
+    def on_stand_in_own(self, peer: str, message: StandInOwn, out: Outbox) -> None:
+        """What clients of a broker whose work is shared want; without knowing that, nothing is shared."""
+        problem = "a broker whose work is shared says what its clients want, behind an introduction"
+        if not self._acquaintances.hears(peer, problem):
+            return
+        if message.broker != peer or any(broker_of(entry) != peer for entry, _ in message.subscriptions):
+            raise ProtocolError(problem)
+        wanted = parse(message.subscriptions)
+        for share in self.shares:
+            if share.relief.side == peer:
+                share.hear_own(wanted, message.gone, message.first, message.last)
+                if len(share.own) > ENTRIES_MAX:
+                    raise ProtocolError(f"{peer} tells more than {ENTRIES_MAX} entries")
+                if share.knows_own and share.relief.name in self._opening:
+                    self._open(share.relief, self._opening[share.relief.name])
 
     @property
     def shares(self) -> list[Share]:

@@ -7,7 +7,7 @@ the shorter queue gets it, the broker if they are alike. Before it knows everyth
 - with `synch` it is none;
 - with `increm` it is one at once: events for it wait until it names a subscription that wants them.
 
-For what the broker's own clients want, the broker is the only way.
+For what the broker's own clients want, the broker is the only way: it says what that is, since the tables may hide it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+from holdfast.matching import FilterIndex
+from holdfast.model import Filter
 from holdfast.model.batch import EventBatch
 from holdfast.protocols.routing.batches import FeedBatch
 from holdfast.protocols.routing.dividing import Divides, Rows
@@ -37,17 +39,30 @@ class Openness(enum.Enum):
 class Share:
     """What goes by one stand-in, beside one neighbour."""
 
-    __slots__ = ("is_over", "openness", "relief", "through")
+    __slots__ = ("is_over", "knows_own", "openness", "own", "relief", "through")
 
     def __init__(self, relief: Relief) -> None:
         self.relief = relief
         self.openness = Openness.CLOSED
         self.is_over = False  # the stand-in is given nothing any more, and is to go
+        self.own: FilterIndex[str] = FilterIndex()  # what the broker's own clients want
+        self.knows_own = False  # … all of it
         # The last event of each publisher that went by either, and how many signals have said so.
         self.through: dict[str, tuple[int, int, int]] = {}
 
     def open(self, openness: Openness) -> None:
         self.openness = openness
+
+    def hear_own(self, wanted: Mapping[str, Filter], gone: Sequence[str], first: bool, last: bool) -> None:
+        if first:
+            self.own, self.knows_own = FilterIndex(), False
+        for entry in gone:
+            if entry in self.own:
+                self.own.remove(entry)
+        for entry, filter in wanted.items():
+            if entry not in self.own:
+                self.own.add(entry, filter)
+        self.knows_own = self.knows_own or last
 
     def end(self) -> None:
         self.openness, self.is_over = Openness.CLOSED, True
@@ -114,8 +129,9 @@ class Sharing(Divides):
                 entries[row].append(entry)
         by: dict[str, list[int]] = {faulty: [], stand_in: []}
         waiting = {name: self._feeds[name].bytes for name in by}
+        own = set(share.own.rows_matching(batch))
         for row in wanted:
-            is_shorter = waiting[stand_in] < waiting[faulty]
+            is_shorter = waiting[stand_in] < waiting[faulty] and share.knows_own and row not in own
             chosen = stand_in if is_shorter and share.takes(entries[row]) else faulty
             by[chosen].append(row)
             waiting[chosen] += batch.bytes_of(row, row + 1)
