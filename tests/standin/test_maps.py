@@ -17,6 +17,7 @@ from holdfast.protocols.routing.network_map import (
     RemoveBroker,
     ReplaceBroker,
     Resting,
+    StandInMode,
     StandInProtocol,
     done,
     founding_map,
@@ -141,3 +142,15 @@ def test_a_map_of_before_stand_ins_is_read() -> None:
 def test_a_map_that_can_t_be_is_no_map(resting: tuple[Resting, ...], step: Learn | None) -> None:
     wrong = msgspec.structs.replace(network(), resting=resting, steps=() if step is None else (step,))
     assert flaw(wrong)
+
+
+def test_two_stand_ins_may_share_the_work_of_two_brokers_at_a_time() -> None:
+    """Each of them sees the tree with itself in the place of its broker, and without the other one."""
+    chain = network("b1", "b2", "b3", "b4", "b5", links=[("b1", "b2"), ("b2", "b3"), ("b3", "b4"), ("b4", "b5")])
+    after = chain
+    for faulty, by in (("b1", "s1"), ("b5", "s2")):
+        change = ReplaceBroker(faulty, by, f"{by}:1", f"{by}:2", mode=StandInMode.SHARE)
+        assert objection(after, change, False) == ""
+        after = everything_done(planned(after, change))
+    assert after.seen_by("s1").neighbours("s1") == ("b2",)
+    assert after.seen_by("s2").path("s2", "b1") == ["s2", "b4", "b3", "b2", "b1"]

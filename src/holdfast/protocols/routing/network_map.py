@@ -217,7 +217,8 @@ class NetworkMap(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.spanning_tree if beside is None else _tree_of(*self._with(beside.faulty, name))
 
     def _with(self, old: str, new: str) -> tuple[tuple[str, ...], tuple[Link, ...]]:
-        names = tuple(new if one == old else one for one in self.names if one != new)
+        apart = [beside.name for beside in self.besides]  # it, and those that share the work of others
+        names = tuple(new if one == old else one for one in self.names if one not in apart)
         return names, _renamed(self.tree, old, new)
 
     @property

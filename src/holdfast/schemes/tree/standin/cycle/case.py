@@ -54,7 +54,7 @@ class Case:
     def wait_for(self, problem: str) -> None:
         self.problem = problem
 
-    def try_spare(self, spare: NetworkMember, provided: str, now: int) -> None:
+    def try_spare(self, spare: NetworkMember | None, provided: str, now: int) -> None:
         self.spare, self.provided = spare, provided
         self.go_to(Stage.RESERVING, now)
 
