@@ -287,6 +287,9 @@ class Steward(Part):
         if problem.startswith("another change is under way"):
             case.wait_for(problem)
             return
+        if case.how.mode is not StandInMode.FAILOVER and (maker := self._memory.promised_to(network.number)):
+            case.wait_for(f"{maker} is about to have a broker replaced")
+            return
         after = planned(network, change) if not problem else network
         problem = problem or flaw(after)
         if problem:
