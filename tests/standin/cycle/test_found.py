@@ -9,10 +9,10 @@ from typing import Any, Final
 import pytest
 
 from holdfast.sim.run import run_scenario
-from holdfast.sim.scenario import Action, Broker, Client, Fault, Kill, Operate, Pause, Scenario
+from holdfast.sim.scenario import Action, Broker, Client, Fault, Kill, Operate, Pause, Publish, Scenario, ScenarioEvent
 from holdfast.topology.generators import Kind
 from holdfast.trace.schema import Row
-from tests.standin.star import Played
+from tests.standin.star import Played, play
 
 SOON: Final = {"unreachable_ms": 1_500, "start_ms": 2_000}
 FOR_EVER: Final = 0
@@ -113,3 +113,17 @@ def test_the_map_of_two_at_once_is_the_one_that_was_agreed_to() -> None:
     played = play_network(FIVE, THROUGH_B3, BACK_IN_TIME, spares=("r", "r2"))
     made = [row.node for row in played.told("change-wanted")]
     assert made == ["b2"]
+
+
+@pytest.mark.parametrize("at_ms", range(5_000, 5_100, 10))
+def test_a_broker_that_stood_still_blames_no_neighbour_for_it(at_ms: int) -> None:
+    """It looked when a burst waited, and looks again when it goes on: in between nothing was sent."""
+    burst = [
+        Publish(at_ms=at, client="p", events=[ScenarioEvent(topic="t", attributes={"n": at})])
+        for at in range(4_950, 5_050)
+    ]
+    settings = {"sla": True, "queue_events": 20, "oldest_ms": 0, "sustained_ms": 2_000}
+    stands_still = [Pause(at_ms=at_ms, for_ms=6_000, host="n1")]
+    played = play([], stands_still, settings=settings, slow_us=4_000, every_ms=100, more=burst)
+    assert played.wrong == []
+    assert [row.detail for row in played.told("complaint") if row.node == "n1"] == []
