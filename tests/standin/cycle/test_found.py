@@ -127,3 +127,13 @@ def test_a_broker_that_stood_still_blames_no_neighbour_for_it(at_ms: int) -> Non
     played = play([], stands_still, settings=settings, slow_us=4_000, every_ms=100, more=burst)
     assert played.wrong == []
     assert [row.detail for row in played.told("complaint") if row.node == "n1"] == []
+
+
+@pytest.mark.parametrize("how", [{"protocol": "increm"}, {"mode": "ms-ro"}])
+def test_where_events_are_stored_nobody_is_replaced_in_a_way_that_mixes_them_also_by_whoever_is_free(
+    how: dict[str, str],
+) -> None:
+    asked = Operate(at_ms=3_000, action="replace", told={"id": "f", "mode": "ms", **how})
+    played = play([asked], settings={"sla": True}, level="buffered", until_ms=10_000)
+    assert played.wrong == []
+    assert [row.detail["problem"][:31] for row in played.told("change-refused")] == ["where events are stored, they k"]

@@ -94,6 +94,8 @@ class Steward(Part):
         cause = Cause.CRASH if mode is StandInMode.FAILOVER else Cause.CONGESTION
         cause = Cause.MAINTENANCE if mode is StandInMode.HAND_OVER else cause
         names = [name for name in network.names if name != faulty or cause is not Cause.CRASH]
+        if problem := self._mapping.against(mode, protocol):
+            return problem
         if network.find(faulty) is None:
             return f"there is no broker {faulty[:64]!r} in this network; there is {', '.join(network.names[:20])}"
         if names[0] != self._roster.name:
