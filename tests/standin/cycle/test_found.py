@@ -137,3 +137,26 @@ def test_where_events_are_stored_nobody_is_replaced_in_a_way_that_mixes_them_als
     played = play([asked], settings={"sla": True}, level="buffered", until_ms=10_000)
     assert played.wrong == []
     assert [row.detail["problem"][:31] for row in played.told("change-refused")] == ["where events are stored, they k"]
+
+
+def test_a_spare_is_not_kept_for_one_that_needs_it_no_more() -> None:
+    """b5 fails as soon as b3, for which the spare was kept, answers again."""
+    chain = list(pairwise(FIVE))
+    faults = [Kill(at_ms=3_000, for_ms=4_200, host="b3"), Kill(at_ms=5_000, for_ms=FOR_EVER, host="b5", for_ever=True)]
+    played = play_network(FIVE, chain, faults, until_ms=12_000)
+    assert played.wrong == []
+    assert [row.detail["what"] for row in played.told("standin") if "is kept for" in row.detail["what"]] == []
+    assert "r" in members_of(played, "b1")
+
+
+def test_a_spare_that_has_given_a_place_back_is_free_at_once() -> None:
+    told = [
+        Operate(at_ms=2_000, action="relieve", told={"id": "b3"}),
+        Operate(at_ms=6_000, action="hand-back", told={"id": "b3", "address": "b3", "peer_address": "b3"}),
+    ]
+    faults = [Kill(at_ms=8_000, for_ms=FOR_EVER, host="b1", for_ever=True)]  # who has asked for the spare
+    played = play_network(FIVE, list(pairwise(FIVE)), faults, operations=told, until_ms=13_000)
+    # What is asked for without a name is no change that could follow from a map, for who checks maps.
+    assert [wrong for wrong in played.wrong if "by=''" not in wrong] == []
+    assert [row.detail["what"] for row in played.told("standin") if "is kept for" in row.detail["what"]] == []
+    assert "r" in members_of(played, "b2")
