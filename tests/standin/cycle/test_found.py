@@ -160,3 +160,28 @@ def test_a_spare_that_has_given_a_place_back_is_free_at_once() -> None:
     assert [wrong for wrong in played.wrong if "by=''" not in wrong] == []
     assert [row.detail["what"] for row in played.told("standin") if "is kept for" in row.detail["what"]] == []
     assert "r" in members_of(played, "b2")
+
+
+CHAIN: Final = list(pairwise(FIVE))
+
+
+@pytest.mark.parametrize("after_ms", [1, 5, 9, 13, 17])
+@pytest.mark.parametrize("who", ["b1", "b2", "b3", "b4", "r"])
+def test_a_place_that_is_handed_back_is_so_in_the_end_whoever_fails_in_the_middle(who: str, after_ms: int) -> None:
+    """Another spare stands in then: the stand-in that was to leave, leaves all the same."""
+    settings = {"calm_ms": 2_000}
+    fails = Kill(at_ms=3_000, for_ms=6_000, host="b3")
+    calm = play_network(FIVE, CHAIN, [fails], spares=("r", "r2"), settings=settings)
+    begun = next(row.t for row in calm.told("map-adopted") if row.detail["number"] == 1_003) // 1_000_000
+    again = Kill(at_ms=begun + after_ms, for_ms=12_000, host=who)
+    played = play_network(FIVE, CHAIN, [fails, again], spares=("r", "r2"), settings=settings, until_ms=45_000)
+    assert played.wrong == []
+    assert sorted(members_of(played, "b5")) == FIVE
+
+
+def test_one_that_is_down_is_not_relieved() -> None:
+    asked = Operate(at_ms=4_000, action="relieve", told={"id": "b3"})
+    faults = [Kill(at_ms=3_000, for_ms=FOR_EVER, host="b3", for_ever=True)]
+    played = play_network(FIVE, CHAIN, faults, operations=[asked], spares=("r", "r2"))
+    assert [row.detail["action"] for row in played.told("change-wanted")] == ["replace"]
+    assert sorted(members_of(played, "b5")) == ["b1", "b2", "b4", "b5", "r"]

@@ -197,7 +197,12 @@ class Steward(Part):
     def _check(self, case: Case, out: Outbox) -> None:
         if self._is_over(case, out):
             return
-        if case.cause is not Cause.CRASH:
+        if case.cause is Cause.MAINTENANCE and case.faulty != self._roster.name:
+            if self._calls.reach(case.faulty, out):
+                case.go_to(Stage.SEEKING, out.now)
+            elif self._calls.is_absent(case.faulty):
+                self._give_up(case, f"{case.faulty} does not answer: if it is down, let it be replaced", out)
+        elif case.cause is not Cause.CRASH:
             case.go_to(Stage.SEEKING, out.now)
         elif self._calls.reach(case.faulty, out):
             problem = f"{case.faulty} answers {self._roster.name}: a link is down, or it hangs for some; "
