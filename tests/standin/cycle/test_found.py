@@ -4,10 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, cast
+from unittest.mock import Mock
 
 import pytest
 
+from holdfast.kernel.outbox import Complete, Outbox, RecordingOutbox
+from holdfast.protocols.routing.network_map import (
+    AddBroker,
+    Change,
+    NetworkMember,
+    ReplaceBroker,
+    StandInMode,
+    StandInProtocol,
+    founding_map,
+    planned,
+)
+from holdfast.protocols.routing.notices import MapChanged
+from holdfast.protocols.routing.roster import Roster
+from holdfast.protocols.routing.settings import ServiceLevels
+from holdfast.schemes.tree.standin.cycle.errand_desk import ErrandDesk
+from holdfast.schemes.tree.standin.cycle.errands import Given, Provide, Provided, Release, TakeErrand
+from holdfast.schemes.tree.standin.cycle.memory import Memory
+from holdfast.schemes.tree.standin.cycle.messages import Reserved
+from holdfast.schemes.tree.standin.cycle.notices import ErrandEnded, Looked
+from holdfast.schemes.tree.standin.cycle.steward import Steward
 from holdfast.sim.run import run_scenario
 from holdfast.sim.scenario import Action, Broker, Client, Fault, Kill, Operate, Pause, Publish, Scenario, ScenarioEvent
 from holdfast.topology.generators import Kind
@@ -86,7 +107,7 @@ def test_more_brokers_than_strangers_are_kept_agree_and_complain(kind: Kind) -> 
 
 # b1 keeps the map and is away when b3 fails, so that b2 sees to it; b1 has agreed to that before b5, which stands
 # still, answers. The operator's word comes to b1 in between.
-BACK_IN_TIME: Final = [
+BACK_IN_TIME: Final[list[Fault]] = [
     Kill(at_ms=3_000, for_ms=FOR_EVER, host="b3", for_ever=True),
     Kill(at_ms=4_400, for_ms=1_100, host="b1"),
     Pause(at_ms=6_350, for_ms=1_000, host="b5"),
@@ -185,3 +206,68 @@ def test_one_that_is_down_is_not_relieved() -> None:
     played = play_network(FIVE, CHAIN, faults, operations=[asked], spares=("r", "r2"))
     assert [row.detail["action"] for row in played.told("change-wanted")] == ["replace"]
     assert sorted(members_of(played, "b5")) == ["b1", "b2", "b4", "b5", "r"]
+
+
+class _Far:
+    """Calls of one that is alone: nobody answers but who is provided."""
+
+    def reach(self, peer: str, out: Outbox, address: str = "") -> bool:
+        return peer == "x"
+
+    def is_absent(self, peer: str) -> bool:
+        return True
+
+
+class _Providing:
+    """A steward whose stand-in the program beside it provides, when that one has agreed to stand in for b3."""
+
+    def __init__(self) -> None:
+        members = [NetworkMember(name, f"{name}:1", f"{name}:2") for name in FIVE]
+        self.roster = Roster("b1", founding_map(members, CHAIN), {})
+        self.out = RecordingOutbox()
+        self.desk = ErrandDesk()
+        self.desk.on_take_errand(1, TakeErrand(), self.out)
+        fakes: Any = Mock()
+        fakes.against.return_value, fakes.free.return_value, fakes.is_asking = "", iter(()), False
+        memory = Memory("b1", False, {})
+        self.steward = Steward(
+            ServiceLevels(), self.roster, fakes, cast("Any", _Far()), fakes, fakes, fakes, self.desk, memory
+        )
+        assert self.steward.ask("b3", StandInMode.FAILOVER, StandInProtocol.SYNCH, self.out) == ""
+        for _ in range(2):
+            self.steward.on_looked(Looked(), self.out)
+        assert self.given() == [Provide("b3", tuple(FIVE))]
+        self.spare = NetworkMember("x", "x:1", "x:2")
+        self.steward.on_errand_ended(ErrandEnded(1, Provided(self.spare, "by hand")), self.out)
+        self.steward.on_reserved("x", Reserved("b3"), self.out)
+
+    def given(self) -> list[object]:
+        """Errands that were handed out since it was last asked."""
+        done = [effect.result for effect in self.out.take_effects() if isinstance(effect, Complete)]
+        self.desk.on_take_errand(2, TakeErrand(), self.out)
+        return [one.errand for one in done if isinstance(one, Given)]
+
+    def change_map(self, change: Change) -> None:
+        before = self.roster.map
+        self.roster.adopt(planned(before, change))
+        self.steward.on_map_changed(MapChanged(before), self.out)
+
+
+def test_one_that_was_provided_and_stands_in_by_another_map_is_not_released() -> None:
+    providing = _Providing()
+    providing.change_map(ReplaceBroker("b3", "x", "x:1", "x:2"))
+    assert providing.given() == []
+    assert not providing.steward.is_busy
+
+
+def test_one_that_was_provided_for_a_map_that_is_old_is_released_before_another_is_looked_for() -> None:
+    providing = _Providing()
+    providing.change_map(AddBroker("b6", "b6:1", "b6:2", "b5"))
+    assert providing.given() == [Release("x")]
+    assert providing.steward.is_busy
+
+
+def test_one_that_is_provided_late_and_again_is_not_released_while_it_is_wanted() -> None:
+    providing = _Providing()
+    providing.steward.on_errand_ended(ErrandEnded(0, Provided(providing.spare)), providing.out)
+    assert providing.given() == []

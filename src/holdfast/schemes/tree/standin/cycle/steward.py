@@ -33,7 +33,7 @@ from holdfast.schemes.tree.standin.cycle.errand_desk import ErrandDesk
 from holdfast.schemes.tree.standin.cycle.errands import Failed, Provide, Provided, Release
 from holdfast.schemes.tree.standin.cycle.levels import Cause
 from holdfast.schemes.tree.standin.cycle.memory import Memory
-from holdfast.schemes.tree.standin.cycle.messages import Reserve, Reserved
+from holdfast.schemes.tree.standin.cycle.messages import Reserve, Reserved, short
 from holdfast.schemes.tree.standin.cycle.notices import ErrandEnded, Looked
 from holdfast.schemes.tree.standin.cycle.spares import Pool, taken_names
 
@@ -242,12 +242,19 @@ class Steward(Part):
             self._refuse(case, f"{spare.name} does not answer at {spare.peer_address}", out)
 
     def _refuse(self, case: Case, why: str, out: Outbox) -> None:
-        spare = case.spare
+        spare, was_provided = case.spare, bool(case.provided)
         if spare is not None:
-            if case.provided:
-                self._errands.give(Release(spare.name), out)
             case.absent.discard(spare.name)
             case.refuse_spare(spare.name, why, out.now)
+            self._release(spare.name if was_provided else "", out)
+
+    def _release(self, provided: str, out: Outbox) -> None:
+        """One that was provided is not needed any more; but if it has come to be a member in another way, or is about
+        to be one."""
+        case = self._case
+        is_wanted = case is not None and case.spare is not None and case.spare.name == provided
+        if provided and not is_wanted and self._roster.map.find(provided) is None:
+            self._errands.give(Release(provided), out)
 
     def on_reserved(self, peer: str, reserved: Reserved, out: Outbox) -> None:
         case = self._case
@@ -256,7 +263,7 @@ class Steward(Part):
         if reserved.faulty != case.faulty:
             return
         if reserved.problem:
-            self._refuse(case, reserved.problem, out)
+            self._refuse(case, short(reserved.problem), out)
         else:
             case.go_to(Stage.AGREEING, out.now)
 
@@ -265,7 +272,7 @@ class Steward(Part):
         if case is None or ended.number != self._errand or case.stage is not Stage.PROVIDING:
             match ended.outcome:
                 case Provided(member):  # it is late
-                    self._errands.give(Release(member.name), out)
+                    self._release(member.name, out)
                 case _:
                     pass
             return
@@ -337,7 +344,9 @@ class Steward(Part):
         if self._roster.map.find(case.faulty) is None or not self._roster.is_member:
             self._drop(out)
         else:
+            provided = case.forget_spare()
             case.go_to(Stage.CHECKING, out.now)
+            self._release(provided, out)
 
     def _see_it_done(self, case: Case, out: Outbox) -> None:
         network = self._roster.map
@@ -361,8 +370,8 @@ class Steward(Part):
         if case is None:
             return
         self._directory.give_up(out)
-        if case.spare is not None and case.provided and case.stage is not Stage.LEARNING:
-            self._errands.give(Release(case.spare.name), out)
+        if case.stage is not Stage.LEARNING:
+            self._release(case.forget_spare(), out)
 
     def _tell(self, text: str, out: Outbox, level: Level = Level.INFO) -> None:
         self._memory.tell(self._roster.map.number, text, out, level)
