@@ -9,7 +9,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from holdfast.kernel.inputs import ConnectFailed
 from holdfast.kernel.outbox import Complete, Outbox, RecordingOutbox
+from holdfast.kernel.time import SECOND
 from holdfast.protocols.routing.network_map import (
     AddBroker,
     Change,
@@ -23,6 +25,7 @@ from holdfast.protocols.routing.network_map import (
 from holdfast.protocols.routing.notices import MapChanged
 from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.settings import ServiceLevels
+from holdfast.schemes.tree.standin.cycle.calls import Calls
 from holdfast.schemes.tree.standin.cycle.errand_desk import ErrandDesk
 from holdfast.schemes.tree.standin.cycle.errands import Given, Provide, Provided, Release, TakeErrand
 from holdfast.schemes.tree.standin.cycle.memory import Memory
@@ -271,3 +274,20 @@ def test_one_that_is_provided_late_and_again_is_not_released_while_it_is_wanted(
     providing = _Providing()
     providing.steward.on_errand_ended(ErrandEnded(0, Provided(providing.spare)), providing.out)
     assert providing.given() == []
+
+
+def test_that_one_did_not_answer_long_ago_says_nothing_of_now() -> None:
+    links: Any = Mock()
+    links.reaches.return_value = links.wants.return_value = False
+    roster: Any = Mock()
+    roster.peer_address.return_value = "b5:2"
+    calls, out = Calls(roster, links, cast("Any", Mock())), RecordingOutbox()
+    out.begin(now=0, wall=0)
+    calls.reach("b5", out)
+    calls.on_connect_failed(ConnectFailed("b5", "b5:2", "refused"), out)
+    assert calls.is_absent("b5")
+    out.begin(now=3_600 * SECOND, wall=0)
+    assert not calls.reach("b5", out)  # it is called
+    assert not calls.is_absent("b5")
+    calls.on_connect_failed(ConnectFailed("b5", "b5:2", "refused"), out)
+    assert calls.is_absent("b5")
