@@ -291,3 +291,13 @@ def test_that_one_did_not_answer_long_ago_says_nothing_of_now() -> None:
     assert not calls.is_absent("b5")
     calls.on_connect_failed(ConnectFailed("b5", "b5:2", "refused"), out)
     assert calls.is_absent("b5")
+
+
+def test_what_fails_again_and_again_for_one_reason_is_remembered_once() -> None:
+    """Nobody is to spare for a minute: history is not full of it."""
+    faults = [Kill(at_ms=3_000, for_ms=60_000, host="b3")]
+    played = play_network(FIVE, CHAIN, faults, spares=(), until_ms=70_000)
+    assert played.wrong == []
+    said = [row.detail["what"] for row in played.told("standin")]
+    assert [text for text in said if "nobody is to spare" in text] != []
+    assert len(said) <= 3

@@ -137,6 +137,8 @@ class Steward(Part):
         if case is None:
             return
         self._case = case
+        if case.faulty in self._given_up:
+            return  # the same as a moment ago: said once, or nothing else would be remembered
         self._cases[case.cause] += 1
         self._tell(f"{case.faulty} needs a stand-in ({case.cause.value}): {case.reason}", out, Level.WARNING)
 
@@ -189,6 +191,7 @@ class Steward(Part):
         still = self._complaints.failed() if case.cause is Cause.CRASH else self._complaints.congested()
         if case.faulty not in still:
             self._tell(f"{case.faulty} is well again, and gets no stand-in", out)
+            self._given_up.pop(case.faulty, None)
             self._drop(out)
             return True
         return False
