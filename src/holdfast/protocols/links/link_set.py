@@ -4,7 +4,8 @@ Which peers are wanted changes while the node runs. The part that owns a `LinkSe
 hears what came of it; what is said on a link, and what is told of it to other parts, is the owner's affair.
 
 Links of strangers, peers that are not wanted and dialled us, are kept up to a number that the owner sets, so that it
-can hear what they want. A stranger's link becomes a wanted peer's when the peer is wanted, and the other way round.
+can hear what they want. Those that the owner dialled by itself, and guests, whom it knows, do not count: there are no
+more of them than it knows. A stranger's link becomes a wanted peer's when the peer is wanted, and the other way round.
 
 Every attempt to connect ends in a link or in a failure, also one whose peer is not wanted any more. While one is under
 way, the same is not begun again, unless the owner is impatient.
@@ -13,6 +14,7 @@ way, the same is not begun again, unless the owner is impatient.
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 
 from holdfast.kernel.inputs import ConnectFailed, LinkDown, LinkUp, TimerKey
 from holdfast.kernel.node import require
@@ -57,16 +59,23 @@ class LinkSet:
 
     `owner` is the name of the part that hands on the timers whose keys are (owner, "dial", peer). An impatient one
     begins a second attempt beside one that may hang for seconds, when it wants the peer anew or a pause ends; if both
-    come to a link, the newer counts.
+    come to a link, the newer counts. `is_guest` says whose links are kept though they are not wanted.
     """
 
     def __init__(
-        self, owner: str, *, by_address: bool = False, strangers_max: int = 0, impatient: bool = False
+        self,
+        owner: str,
+        *,
+        by_address: bool = False,
+        strangers_max: int = 0,
+        impatient: bool = False,
+        is_guest: Callable[[str], bool] | None = None,
     ) -> None:
         self._owner = owner
         self._by_address = by_address
         self._strangers_max = strangers_max
         self._impatient = impatient
+        self._is_guest = is_guest
         self._wanted: dict[str, _Wanted] = {}
         self._attempts: dict[str, str] = {}  # the last one under way: peer → address, also of those not wanted any more
         self._links: dict[str, LinkUp] = {}  # of wanted peers and strangers
@@ -140,7 +149,7 @@ class LinkSet:
         peer = up.address if self._by_address else up.peer
         self._attempts.pop(peer, None)
         wanted, older = self._wanted.get(peer), self._links.get(peer)
-        if wanted is None and self._is_crowded(peer):
+        if wanted is None and self._is_crowded(up, peer):
             return Came.REFUSED
         if older is not None:
             del self._peers[older.link]
@@ -150,9 +159,15 @@ class LinkSet:
         wanted.succeed(up.peer)
         return Came.LINKED if older is None else Came.REPLACED
 
-    def _is_crowded(self, peer: str) -> bool:
+    def _is_crowded(self, up: LinkUp, peer: str) -> bool:
+        if self._is_welcome(up, peer):
+            return False
         others = [other for other in self._links if other not in self._wanted and other != peer]
-        return len(others) >= self._strangers_max
+        strangers = [other for other in others if not self._is_welcome(self._links[other], other)]
+        return len(strangers) >= self._strangers_max
+
+    def _is_welcome(self, up: LinkUp, peer: str) -> bool:
+        return self._is_guest is not None and (up.initiated or self._is_guest(peer))
 
     def link_down(self, down: LinkDown, out: Outbox) -> str:
         """Whose link is gone, with all that waited for it; empty: nobody's, since a newer one took its place or it was

@@ -39,7 +39,7 @@ from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.settings import RoutingSettings
 
 BROKERS: Final = frozenset({Role.BROKER})
-STRANGERS_MAX: Final = 16  # links to brokers that are no neighbours, or not yet
+STRANGERS_MAX: Final = 16  # links to brokers that are no neighbours, or not yet; where they call each other: no members
 PATIENT: Final = 5  # times as long a broker waits that is to be dialled by the other
 STRANGER_FOR: Final = 10 * SECOND  # so long such a link is kept
 LOOK_AFTER: Final = 10  # times the pause between two dials, after which another member is looked for
@@ -75,7 +75,9 @@ class Links(Part):
         self._said: dict[str, tuple[int, bool]] = {}  # the same as we said it, on the links that there are
         self._pauses = SteadyPauses(settings.dial_every)
         self._long_pauses = SteadyPauses(PATIENT * settings.dial_every)
-        self._links = LinkSet(self.name, strangers_max=STRANGERS_MAX)
+        # A member that sees to a stand-in calls all others, and all neighbours of a broker that failed call it.
+        guests = roster.remembers if settings.stand_ins.levels.enabled else None
+        self._links = LinkSet(self.name, strangers_max=STRANGERS_MAX, is_guest=guests)
         self._looked_for = 0  # the place among the members of the last one
 
     def reaches(self, peer: str) -> bool:

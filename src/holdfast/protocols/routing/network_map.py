@@ -404,10 +404,27 @@ def _replaced(network: NetworkMap, change: ReplaceBroker) -> NetworkMap:
         members=tuple(member if one.name == name else one for one in network.members if one.name != by),
         tree=_renamed(network.tree, name, by),
         beside=_renamed(network.beside, name, by),
-        steps=steps,
+        steps=(*steps, *_left_of_hand_over(network, name, by)),
         resting=(*resting, Resting(name, by, change.asked)),
         besides=tuple(beside for beside in network.besides if beside.name != by),
     )
+
+
+def _left_of_hand_over(network: NetworkMap, name: str, by: str) -> tuple[Step, ...]:
+    """What is left to do when a broker is replaced while a place is handed over or back: the same, with the stand-in.
+    Else one of the two brokers of that place would stay for good, though nobody wants it. What else was under way ends
+    where it stands."""
+    match network.steps:
+        case (*_, Leave(_, True)):
+            return tuple(_step_renamed(step, name, by) for step in network.steps if not isinstance(step, Learn))
+        case _:
+            return ()
+
+
+def _step_renamed(step: Step, old: str, new: str) -> Step:
+    names = {field: new for field in ("broker", "old", "new", "to") if getattr(step, field, None) == old}
+    renamed: Step = msgspec.structs.replace(step, **names)
+    return renamed
 
 
 def _handed_back(network: NetworkMap, change: HandBack) -> NetworkMap:

@@ -179,8 +179,8 @@ class Mapping(Part):
         detours = self._settings.reliability.detours
         if isinstance(change, ReplaceBroker | HandBack) and not self._settings.stand_ins.enabled and not detours:
             return "nobody stands in for brokers of this network: the site file has no [standin]"
-        if isinstance(change, ReplaceBroker) and self._settings.reliability.buffers and _mixes(change):
-            return "where events are stored, they keep their order: take basic or synch, and failover or ms"
+        if isinstance(change, ReplaceBroker) and (problem := self.against(change.mode, change.protocol)):
+            return problem
         if problem := objection(network, change, detours):
             return problem
         lost: list[str] = []  # those that are not to make the map
@@ -203,6 +203,12 @@ class Mapping(Part):
             return problem
         out.report("network-change", Level.INFO, action=action, asked=dict(told), map=after.number)
         self.make(after, out)
+        return ""
+
+    def against(self, mode: StandInMode, protocol: StandInProtocol) -> str:
+        """What is against replacing brokers in such a way, at this level."""
+        if self._settings.reliability.buffers and _mixes(mode, protocol):
+            return "where events are stored, they keep their order: take basic or synch, and failover or ms"
         return ""
 
     def want(self, change: Change, out: Outbox) -> None:
@@ -287,9 +293,9 @@ class Mapping(Part):
         return {frozenset(link) for link in links}
 
 
-def _mixes(change: ReplaceBroker) -> bool:
+def _mixes(mode: StandInMode, protocol: StandInProtocol) -> bool:
     """Whether events leave in another order than they came, or are held back before they are taken in."""
-    return change.protocol is StandInProtocol.INCREM or change.mode.orders
+    return protocol is StandInProtocol.INCREM or mode.orders
 
 
 def _rests(name: str, by: str) -> str:

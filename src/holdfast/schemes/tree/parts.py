@@ -145,6 +145,8 @@ class NetworkParts:
         out, if it is not said."""
         if self._cycle is not None and self._cycle.takes(action, told):
             return self._cycle.ask(action, told, out)
+        if self._cycle is not None and (problem := self._cycle.against(action, told)):
+            return problem
         return self._mapping.change(action, told, out)
 
 

@@ -15,6 +15,7 @@ from typing import ClassVar, Final, TypeAlias
 from holdfast.errors import ProtocolError
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
+from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.time import SECOND
@@ -41,10 +42,12 @@ from holdfast.schemes.tree.standin.cycle.messages import (
     Promised,
     short,
 )
+from holdfast.schemes.tree.standin.cycle.notices import Looked
 
 BROKERS: Final = frozenset({Role.BROKER})
 AGREED_WITHIN: Final = 8 * SECOND
 ASKED_EVERY: Final = SECOND // 2
+QUESTIONED_EVERY: Final = 2 * SECOND
 
 
 Wish: TypeAlias = ReplaceBroker | RemoveBroker
@@ -77,6 +80,7 @@ class Agreement(Part):
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = dict.fromkeys(
         (AskConsent, Consented, ConsentQuestioned, ConsentReturned), BROKERS
     )
+    notices: ClassVar[tuple[type[Notice], ...]] = (Looked,)
     due = False
 
     def __init__(self, roster: Roster, detector: FailureDetector, calls: Calls, memory: Memory) -> None:
@@ -85,6 +89,7 @@ class Agreement(Part):
         self._calls = calls
         self._memory = memory
         self._asking: Asking | None = None
+        self._questioned_at = 0
 
     # ------------------------------------------------------------------------------------------------------- asking
     @property
@@ -197,6 +202,16 @@ class Agreement(Part):
     def _holds(self, promised: Promised) -> bool:
         """Of its own wishes from before a restart, a broker knows that nothing came."""
         return promised.maker != self._roster.name or self._asking is not None
+
+    def on_looked(self, looked: Looked, out: Outbox) -> None:
+        """What was agreed to here keeps operators and hand-backs waiting: whether it is still wanted is asked now and
+        then."""
+        maker, promised = self._memory.promised_to(self._roster.map.number), self._memory.promised
+        if promised is None or not maker:
+            self._questioned_at = out.now
+        elif out.now - self._questioned_at >= QUESTIONED_EVERY and self._calls.reach(maker, out):
+            self._questioned_at = out.now
+            out.send(maker, ConsentQuestioned(promised.number, promised.after), after=NOW)
 
     def on_consent_questioned(self, peer: str, questioned: ConsentQuestioned, out: Outbox) -> None:
         """That it is not wanted any more may have been said, and lost. What was made of it is told by its map."""

@@ -10,11 +10,12 @@ from holdfast.kernel.storage import StoredStreams
 from holdfast.protocols.failure.detector import FailureDetector
 from holdfast.protocols.routing.forwarding import Forwarding
 from holdfast.protocols.routing.links import Links
+from holdfast.protocols.routing.network_map import RemoveBroker, ReplaceBroker, StandInMode
 from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.settings import RoutingSettings
 from holdfast.schemes.tree.kit import NetworkKit
 from holdfast.schemes.tree.mapping import Mapping
-from holdfast.schemes.tree.operations import unnamed_replacement
+from holdfast.schemes.tree.operations import change_of, lost_beside, unnamed_replacement
 from holdfast.schemes.tree.standin.cycle.calls import Calls
 from holdfast.schemes.tree.standin.cycle.directory import Directory, GroupDirectory
 from holdfast.schemes.tree.standin.cycle.errand_desk import ErrandDesk
@@ -32,6 +33,8 @@ class Cycle:
 
     def __init__(
         self,
+        roster: Roster,
+        memory: Memory,
         parts: tuple[Part, ...],
         monitor: Monitor,
         steward: Steward,
@@ -39,6 +42,8 @@ class Cycle:
         lending: LendingDesk,
     ) -> None:
         self.parts = parts
+        self._roster = roster
+        self._memory = memory
         self._monitor = monitor
         self._steward = steward
         self._returning = returning
@@ -51,6 +56,20 @@ class Cycle:
     def takes(self, action: str, told: Fields[str, str]) -> bool:
         """Whether it is for the steward to find out who stands in, or another site asks for a spare."""
         return self._lending.takes(action) or (action in ("replace", "relieve") and not told.get("by"))
+
+    def against(self, action: str, told: Fields[str, str]) -> str:
+        """What is against a map that an operator wants to be made here: another broker may make one with the same
+        number, as was agreed to. It does not, if it is among those that the operator says are down."""
+        maker = self._memory.promised_to(self._roster.map.number)
+        match change_of(action, told):
+            case ReplaceBroker(name, mode=StandInMode.FAILOVER) | RemoveBroker(name, lost=True):
+                lost = [name, *lost_beside(told)]
+            case _:
+                lost = []
+        if not maker or maker in lost:
+            return ""
+        problem = f"{maker} is about to have a broker replaced, and {self._roster.name} has agreed"
+        return f"{problem}: ask again in a moment; if {maker} is down, replace that first, or say --also-lost {maker}"
 
     def ask(self, action: str, told: Fields[str, str], out: Outbox) -> str:
         if self._lending.takes(action):
@@ -86,4 +105,4 @@ def make_cycle(
     lending = LendingDesk(roster, errands)
     parts: list[Part] = [calls, monitor, complaints, agreement, reservation, errands, steward, returning, history]
     parts = [*([] if group is None else [group]), *parts, lending]
-    return Cycle(tuple(parts), monitor, steward, returning, lending)
+    return Cycle(roster, memory, tuple(parts), monitor, steward, returning, lending)

@@ -29,6 +29,7 @@ ASKED_EVERY: Final = SECOND // 2
 THERE_FOR: Final = 2 * SECOND  # who said that it is
 HEARD_MAX: Final = 1_000  # brokers of which that is remembered, the last ones
 PAUSE: Final = 1 * SECOND  # between two calls of one that does not answer
+OLD_AFTER: Final = 2 * (ANSWERED_WITHIN + PAUSE)  # that it did not answer says nothing of now any more
 
 
 class Calls(Part):
@@ -67,6 +68,8 @@ class Calls(Part):
             elif self._links.reaches(peer):
                 self._ask(peer, out)
         elif out.now - self._absent.get(peer, -PAUSE) >= PAUSE:
+            if out.now - self._absent.get(peer, out.now) >= OLD_AFTER:
+                del self._absent[peer]  # nobody has called it since then
             self._called[peer] = out.now
             if self._links.reaches(peer):
                 self._ask(peer, out)

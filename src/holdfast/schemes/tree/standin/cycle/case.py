@@ -66,6 +66,12 @@ class Case:
     def remove(self) -> None:
         self.removes = True
 
+    def forget_spare(self) -> str:
+        """The name of the one that was provided, if one was."""
+        provided = self.spare.name if self.spare is not None and self.provided else ""
+        self.spare, self.provided = None, ""
+        return provided
+
     @property
     def change(self) -> ReplaceBroker | RemoveBroker | None:
         """What is to be made; None as long as there is no spare."""

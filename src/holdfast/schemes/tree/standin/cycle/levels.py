@@ -45,6 +45,15 @@ class Judge:
         self._violation = ""
         self.complaint: Complaint | None = None
 
+    def excuse(self, late: int) -> None:
+        """It is this broker that stood still for so long: that time is not the neighbour's."""
+        if self._away_since is not None:
+            self._away_since += late
+        if self._violated_since is not None:
+            self._violated_since += late
+        if self._kept_since is not None:
+            self._kept_since += late
+
     def judge(self, is_away: bool, grace: int, measured: Measured | None, now: int) -> Complaint | None:
         """`grace` is given besides what the site allows to one that can't be reached. Without `measured`, what waits
         for it says nothing now."""

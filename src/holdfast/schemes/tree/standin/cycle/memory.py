@@ -38,6 +38,13 @@ class Memory:
             self.promised = promised
             self._keep(out)
 
+    def promised_to(self, number: int) -> str:
+        """Another broker that may make a map of the one with this number at any time, as was agreed here; empty if
+        there is none. Until that one gives it back, nothing else may be made of that map."""
+        promised = self.promised
+        is_bound = promised is not None and promised.number == number and promised.maker != self._name
+        return promised.maker if promised is not None and is_bound else ""
+
     def tell(self, number: int, text: str, out: Outbox, level: Level = Level.INFO) -> None:
         """Something happened: for the log, and for who asks later."""
         out.report("standin", level, map=number, what=text)

@@ -56,9 +56,14 @@ class Monitor(Part):
         self._graced: dict[str, None] = {}  # neighbours from when the broker started, that were not there yet
         self.complaints: dict[str, Complaint] = {}
         self._complained = 0
+        self._look_at_next = 0
 
     def on_started(self, started: Started, out: Outbox) -> None:
         self._graced = dict.fromkeys(self._roster.linked)
+        self._look_later(out)
+
+    def _look_later(self, out: Outbox) -> None:
+        self._look_at_next = out.now + self._look_every
         out.set_timer((self.name, "look"), self._look_every)
 
     def on_map_changed(self, changed: MapChanged, out: Outbox) -> None:
@@ -69,8 +74,17 @@ class Monitor(Part):
             self._gauges.pop(peer, None)
             self.complaints.pop(peer, None)
 
+    def _excuse(self, out: Outbox) -> None:
+        """A look that is this late: this broker stood still, and what it did not send, nobody could take."""
+        late = out.now - self._look_at_next
+        if late >= self._look_every:
+            self._gauges.clear()
+            for judge in self._judges.values():
+                judge.excuse(late)
+
     def on_timer(self, key: TimerKey, out: Outbox) -> None:
-        out.set_timer((self.name, "look"), self._look_every)
+        self._excuse(out)
+        self._look_later(out)
         for peer in self._roster.linked:
             self._look_at(peer, out)
         out.tell(Looked())

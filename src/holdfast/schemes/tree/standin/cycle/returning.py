@@ -138,7 +138,7 @@ class Returning(Part):
             return  # where it is found, only an operator can tell
         else:
             change = HandBack(name, place.client_address, place.peer_address)
-        if objection(network, change, False):
+        if objection(network, change, False) or self._memory.promised_to(network.number):
             return
         self._handed_back += 1
         what = "its work" if network.beside_of(name) is not None else "its place"

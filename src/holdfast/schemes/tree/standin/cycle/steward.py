@@ -33,7 +33,7 @@ from holdfast.schemes.tree.standin.cycle.errand_desk import ErrandDesk
 from holdfast.schemes.tree.standin.cycle.errands import Failed, Provide, Provided, Release
 from holdfast.schemes.tree.standin.cycle.levels import Cause
 from holdfast.schemes.tree.standin.cycle.memory import Memory
-from holdfast.schemes.tree.standin.cycle.messages import Reserve, Reserved
+from holdfast.schemes.tree.standin.cycle.messages import Reserve, Reserved, short
 from holdfast.schemes.tree.standin.cycle.notices import ErrandEnded, Looked
 from holdfast.schemes.tree.standin.cycle.spares import Pool, taken_names
 
@@ -94,6 +94,8 @@ class Steward(Part):
         cause = Cause.CRASH if mode is StandInMode.FAILOVER else Cause.CONGESTION
         cause = Cause.MAINTENANCE if mode is StandInMode.HAND_OVER else cause
         names = [name for name in network.names if name != faulty or cause is not Cause.CRASH]
+        if problem := self._mapping.against(mode, protocol):
+            return problem
         if network.find(faulty) is None:
             return f"there is no broker {faulty[:64]!r} in this network; there is {', '.join(network.names[:20])}"
         if names[0] != self._roster.name:
@@ -135,6 +137,8 @@ class Steward(Part):
         if case is None:
             return
         self._case = case
+        if case.faulty in self._given_up:
+            return  # the same as a moment ago: said once, or nothing else would be remembered
         self._cases[case.cause] += 1
         self._tell(f"{case.faulty} needs a stand-in ({case.cause.value}): {case.reason}", out, Level.WARNING)
 
@@ -187,6 +191,7 @@ class Steward(Part):
         still = self._complaints.failed() if case.cause is Cause.CRASH else self._complaints.congested()
         if case.faulty not in still:
             self._tell(f"{case.faulty} is well again, and gets no stand-in", out)
+            self._given_up.pop(case.faulty, None)
             self._drop(out)
             return True
         return False
@@ -195,7 +200,12 @@ class Steward(Part):
     def _check(self, case: Case, out: Outbox) -> None:
         if self._is_over(case, out):
             return
-        if case.cause is not Cause.CRASH:
+        if case.cause is Cause.MAINTENANCE and case.faulty != self._roster.name:
+            if self._calls.reach(case.faulty, out):
+                case.go_to(Stage.SEEKING, out.now)
+            elif self._calls.is_absent(case.faulty):
+                self._give_up(case, f"{case.faulty} does not answer: if it is down, let it be replaced", out)
+        elif case.cause is not Cause.CRASH:
             case.go_to(Stage.SEEKING, out.now)
         elif self._calls.reach(case.faulty, out):
             problem = f"{case.faulty} answers {self._roster.name}: a link is down, or it hangs for some; "
@@ -238,12 +248,19 @@ class Steward(Part):
             self._refuse(case, f"{spare.name} does not answer at {spare.peer_address}", out)
 
     def _refuse(self, case: Case, why: str, out: Outbox) -> None:
-        spare = case.spare
+        spare, was_provided = case.spare, bool(case.provided)
         if spare is not None:
-            if case.provided:
-                self._errands.give(Release(spare.name), out)
             case.absent.discard(spare.name)
             case.refuse_spare(spare.name, why, out.now)
+            self._release(spare.name if was_provided else "", out)
+
+    def _release(self, provided: str, out: Outbox) -> None:
+        """One that was provided is not needed any more; but if it has come to be a member in another way, or is about
+        to be one."""
+        case = self._case
+        is_wanted = case is not None and case.spare is not None and case.spare.name == provided
+        if provided and not is_wanted and self._roster.map.find(provided) is None:
+            self._errands.give(Release(provided), out)
 
     def on_reserved(self, peer: str, reserved: Reserved, out: Outbox) -> None:
         case = self._case
@@ -252,7 +269,7 @@ class Steward(Part):
         if reserved.faulty != case.faulty:
             return
         if reserved.problem:
-            self._refuse(case, reserved.problem, out)
+            self._refuse(case, short(reserved.problem), out)
         else:
             case.go_to(Stage.AGREEING, out.now)
 
@@ -261,7 +278,7 @@ class Steward(Part):
         if case is None or ended.number != self._errand or case.stage is not Stage.PROVIDING:
             match ended.outcome:
                 case Provided(member):  # it is late
-                    self._errands.give(Release(member.name), out)
+                    self._release(member.name, out)
                 case _:
                     pass
             return
@@ -289,6 +306,9 @@ class Steward(Part):
             problem = f"{network.keeper} keeps the map of this network now: ask it"
         if problem.startswith("another change is under way"):
             case.wait_for(problem)
+            return
+        if case.how.mode is not StandInMode.FAILOVER and (maker := self._memory.promised_to(network.number)):
+            case.wait_for(f"{maker} is about to have a broker replaced")
             return
         after = planned(network, change) if not problem else network
         problem = problem or flaw(after)
@@ -330,7 +350,9 @@ class Steward(Part):
         if self._roster.map.find(case.faulty) is None or not self._roster.is_member:
             self._drop(out)
         else:
+            provided = case.forget_spare()
             case.go_to(Stage.CHECKING, out.now)
+            self._release(provided, out)
 
     def _see_it_done(self, case: Case, out: Outbox) -> None:
         network = self._roster.map
@@ -354,8 +376,8 @@ class Steward(Part):
         if case is None:
             return
         self._directory.give_up(out)
-        if case.spare is not None and case.provided and case.stage is not Stage.LEARNING:
-            self._errands.give(Release(case.spare.name), out)
+        if case.stage is not Stage.LEARNING:
+            self._release(case.forget_spare(), out)
 
     def _tell(self, text: str, out: Outbox, level: Level = Level.INFO) -> None:
         self._memory.tell(self._roster.map.number, text, out, level)
