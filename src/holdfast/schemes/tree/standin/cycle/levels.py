@@ -49,10 +49,8 @@ class Judge:
         """It is this broker that stood still for so long: that time is not the neighbour's."""
         if self._away_since is not None:
             self._away_since += late
-        if self._violated_since is not None:
-            self._violated_since += late
-        if self._kept_since is not None:
-            self._kept_since += late
+        self._violated_since += late
+        self._judged_at += late
 
     def judge(self, is_away: bool, grace: int, measured: Measured | None, now: int) -> Complaint | None:
         """`grace` is given besides what the site allows to one that can't be reached. Without `measured`, what waits
