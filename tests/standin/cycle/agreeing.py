@@ -66,10 +66,16 @@ class Reach:
         self._world, self._name = world, name
 
     def reach(self, peer: str, out: Any, address: str = "") -> bool:
-        return frozenset((self._name, peer)) not in self._world.cut and peer not in self._world.down
+        is_cut = frozenset((self._name, peer)) in self._world.cut
+        return not (is_cut or peer in self._world.down or self._is_gone(peer))
 
     def is_absent(self, peer: str) -> bool:
-        return peer in self._world.down
+        return peer in self._world.down or self._is_gone(peer)
+
+    def _is_gone(self, peer: str) -> bool:
+        """One that is no neighbour is called by who is asked to agree, and does not answer who believes that it failed."""
+        member = self._world.members[self._name]
+        return peer in member.ears.deaf_to and peer not in member.roster.linked
 
 
 class Member:

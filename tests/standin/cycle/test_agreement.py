@@ -5,6 +5,7 @@ Thousands of drawn histories of a few members; and mistakes in `Agreement`, each
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -21,9 +22,14 @@ STEPS = 220
 SEEN_WITHIN = 1_000  # histories
 
 
-def history(seed: int, agreement: type[Agreement] = Agreement, memory: type[Memory] = Memory) -> AgreeingWorld:
+def history(
+    seed: int,
+    agreement: type[Agreement] = Agreement,
+    memory: type[Memory] = Memory,
+    sizes: Sequence[int] = (2, 3, 3, 3, 4, 5, 6),
+) -> AgreeingWorld:
     rng = Random(f"agreement {seed}")
-    world = AgreeingWorld(rng, rng.choice((2, 3, 3, 3, 4, 5, 6)), agreement, memory)
+    world = AgreeingWorld(rng, rng.choice(sizes), agreement, memory)
     for _ in range(STEPS):
         world.step()
         if world.wrong:
@@ -124,7 +130,8 @@ MUTANTS = [
 
 @pytest.mark.parametrize(("agreement", "memory"), MUTANTS)
 def test_a_mistake_is_seen(agreement: type[Agreement], memory: type[Memory]) -> None:
-    assert any(history(seed, agreement, memory).wrong for seed in range(1, SEEN_WITHIN + 1))
+    """In networks of two and three, in which most happens."""
+    assert any(history(seed, agreement, memory, (2, 3, 3, 3)).wrong for seed in range(1, SEEN_WITHIN + 1))
 
 
 # ------------------------------------------------------------------------------------------------------- that it ends
@@ -179,6 +186,19 @@ def test_who_hears_the_broker_does_not_agree(members: int) -> None:
         problem = world.ask_in_peace(near[0], hub, "s1")
         assert problem == f"{near[-1]} does not agree: hears from {hub}"
         assert world.follows == {}
+
+
+def test_who_is_no_neighbour_calls_the_broker_before_it_agrees() -> None:
+    """A link that is cut between two replaces neither: others reach both."""
+    world = AgreeingWorld(Random(1), 4)
+    leaf = next(name for name in world.names if len(world.members[name].roster.linked) == 1)
+    (hub,) = world.members[leaf].roster.linked
+    world.fail(leaf)
+    world.down = {}
+    others = [name for name in world.names if name not in (leaf, hub)]
+    world.members[others[-1]].ears.deaf_to = {}
+    assert world.ask_in_peace(hub, leaf, "s1") == f"{others[-1]} does not agree: reaches {leaf}"
+    assert world.follows == {}
 
 
 def test_of_two_brokers_none_says_that_the_other_failed() -> None:

@@ -29,6 +29,7 @@ ASKED_EVERY: Final = SECOND // 2
 THERE_FOR: Final = 2 * SECOND  # who said that it is
 HEARD_MAX: Final = 1_000  # brokers of which that is remembered, the last ones
 PAUSE: Final = 1 * SECOND  # between two calls of one that does not answer
+OLD: Final = 10 * SECOND  # what was found so long ago says nothing of now
 
 
 class Calls(Part):
@@ -49,13 +50,11 @@ class Calls(Part):
     def reach(self, peer: str, out: Outbox, address: str = "") -> bool:
         """Whether a broker is there, and can be spoken to; if that is not known, it is called."""
         if self._links.wants(peer):
+            self._absent.pop(peer, None)
             if self._detector.trust(peer) is Trust.SUSPECTED:
-                self._absent.setdefault(peer, out.now)
+                self._absent[peer] = out.now
                 return False
-            if self._links.reaches(peer):
-                self._absent.pop(peer, None)
-                return True
-            return False
+            return self._links.reaches(peer)
         if self._links.reaches(peer) and out.now - self._heard.get(peer, -THERE_FOR) < THERE_FOR:
             if out.now - self._heard[peer] >= ASKED_EVERY:
                 self._ask(peer, out)
@@ -67,6 +66,8 @@ class Calls(Part):
             elif self._links.reaches(peer):
                 self._ask(peer, out)
         elif out.now - self._absent.get(peer, -PAUSE) >= PAUSE:
+            if out.now - self._absent.get(peer, out.now) >= OLD:
+                del self._absent[peer]
             self._called[peer] = out.now
             if self._links.reaches(peer):
                 self._ask(peer, out)

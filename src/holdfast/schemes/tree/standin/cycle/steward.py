@@ -136,7 +136,8 @@ class Steward(Part):
             return
         self._case = case
         self._cases[case.cause] += 1
-        self._tell(f"{case.faulty} needs a stand-in ({case.cause.value}): {case.reason}", out, Level.WARNING)
+        if case.faulty not in self._given_up:  # else it was said before
+            self._tell(f"{case.faulty} needs a stand-in ({case.cause.value}): {case.reason}", out, Level.WARNING)
 
     def _next(self, out: Outbox) -> Case | None:
         network, levels, now = self._roster.map, self._levels, out.now
@@ -201,7 +202,11 @@ class Steward(Part):
             problem = f"{case.faulty} answers {self._roster.name}: a link is down, or it hangs for some; "
             self._give_up(case, problem + "if it is to be replaced, stop it", out)
         elif self._calls.is_absent(case.faulty):
-            case.go_to(Stage.AGREEING if case.removes else Stage.SEEKING, out.now)
+            obstacle = self._directory.obstacle(self._roster.map, case.faulty, out)
+            if obstacle:
+                self._give_up(case, obstacle, out)
+            elif obstacle is not None:
+                case.go_to(Stage.AGREEING if case.removes else Stage.SEEKING, out.now)
 
     def _seek(self, case: Case, out: Outbox) -> None:
         if self._is_over(case, out):
