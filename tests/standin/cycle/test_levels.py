@@ -58,8 +58,18 @@ def test_nobody_fails_where_that_is_not_looked_at() -> None:
 
 # ---------------------------------------------------------------------------------------------------------- congestion
 def test_a_spike_is_no_violation() -> None:
-    """D0-A8: four looks are less than a second, that is how long it would have to last."""
-    assert causes(([FULL] * 4 + [FINE]) * 10) == [""] * 50
+    """D0-A8: four looks are less than a second, that is how long it would have to last; and the gaps are as long."""
+    assert causes(([FULL] * 4 + [FINE] * 4) * 10) == [""] * 80
+
+
+def test_what_comes_again_and_again_is_one() -> None:
+    """More often than not."""
+    assert causes(([FULL] * 3 + [FINE]) * 10)[-3:] == ["congestion"] * 3
+
+
+def test_the_time_for_which_one_was_away_is_no_time_of_congestion() -> None:
+    """What waited for it goes now."""
+    assert causes([FULL] * 2 + ["away"] * 7 + [FULL] * 2)[-2:] == ["", ""]
 
 
 def test_what_lasts_is_one() -> None:
@@ -72,7 +82,7 @@ def test_what_lasts_is_one() -> None:
 def test_of_who_was_complained_of_a_gap_is_not_the_end() -> None:
     """It is at an end when the levels were kept for as long as they had been violated."""
     assert causes([FULL] * 5 + [FINE] * 3 + [FULL, FINE])[4:] == ["congestion"] * 6
-    assert causes([FULL] * 5 + [FINE] * 6)[4:] == ["congestion"] * 5 + ["", ""]
+    assert causes([FULL] * 5 + [FINE] * 6)[4:] == ["congestion"] * 4 + ["", "", ""]
 
 
 def test_after_the_end_it_takes_as_long_again() -> None:

@@ -70,9 +70,8 @@ class Judge:
         violation = "" if measured is None else self._violated(measured)
         passed, sustained = now - self._judged_at, self._levels.sustained
         if violation:
-            if not self._score:
-                self._violated_since = now
-                passed = 0 if self._violation == "" else passed
+            if not self._violation:  # for how long it was before this look, nobody knows
+                self._violated_since, passed = now, 0
             self._score = min(self._score + passed, sustained)
         else:
             self._score = max(0, self._score - passed)
