@@ -25,18 +25,8 @@ class Word(Message, frozen=True):
 class Keeping:
     """A set of links, and what comes of what happens to it."""
 
-    def __init__(
-        self,
-        *,
-        by_address: bool = False,
-        strangers_max: int = 0,
-        impatient: bool = False,
-        guests: tuple[str, ...] | None = None,
-    ) -> None:
-        is_guest = None if guests is None else guests.__contains__
-        self.links = LinkSet(
-            "owner", by_address=by_address, strangers_max=strangers_max, impatient=impatient, is_guest=is_guest
-        )
+    def __init__(self, *, by_address: bool = False, strangers_max: int = 0, impatient: bool = False) -> None:
+        self.links = LinkSet("owner", by_address=by_address, strangers_max=strangers_max, impatient=impatient)
         self.out = RecordingOutbox()
 
     def _done(self) -> list[Effect]:
@@ -268,13 +258,6 @@ def test_strangers_are_kept_up_to_a_number_and_not_dialled() -> None:
     assert keeping.up(5) is Came.LINKED  # of a peer that is wanted there may be one always
     assert keeping.down(4, "s1") == ("s1", [])
     assert keeping.up(6, "s3", "") is Came.STRANGER
-
-
-def test_guests_and_those_that_were_dialled_are_kept_beside_as_many_strangers_as_may_be() -> None:
-    keeping = Keeping(strangers_max=1, guests=("g1", "g2"))
-    assert [keeping.up(n, f"g{n}", "") for n in (1, 2)] == [Came.STRANGER, Came.STRANGER]
-    assert keeping.up(3, "called", "called:1") is Came.STRANGER
-    assert [keeping.up(n, f"s{n}", "") for n in (4, 5)] == [Came.STRANGER, Came.REFUSED]
 
 
 def test_a_stranger_that_is_wanted_has_its_link_and_one_that_is_not_wanted_any_more_keeps_it() -> None:

@@ -128,7 +128,8 @@ class ScenarioOperator(Program):
         is to take, the next member is."""
         keeper, members = facts.get("keeper", ""), facts.get("members", "").split(", ")
         told = self._operation.told
-        is_gone = bool(told.get("lost") or (told.get("by") and told.get("mode", "failover") == "failover"))
+        is_replaced = self._operation.action == "replace" and told.get("mode", "failover") == "failover"
+        is_gone = bool(told.get("lost")) or is_replaced
         if is_gone and keeper == told.get("id") and len(members) > 1:
             return members[1], members[1]  # in the simulator, brokers are found under their names
         return keeper, facts.get("keeper_address", keeper)

@@ -114,7 +114,9 @@ class MapHistory(Checker):
         if row.what == ADOPTED:
             self._adopt(row)
         elif row.what == "change-asked":
-            self._asked[row.node] = change_of(row.detail["action"], row.detail["told"])
+            change = change_of(row.detail["action"], row.detail["told"])
+            is_named = not isinstance(change, ReplaceBroker) or bool(change.by)
+            self._asked[row.node] = change if is_named else None  # who stands in, a broker finds out: then it wants it
         elif row.what == WANTED:
             self._asked[f"{row.node} {row.t}"] = change_of(row.detail["action"], row.detail["told"])
         elif row.what == "change-begun":
@@ -244,7 +246,7 @@ class MapHistory(Checker):
                 self.violate(self._last, f"{name} was replaced, and does not know that it is no member")
         followed = {operator for asked in self._followed.values() for operator in asked}
         for operator, t in self._begun.items():
-            if operator not in followed:
+            if operator not in followed and self._asked[operator] is not None:
                 self.violate(t, f"{operator} was told that {self._asked[operator]} has begun, and no map comes of it")
 
     @staticmethod

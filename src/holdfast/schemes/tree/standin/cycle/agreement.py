@@ -2,15 +2,17 @@
 
 Who is next to whom, the site file says, and the map that follows from it: each member knows it. To let only one map
 follow another, whoever makes it asks all members but the one that failed. Each agrees to one map after its own, and has
-that on its disk; it disagrees if it hears from the broker itself, or has another map. So two maps never follow one, and
-a part of the network that is cut off replaces nobody: the others do not answer. That is also so when two have failed at
-once: then it is for a directory in a group, or for an operator.
+that on its disk; it disagrees if it hears from the broker itself, which it calls for that if it is no neighbour, or has
+another map. So two maps never follow one, and a part of the network that is cut off replaces nobody: the others do not
+answer. That is also so when two have failed at once: then it is for a directory in a group, or for an operator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import ClassVar, Final, TypeAlias
+
+import msgspec
 
 from holdfast.errors import ProtocolError
 from holdfast.kernel.links import Role
@@ -96,9 +98,21 @@ class Agreement(Part):
     def is_asking(self) -> bool:
         return self._asking is not None
 
+    def obstacle(self, before: NetworkMap, faulty: str, out: Outbox) -> str | None:
+        others = self._others(before, faulty)
+        if 2 * (len(others) + 1) <= len(before.names):
+            return "of two brokers nobody can tell which of them failed: say it by `holdfast standin replace … --by`"
+        silent = [name for name in others if not self._calls.reach(name, out)]
+        if absent := [name for name in silent if self._calls.is_absent(name)]:
+            return _not_there(absent)
+        return None if silent else ""
+
+    def _others(self, before: NetworkMap, faulty: str) -> list[str]:
+        return [name for name in before.names if name not in (faulty, self._roster.name)]
+
     def begin(self, before: NetworkMap, change: Wish, after: NetworkMap, out: Outbox) -> str:
         """Asks all others; gives what is against it at once."""
-        others = [name for name in before.names if name not in (change.name, self._roster.name)]
+        others = self._others(before, change.name)
         if 2 * (len(others) + 1) <= len(before.names):
             return "of two brokers nobody can tell which of them failed: say it by `holdfast standin replace … --by`"
         if problem := self._promise(before.number, self._roster.name, after.digest, out):
@@ -115,7 +129,7 @@ class Agreement(Part):
             return Answer(asking.after)
         absent = [name for name in asking.waiting if not self._calls.reach(name, out) and self._calls.is_absent(name)]
         if absent and not asking.problem:
-            asking.object(f"{', '.join(absent)} can't be asked: more than one broker is down, or the network is split")
+            asking.object(_not_there(absent))
         if asking.problem or out.now - asking.begun >= AGREED_WITHIN:
             problem = asking.problem or f"{', '.join(asking.waiting)} did not answer in time"
             self.give_up(out)
@@ -166,7 +180,13 @@ class Agreement(Part):
         by = asked.by
         if not is_name(asked.faulty) or (by is not None and not is_name(by.name)) or len(asked.after) > 64:
             raise ProtocolError("nobody is replaced so")
-        problem = self._against(peer, asked) or self._promise(asked.number, peer, asked.after, out)
+        problem = self._against(peer, asked)
+        if not problem and asked.faulty not in self._roster.linked:
+            if self._calls.reach(asked.faulty, out):
+                problem = f"reaches {asked.faulty}"
+            elif not self._calls.is_absent(asked.faulty):
+                return  # it is being called; who asks will ask again
+        problem = problem or self._promise(asked.number, peer, asked.after, out)
         out.send(peer, Consented(asked.number, asked.after, asked.round, problem))  # when the disk here knows it
 
     def _against(self, peer: str, asked: AskConsent) -> str:
@@ -180,13 +200,14 @@ class Agreement(Part):
         if asked.faulty in self._roster.linked and self._detector.trusts(asked.faulty):
             return f"hears from {asked.faulty}"
         by = asked.by
-        change: Wish = RemoveBroker(asked.faulty, lost=True)
-        if by is not None:
+        changes: list[Wish] = [RemoveBroker(asked.faulty, lost=True)]
+        if by is not None:  # whether an operator wants it is in the map, too
             change = ReplaceBroker(asked.faulty, by.name, by.client_address, by.peer_address, asked.protocol)
-        if problem := objection(network, change, False):
+            changes = [change, msgspec.structs.replace(change, asked=True)]
+        if problem := objection(network, changes[0], False):
             return problem
-        after = planned(network, change)
-        return flaw(after) or ("" if after.digest == asked.after else "would make another map of it")
+        after = next((map for each in changes if (map := planned(network, each)).digest == asked.after), None)
+        return "would make another map of it" if after is None else flaw(after)
 
     def _promise(self, number: int, maker: str, after: str, out: Outbox) -> str:
         """To one maker at a time; that one may have another thing in mind by now, since it knows what came of the
@@ -226,3 +247,7 @@ class Agreement(Part):
     def _return(self, number: int, maker: str, after: str, out: Outbox) -> None:
         if self._memory.promised == Promised(number, maker, after):
             self._memory.promise(None, out)
+
+
+def _not_there(names: list[str]) -> str:
+    return f"{', '.join(names)} can't be asked: more than one broker is down, or the network is split"

@@ -50,13 +50,11 @@ class Calls(Part):
     def reach(self, peer: str, out: Outbox, address: str = "") -> bool:
         """Whether a broker is there, and can be spoken to; if that is not known, it is called."""
         if self._links.wants(peer):
+            self._absent.pop(peer, None)
             if self._detector.trust(peer) is Trust.SUSPECTED:
-                self._absent.setdefault(peer, out.now)
+                self._absent[peer] = out.now
                 return False
-            if self._links.reaches(peer):
-                self._absent.pop(peer, None)
-                return True
-            return False
+            return self._links.reaches(peer)
         if self._links.reaches(peer) and out.now - self._heard.get(peer, -THERE_FOR) < THERE_FOR:
             if out.now - self._heard[peer] >= ASKED_EVERY:
                 self._ask(peer, out)

@@ -33,6 +33,11 @@ class Directory(Protocol):
     @property
     def is_asking(self) -> bool: ...
 
+    def obstacle(self, before: NetworkMap, faulty: str, out: Outbox) -> str | None:
+        """Why it would be of no use to ask, for who has not kept a spare for it yet; empty if it would, and None as
+        long as that is not known. So who is cut off keeps no spare from those who could replace it."""
+        ...
+
     def begin(self, before: NetworkMap, change: ReplaceBroker | RemoveBroker, after: NetworkMap, out: Outbox) -> str:
         """Asks; gives what is against it at once."""
         ...
@@ -64,9 +69,12 @@ class GroupDirectory(Part):
     def is_asking(self) -> bool:
         return self._number != 0
 
+    def obstacle(self, before: NetworkMap, faulty: str, out: Outbox) -> str | None:
+        return "" if self._errands.is_served else "the directory can't be asked: no program is there to do it"
+
     def begin(self, before: NetworkMap, change: ReplaceBroker | RemoveBroker, after: NetworkMap, out: Outbox) -> str:
-        if not self._errands.is_served:
-            return "the directory can't be asked: no program is there to do it"
+        if problem := self.obstacle(before, change.name, out):
+            return problem
         self._number, self._since, self._answer = self._errands.give(Propose(before, after), out), out.now, Answer()
         return ""
 

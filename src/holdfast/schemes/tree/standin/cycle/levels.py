@@ -57,6 +57,7 @@ class Judge:
         for it says nothing now."""
         crash = self._crash(is_away, grace, now)
         congestion = None if crash is not None or is_away else self._congestion(measured, now)
+        self._judged_at = now  # what waits for one that is away is no sign of its being slow
         self.complaint = crash or congestion
         return self.complaint
 
@@ -75,11 +76,9 @@ class Judge:
     def _congestion(self, measured: Measured | None, now: int) -> Complaint | None:
         violation = "" if measured is None else self._violated(measured)
         passed, sustained = now - self._judged_at, self._levels.sustained
-        self._judged_at = now
         if violation:
-            if not self._score:
-                self._violated_since = now
-                passed = 0 if self._violation == "" else passed
+            if not self._violation:  # for how long it was before this look, nobody knows
+                self._violated_since, passed = now, 0
             self._score = min(self._score + passed, sustained)
         else:
             self._score = max(0, self._score - passed)
