@@ -32,6 +32,7 @@ from holdfast.protocols.routing.network_map import (
     planned,
 )
 from holdfast.protocols.routing.notices import (
+    BrokerIntroduced,
     MapChanged,
     MapHeard,
     NeighbourAccepted,
@@ -109,7 +110,12 @@ def test_a_neighbour_that_the_map_adds_is_dialled_and_introduced() -> None:
     assert bench.give(TimerFired(REDIAL.key)) == [Connect("b3", "b3:1")]
     assert bench.give(up(3, incarnation=5), said(3, hello(WITH_B3))) == [SUSPICION]
     introduction = hello(WITH_B3)
-    assert bench.told() == [NeighbourConnected("b3"), NeighbourLinked("b3", introduction), NeighbourAccepted("b3", 5)]
+    assert bench.told() == [
+        NeighbourConnected("b3"),
+        BrokerIntroduced("b3"),
+        NeighbourLinked("b3", introduction),
+        NeighbourAccepted("b3", 5),
+    ]
     assert list(bench.links.acquaintances) == ["b3"]
     assert bench.adopt(WITH_B3) == [LOOK]
     assert bench.links.has_map("b3", WITH_B3.number)
@@ -121,7 +127,7 @@ def test_who_has_an_older_map_is_told_the_newer_one_and_no_neighbour_before_it_h
     bench.adopt(WITH_B3)
     bench.told()
     assert bench.give(up(3), said(3, hello(FOUNDING, neighbour=False))) == [told_map("b3", WITH_B3)]
-    assert bench.told() == [NeighbourConnected("b3")]
+    assert bench.told() == [NeighbourConnected("b3"), BrokerIntroduced("b3")]
     assert bench.links.acquaintances == {}
     assert bench.give(said(3, NetworkMapKnown(WITH_B3.number, WITH_B3.digest, True))) == [SUSPICION]
     assert [type(notice) for notice in bench.told()] == [NeighbourLinked, NeighbourAccepted]
@@ -194,7 +200,7 @@ def test_a_newer_map_that_a_stranger_tells_is_heard_of() -> None:
     """So one that was away for long finds the others again, whatever has become of its neighbours."""
     bench = Bench()
     bench.give(up(3), said(3, hello(WITH_B3)), said(3, NetworkMapTold(WITH_B3)))
-    assert bench.told() == [NeighbourConnected("b3"), MapHeard("b3", WITH_B3)]
+    assert bench.told() == [NeighbourConnected("b3"), BrokerIntroduced("b3"), MapHeard("b3", WITH_B3)]
 
 
 def test_while_a_neighbour_is_not_there_other_members_are_looked_for_in_a_network_that_has_changed() -> None:

@@ -26,6 +26,7 @@ from holdfast.schemes.tree.standin.cycle.notices import Looked
 
 LOOKS: Final = 4  # within the shortest time that counts
 LOOK_EVERY_MIN: Final = SECOND // 10
+STOOD_STILL: Final = SECOND // 4  # a look that is so late
 LOOK_EVERY_MAX: Final = SECOND // 2
 
 
@@ -77,8 +78,9 @@ class Monitor(Part):
     def _excuse(self, out: Outbox) -> None:
         """A look that is this late: this broker stood still, and what it did not send, nobody could take."""
         late = out.now - self._look_at_next
-        if late >= self._look_every:
-            self._gauges.clear()
+        if late >= STOOD_STILL:
+            for gauge in self._gauges.values():
+                gauge.excuse(late)
             for judge in self._judges.values():
                 judge.excuse(late)
 
