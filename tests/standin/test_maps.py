@@ -17,6 +17,7 @@ from holdfast.protocols.routing.network_map import (
     RemoveBroker,
     ReplaceBroker,
     Resting,
+    StandInMode,
     StandInProtocol,
     done,
     founding_map,
@@ -141,3 +142,12 @@ def test_a_map_of_before_stand_ins_is_read() -> None:
 def test_a_map_that_can_t_be_is_no_map(resting: tuple[Resting, ...], step: Learn | None) -> None:
     wrong = msgspec.structs.replace(network(), resting=resting, steps=() if step is None else (step,))
     assert flaw(wrong)
+
+
+def test_each_of_two_who_share_work_sees_a_tree_without_the_other() -> None:
+    """Both are members, and none of them is in the tree that the other one has."""
+    shared = network()
+    for faulty, by in (("b3", "b7"), ("b4", "b8")):
+        shared = everything_done(planned(shared, msgspec.structs.replace(replace(faulty, by), mode=StandInMode.SHARE)))
+    assert shared.seen_by("b7").neighbours("b7") == ("b2",)
+    assert shared.seen_by("b8").neighbours("b2") == ("b1", "b3", "b8")

@@ -217,7 +217,8 @@ class NetworkMap(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.spanning_tree if beside is None else _tree_of(*self._with(beside.faulty, name))
 
     def _with(self, old: str, new: str) -> tuple[tuple[str, ...], tuple[Link, ...]]:
-        names = tuple(new if one == old else one for one in self.names if one != new)
+        others = [beside.name for beside in self.besides]  # who share another's work, too, are in no tree
+        names = tuple(new if one == old else one for one in self.names if one not in (new, *others))
         return names, _renamed(self.tree, old, new)
 
     @property
