@@ -73,7 +73,7 @@ class Reach:
         return peer in self._world.down or self._is_gone(peer)
 
     def _is_gone(self, peer: str) -> bool:
-        """One that is no neighbour is called by who is asked to agree, and does not answer who believes that it failed."""
+        """One that is no neighbour is called by who is asked to agree: who believes that it failed hears nothing."""
         member = self._world.members[self._name]
         return peer in member.ears.deaf_to and peer not in member.roster.linked
 

@@ -34,8 +34,8 @@ class Directory(Protocol):
     def is_asking(self) -> bool: ...
 
     def obstacle(self, before: NetworkMap, faulty: str, out: Outbox) -> str | None:
-        """Why it would be of no use to ask, for who has not kept a spare for it yet; empty if it would, and None as long
-        as that is not known. So who is cut off keeps no spare from those who could replace it."""
+        """Why it would be of no use to ask, before a spare is kept for it; empty if it would, and None as long as that
+        is not known. So who is cut off keeps no spare from those who could replace it."""
         ...
 
     def begin(self, before: NetworkMap, change: ReplaceBroker | RemoveBroker, after: NetworkMap, out: Outbox) -> str:
