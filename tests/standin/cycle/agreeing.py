@@ -49,16 +49,6 @@ class Kept(Record, frozen=True):
     map: NetworkMap
 
 
-class Ears:
-    """What a failure detector says, as the test wants it."""
-
-    def __init__(self) -> None:
-        self.deaf_to: dict[str, None] = {}
-
-    def trusts(self, peer: str) -> bool:
-        return peer not in self.deaf_to
-
-
 class Reach:
     """What `Calls` say."""
 
@@ -67,15 +57,13 @@ class Reach:
 
     def reach(self, peer: str, out: Any, address: str = "") -> bool:
         is_cut = frozenset((self._name, peer)) in self._world.cut
-        return not (is_cut or peer in self._world.down or self._is_gone(peer))
+        return not (is_cut or peer in self._world.down or self._is_deaf_to(peer))
 
     def is_absent(self, peer: str) -> bool:
-        return peer in self._world.down or self._is_gone(peer)
+        return peer in self._world.down or self._is_deaf_to(peer)
 
-    def _is_gone(self, peer: str) -> bool:
-        """One that is no neighbour is called by who is asked to agree, and does not answer who believes it failed."""
-        member = self._world.members[self._name]
-        return peer in member.ears.deaf_to and peer not in member.roster.linked
+    def _is_deaf_to(self, peer: str) -> bool:
+        return peer in self._world.members[self._name].deaf_to
 
 
 class Member:
@@ -83,7 +71,7 @@ class Member:
 
     def __init__(self, world: AgreeingWorld, name: str, network: NetworkMap) -> None:
         self.world, self.name, self.founding = world, name, network
-        self.ears = Ears()
+        self.deaf_to: dict[str, None] = {}  # those that it believes to have failed
         self.disk: dict[str, Record] = {}
         self.pending: deque[Snapshot | Send] = deque()  # what is to be written, and what waits for it
         self.change: Any = None  # that it asks for
@@ -98,8 +86,7 @@ class Member:
         streams: Any = {stream: [record] for stream, record in self.disk.items() if stream != MAP}
         self.memory = self.world.memory(self.name, True, streams)
         calls: Any = Reach(self.world, self.name)
-        ears: Any = self.ears
-        self.agreement = self.world.agreement(self.roster, ears, calls, self.memory)
+        self.agreement = self.world.agreement(self.roster, calls, self.memory)
 
     # -------------------------------------------------------------------------------------------------------- turns
     def begin_turn(self) -> RecordingOutbox:
@@ -221,7 +208,7 @@ class AgreeingWorld:
         for faulty in rng.sample(names, rng.choice((1, 1, 2))):  # that most believe to have failed
             for name in names:
                 if name != faulty and rng.random() < 0.8:
-                    self.members[name].ears.deaf_to[faulty] = None
+                    self.members[name].deaf_to[faulty] = None
 
     def made_by(self, member: Member, network: NetworkMap) -> None:
         """A map is on the disk of a member: now it counts."""
@@ -280,7 +267,7 @@ class AgreeingWorld:
     def _begin(self, member: Member) -> None:
         """One asks for what it believes in."""
         network = member.roster.map
-        believed = [name for name in member.ears.deaf_to if network.find(name) is not None]
+        believed = [name for name in member.deaf_to if network.find(name) is not None]
         if believed and not member.agreement.is_asking:
             member.begin(self.rng.choice(believed), self.rng.choice((*SPARES, "")))
 
@@ -300,10 +287,10 @@ class AgreeingWorld:
 
     def _turn_deaf(self, member: Member) -> None:
         other = self.rng.choice([name for name in self.names if name != member.name])
-        if other in member.ears.deaf_to:
-            del member.ears.deaf_to[other]
+        if other in member.deaf_to:
+            del member.deaf_to[other]
         else:
-            member.ears.deaf_to[other] = None
+            member.deaf_to[other] = None
 
     def restart(self, name: str) -> None:
         for (source, target), link in self.links.items():
@@ -319,7 +306,7 @@ class AgreeingWorld:
         """All the others hear nothing of one broker, and hear each other."""
         self.down = {faulty: None}
         for member in self.members.values():
-            member.ears.deaf_to = {faulty: None}
+            member.deaf_to = {faulty: None}
 
     def tell_all(self, network: NetworkMap) -> None:
         """All have the newest map."""

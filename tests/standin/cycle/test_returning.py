@@ -118,6 +118,19 @@ def test_one_that_is_away_once_is_waited_for_anew() -> None:
     assert keeper.waited() == CALM
 
 
+def test_a_call_that_ends_is_no_end_of_being_well() -> None:
+    """Calls end by themselves, before most waits do: it is called anew."""
+    keeper = Keeper()
+    keeper.lose()
+    keeper.look(7)
+    keeper.phone.ringing = {"f"}
+    keeper.look(3)
+    assert keeper.made == []
+    keeper.phone.ringing = set()
+    keeper.look()
+    assert len(keeper.made) == 1
+
+
 def test_one_that_has_not_heard_that_it_was_replaced_is_not_well() -> None:
     keeper = Keeper()
     keeper.lose()

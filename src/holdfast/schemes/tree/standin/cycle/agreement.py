@@ -21,7 +21,6 @@ from holdfast.kernel.notices import Notice
 from holdfast.kernel.outbox import NOW, Outbox
 from holdfast.kernel.parts import Part
 from holdfast.kernel.time import SECOND
-from holdfast.protocols.failure.detector import FailureDetector
 from holdfast.protocols.routing.flaws import flaw, is_name
 from holdfast.protocols.routing.network_map import (
     NetworkMap,
@@ -85,9 +84,8 @@ class Agreement(Part):
     notices: ClassVar[tuple[type[Notice], ...]] = (Looked,)
     due = False
 
-    def __init__(self, roster: Roster, detector: FailureDetector, calls: Calls, memory: Memory) -> None:
+    def __init__(self, roster: Roster, calls: Calls, memory: Memory) -> None:
         self._roster = roster
-        self._detector = detector
         self._calls = calls
         self._memory = memory
         self._asking: Asking | None = None
@@ -181,11 +179,11 @@ class Agreement(Part):
         if not is_name(asked.faulty) or (by is not None and not is_name(by.name)) or len(asked.after) > 64:
             raise ProtocolError("nobody is replaced so")
         problem = self._against(peer, asked)
-        if not problem and asked.faulty not in self._roster.linked:
+        if not problem:
             if self._calls.reach(asked.faulty, out):
-                problem = f"reaches {asked.faulty}"
+                problem = f"hears from {asked.faulty}"
             elif not self._calls.is_absent(asked.faulty):
-                return  # it is being called; who asks will ask again
+                return  # it is called, or has a link and says nothing yet; who asks will ask again
         problem = problem or self._promise(asked.number, peer, asked.after, out)
         out.send(peer, Consented(asked.number, asked.after, asked.round, problem))  # when the disk here knows it
 
@@ -197,8 +195,6 @@ class Agreement(Part):
             return "only members agree on something"
         if asked.faulty == self._roster.name:
             return "is there"
-        if asked.faulty in self._roster.linked and self._detector.trusts(asked.faulty):
-            return f"hears from {asked.faulty}"
         by = asked.by
         changes: list[Wish] = [RemoveBroker(asked.faulty, lost=True)]
         if by is not None:  # whether an operator wants it is in the map, too

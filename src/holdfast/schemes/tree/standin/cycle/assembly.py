@@ -96,7 +96,7 @@ def make_cycle(
     calls = Calls(roster, links, detector)
     monitor = kit.monitor(levels, roster, detector, links.acquaintances, forwarding)
     complaints = kit.complaints(roster, monitor, calls)
-    agreement = kit.agreement(roster, detector, calls, memory)
+    agreement = kit.agreement(roster, calls, memory)
     group = GroupDirectory(errands) if settings.stand_ins.in_group else None
     directory: Directory = agreement if group is None else group
     steward = kit.steward(levels, roster, mapping, calls, complaints, directory, pool, errands, memory)

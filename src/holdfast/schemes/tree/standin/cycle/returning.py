@@ -115,8 +115,10 @@ class Returning(Part):
             return
         for one in network.resting:
             if one.by and not one.asked and network.stand_in(one.name):
-                well = self._calls.reach(one.name, out) and self._links.knows_map(one.name, network.number)
-                self._look_at(one.name, well, out)
+                is_there = self._calls.reach(one.name, out)
+                if is_there or self._calls.is_absent(one.name):
+                    self._look_at(one.name, is_there and self._links.knows_map(one.name, network.number), out)
+                # Else its link has ended, as calls do, and it is called anew.
         for beside in network.besides:
             if not beside.asked:
                 self._look_at(beside.faulty, beside.faulty not in self._complaints.heard, out)

@@ -223,6 +223,10 @@ class Steward(Part):
     def _seek(self, case: Case, out: Outbox) -> None:
         if self._is_over(case, out):
             return
+        beside = self._roster.map.beside_of(case.faulty)
+        if beside is not None and case.cause is Cause.CRASH:
+            self._take_who_shares(case, beside.name, out)
+            return
         for place in self._pool.free(self._roster.map):
             if place.name in case.tried:
                 continue
@@ -240,6 +244,15 @@ class Steward(Part):
             case.go_to(Stage.PROVIDING, out.now)
         else:
             self._give_up(case, _nobody(case), out)
+
+    def _take_who_shares(self, case: Case, name: str, out: Outbox) -> None:
+        """Who shares a broker's work takes its place, and nobody else can: it is a member already."""
+        place = self._roster.map.find(name)
+        if place is not None and self._calls.reach(name, out):
+            case.try_spare(place, "", out.now)
+            case.go_to(Stage.AGREEING, out.now)
+        elif self._calls.is_absent(name):
+            self._give_up(case, f"{name}, which shares its work, does not answer", out)
 
     def _reserve(self, case: Case, out: Outbox) -> None:
         spare = case.spare
