@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.protocols.routing.network_map import (
     AddBroker,
     Change,
@@ -16,7 +18,7 @@ from holdfast.protocols.routing.network_map import (
     planned,
 )
 from holdfast.schemes.tree.asked_changes import operation_of
-from holdfast.schemes.tree.map_history import MapHistory
+from holdfast.schemes.tree.map_history import DISK_WITHIN, MapHistory
 from holdfast.trace.checkers import check_trace
 from holdfast.trace.schema import Accepted, Control, Fault, Header, Hop, Row
 
@@ -132,8 +134,9 @@ def test_who_is_no_member_takes_nothing_in_and_forwards_nothing() -> None:
     accepted = Accepted(t=9, node="b2", events=["p/1/1"])
     assert found(accepted, *rows) == []
     assert found(*rows, accepted)[0] == "b2 takes in what is published there, and is no member"
-    hop = Hop(t=9, message=1, source="b2", target="b1", what="Forward", events=["p/1/1"])
+    hop = Hop(t=9 + DISK_WITHIN, message=1, source="b2", target="b1", what="Forward", events=["p/1/1"])
     assert found(*rows, hop)[0] == "b2 forwards to b1, and is no member"
+    assert found(*rows, replace(hop, t=9)) == [], "what waited for its disk when it came to be none"
     assert found(Accepted(t=0, node="s1", events=["p/1/1"])) != [], "a spare is none, either"
 
 

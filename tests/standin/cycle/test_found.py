@@ -25,11 +25,12 @@ from holdfast.protocols.routing.network_map import (
 from holdfast.protocols.routing.notices import MapChanged
 from holdfast.protocols.routing.roster import Roster
 from holdfast.protocols.routing.settings import ServiceLevels
+from holdfast.schemes.tree.standin.cycle.assembly import Cycle
 from holdfast.schemes.tree.standin.cycle.calls import Calls
 from holdfast.schemes.tree.standin.cycle.errand_desk import ErrandDesk
 from holdfast.schemes.tree.standin.cycle.errands import Given, Provide, Provided, Release, TakeErrand
 from holdfast.schemes.tree.standin.cycle.memory import Memory
-from holdfast.schemes.tree.standin.cycle.messages import Reserved
+from holdfast.schemes.tree.standin.cycle.messages import Promised, Reserved
 from holdfast.schemes.tree.standin.cycle.notices import ErrandEnded, Looked
 from holdfast.schemes.tree.standin.cycle.steward import Steward
 from holdfast.sim.run import run_scenario
@@ -132,11 +133,28 @@ def test_what_an_operator_asks_of_one_that_has_agreed_makes_no_second_map(action
     assert played.wrong == []
 
 
-def test_the_map_of_two_at_once_is_the_one_that_was_agreed_to() -> None:
-    """… so that the test above is about that moment."""
-    played = play_network(FIVE, THROUGH_B3, BACK_IN_TIME, spares=("r", "r2"))
-    made = [row.node for row in played.told("change-wanted")]
-    assert made[0] == "b2"
+@pytest.mark.parametrize(
+    ("action", "told", "is_refused"),
+    [
+        ("add-link", {"one": "b1", "other": "b5", "instead_of": "b4,b5"}, True),
+        ("replace", {"id": "b3", "by": "r", "address": "r", "peer_address": "r"}, True),
+        ("replace", {"id": "b2", "by": "r", "address": "r", "peer_address": "r"}, False),
+        ("remove-broker", {"id": "b3", "lost": "yes"}, True),
+        ("remove-broker", {"id": "b3", "lost": "yes", "also_lost": "b2"}, False),
+    ],
+)
+def test_who_has_agreed_makes_no_map_but_without_the_one_that_asked(
+    action: str, told: dict[str, str], is_refused: bool
+) -> None:
+    members = [NetworkMember(name, f"{name}:1", f"{name}:2") for name in FIVE]
+    roster, memory = Roster("b1", founding_map(members, CHAIN), {}), Memory("b1", False, {})
+    nothing = cast("Any", Mock())
+    cycle = Cycle(roster, memory, (), nothing, nothing, nothing, nothing)
+    assert cycle.against(action, told) == ""
+    memory.promise(Promised(0, "b2", "digest"), RecordingOutbox())
+    problem = cycle.against(action, told)
+    assert bool(problem) == is_refused
+    assert not is_refused or problem.startswith("b2 is about to have a broker replaced, and b1 has agreed")
 
 
 @pytest.mark.parametrize("at_ms", range(5_000, 5_100, 10))
@@ -232,6 +250,7 @@ class _Providing:
         self.desk.on_take_errand(1, TakeErrand(), self.out)
         fakes: Any = Mock()
         fakes.against.return_value, fakes.free.return_value, fakes.is_asking = "", iter(()), False
+        fakes.obstacle.return_value = ""
         memory = Memory("b1", False, {})
         self.steward = Steward(
             ServiceLevels(), self.roster, fakes, cast("Any", _Far()), fakes, fakes, fakes, self.desk, memory
