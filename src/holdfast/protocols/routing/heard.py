@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.kernel.outbox import Outbox
 from holdfast.protocols.routing.answers import Answers
 from holdfast.protocols.routing.awaited import Awaited
+from holdfast.protocols.routing.local import broker_of
 from holdfast.protocols.routing.messages import Routes
 from holdfast.protocols.routing.network_map import Move
 from holdfast.protocols.routing.notices import BecameReady, BecomingReady, NeighbourAnswered
@@ -66,6 +67,18 @@ class Heard:
                 case _:
                     pass
             self.knows_all(peer, out)
+
+    def forget_elsewhere(self, peer: str, out: Outbox) -> None:
+        """A neighbour took a place over in the middle of a move: what was told there ahead of that, of brokers that are
+        on other sides as it turned out, is not of its side."""
+        told = self.told_by(peer)
+        gone = [[entry for entry in table if self._is_elsewhere(entry, peer)] for table in told]
+        if any(gone):
+            self.apply(peer, Routes(unadvertised=gone[0], unsubscribed=gone[1]), Telling({}, {}), out)
+
+    def _is_elsewhere(self, entry: str, peer: str) -> bool:
+        broker = broker_of(entry)
+        return broker == self._roster.name or self._roster.side_of(broker) not in ("", peer)
 
     def refresh(self, peer: str, out: Outbox) -> None:
         """A neighbour has told something, or counts as having done so."""

@@ -255,6 +255,7 @@ class Moving(Part):
                 self._forwarding.move_all(gone, last, out)
         if is_near and len(takers) == 1:
             self._neighbours.take_place(gone, takers[0], None, out)
+            self._neighbours.heard.forget_elsewhere(takers[0], out)
         elif is_near:
             self._neighbours.leave(gone, out)
         self._forwarding.drop(gone, out)
