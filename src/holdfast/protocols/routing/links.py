@@ -112,12 +112,13 @@ class Links(Part):
             out.set_timer((self.name, "look"), LOOK_AFTER * self._settings.dial_every)
 
     def _look_around(self, out: Outbox) -> None:
-        """Dials a member that is no neighbour, one after the other, if a neighbour is not there."""
+        """Dials a member that is no neighbour, one after the other, if a neighbour is not there; and spares of the site,
+        which may be members by now, when all others that are known are gone."""
         self._look_later(out)
         roster = self._roster
         if all(peer in self.acquaintances for peer in roster.linked):
             return
-        names = roster.map.names
+        names = list(dict.fromkeys((*roster.map.names, *self._settings.addresses)))
         for step in range(1, len(names) + 1):
             place = (self._looked_for + step) % len(names)
             name = names[place]
