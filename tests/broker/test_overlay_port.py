@@ -71,6 +71,10 @@ class Patient(Part):
     def subscription_state(self, key: Key) -> SubscriptionState:
         return SubscriptionState.PENDING
 
+    @property
+    def member_since(self) -> int:
+        return 17
+
     def facts(self) -> dict[str, str]:
         return {"waiting": str(len(self.waiting))}
 
@@ -138,6 +142,12 @@ def test_a_refusal_is_told_with_the_answer_to_what_came_before_it() -> None:
     assert answers == [Accepted(0)]
     (answer,) = bench.let(P)
     assert (answer.sequence, [number for number, *_ in answer.refused]) == (2, [2])
+
+
+def test_a_client_is_told_since_when_the_broker_is_in_its_network() -> None:
+    opened = sent(PortBench().open("p"), P)[0]
+    assert isinstance(opened, SessionOpened)
+    assert opened.member_since == 17
 
 
 def test_a_client_that_comes_back_is_told_no_more_than_the_overlay_answers_for() -> None:

@@ -98,6 +98,7 @@ MESSAGE_EXAMPLES: list[Message] = [
         ("b3:7411",),
         True,
         7,
+        1_007,
     ),
     messages.SessionRefused(Refusal.SUPERSEDED, "another client"),
     messages.SessionClosed(),

@@ -28,7 +28,7 @@ from holdfast.protocols.cursors.requests import (
     RefusedByLog,
 )
 from holdfast.protocols.sessions.messages import Refusal, SessionOpened
-from holdfast.protocols.sessions.requests import UNSOLICITED, Close
+from holdfast.protocols.sessions.requests import UNSOLICITED, Close, EventsMissed
 from tests.sessions.bench import ClientBench, batch, sent, shown
 
 OPENING = OpenCursor(1, "risk", "n > 0", 5, True, 4)
@@ -54,11 +54,24 @@ def live() -> ClientBench:
     return bench
 
 
-def reopen(bench: ClientBench, log_id: str = "") -> list[Any]:
+def reopen(bench: ClientBench, log_id: str = "", member_since: int = 0, epoch: int = 5) -> list[Any]:
     bench.handle(bench.down())
     bench.advance(SECOND)
     bench.handle(bench.up())
-    return bench.say(SessionOpened(5, 0, 100, 9, log_id=log_id))
+    return bench.say(SessionOpened(epoch, 0, 100, 9, log_id=log_id, member_since=member_since))
+
+
+def test_a_log_of_a_broker_that_was_not_in_its_network_for_a_while_has_a_gap_that_is_told_once() -> None:
+    bench = live()
+    gap = ("complete", UNSOLICITED, EventsMissed(-1, None, "its broker was not in the network for a while"))
+    assert gap not in reopen(bench)
+    assert gap in reopen(bench, member_since=1_007)  # and lost again, before the cursor is opened
+    assert gap not in reopen(bench, member_since=1_007)
+    bench.say(CursorOpened(1, 3, 10, 10))
+    # Whether its broker still knows the session makes no difference to a name.
+    assert gap in reopen(bench, member_since=2_011, epoch=6)
+    bench.say(CursorOpened(1, 4, 10, 10))
+    assert deliveries(bench.say(came(10, 12, 11, 12))) == [("deliver", -1, [11, 12])]
 
 
 def test_a_cursor_is_asked_for_and_made() -> None:

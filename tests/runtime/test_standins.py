@@ -16,6 +16,7 @@ import pytest
 import holdfast
 from experiments.broker_network import BrokerNetwork
 from experiments.processes import LOOK_EVERY_S
+from holdfast.testing.fault_proxy import FaultProxy
 from tests.runtime.network_load import NetworkLoad
 from tests.runtime.standin_load import (
     BASIC,
@@ -180,16 +181,18 @@ async def _with_a_name(network: BrokerNetwork) -> None:
     await network.begin()
     await network.start_beside(SPARE)
     both = f"holdfast://{network.addresses['b5']},{network.addresses[SPARE]}"
-    async with AsyncExitStack() as stack:
+    async with AsyncExitStack() as stack, FaultProxy(network.addresses["b5"]) as way:
         publisher = await stack.enter_async_context(holdfast.connect(network.url("b1")))
         moving = await stack.enter_async_context(holdfast.connect(both))
-        staying = await stack.enter_async_context(holdfast.connect(network.url("b5")))
+        staying = await stack.enter_async_context(holdfast.connect(f"holdfast://{way.address}"))
+        kept = await stack.enter_async_context(staying.subscribe("topic = 'load'", name="kept"))
         named = await stack.enter_async_context(moving.subscribe("topic = 'load'", name="desk"))
         plain = await stack.enter_async_context(staying.subscribe("topic = 'load'"))
         await publisher.publish({"n": 1}, topic="load")
-        named_events, plain_events = aiter(named), aiter(plain)
+        named_events = aiter(named)
         await named.ack(await anext(named_events))
-        assert (await anext(plain_events)).attributes["n"] == 1
+        assert (await plain.next()).attributes["n"] == 1
+        way.refuse = True  # it comes back when its broker has its place, and not before
         await network.kill("b5")
         await standin(network, "replace", "b5", "--by", SPARE)
         with pytest.raises(holdfast.PositionGone):
@@ -197,13 +200,17 @@ async def _with_a_name(network: BrokerNetwork) -> None:
         await publisher.publish({"n": 2}, topic="load")  # for nobody
         await network.start_beside("b5")
         await standin(network, "hand-back", "b5")
+        assert (plain.gaps, kept.gaps) == (0, 0)
+        way.refuse = False
         number, first = 2, 0
         while not first:
             number += 1
             await publisher.publish({"n": number}, topic="load")
             with suppress(TimeoutError):
-                first = int((await asyncio.wait_for(anext(plain_events), 0.2)).attributes["n"])
+                first = int((await asyncio.wait_for(plain.next(), 0.2)).attributes["n"])
         assert first > 2, "the session goes on, and lacks what was for nobody"
+        assert (plain.gaps, kept.gaps) == (1, 1), "and it is told so"
+        assert [(await kept.next()).attributes["n"] for _ in range(2)] == [1, first]
         back = await stack.enter_async_context(holdfast.connect(network.url("b5")))
         again = aiter(await stack.enter_async_context(back.subscribe("topic = 'load'", name="desk")))
         assert (await anext(again)).attributes["n"] == first

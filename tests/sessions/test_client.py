@@ -13,7 +13,7 @@ from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.event import EventBytes
 from holdfast.protocols.sessions import requests
 from holdfast.protocols.sessions.addresses import REDIRECTS_MAX
-from holdfast.protocols.sessions.conversation import Phase
+from holdfast.protocols.sessions.conversation import ClientSettings, Conversation, Phase
 from holdfast.protocols.sessions.messages import (
     Accepted,
     CloseSession,
@@ -607,6 +607,47 @@ def test_one_subscription_may_be_forgotten_in_a_session_that_is_resumed() -> Non
     assert rows[1:] == [
         report(EventsMissed(1, None, "the broker forgot the subscription")),
         ("b1", Subscribe(1, "n > 0", Overflow.DISCONNECT, 100)),
+    ]
+
+
+def test_a_broker_that_was_not_in_its_network_for_a_while_makes_one_gap_in_each_subscription() -> None:
+    bench = subscribed()
+    bench.ask(MakeSubscription("n > 9", Overflow.DISCONNECT, 100))  # which is not confirmed: nothing is owed to it yet
+    bench.say(deliver(1, 2))
+    told = report(EventsMissed(1, None, "its broker was not in the network for a while"))
+    for since, gaps in ((0, []), (1_007, [told]), (1_007, []), (2_011, [told])):
+        bench.handle(bench.down())
+        bench.advance(SECOND)
+        bench.handle(bench.up())
+        rows = bench.say(SessionOpened(5, 0, 100, 9, member_since=since))
+        assert [row for row in rows if row[0] == "complete"] == [report(Connected("a:1", "b1", True)), *gaps], since
+    assert bench.say(deliver(3, first=3)) == [("deliver", 1, [3])], "what waited there comes all the same"
+
+
+def test_a_session_that_begins_anew_knows_nothing_of_an_earlier_one() -> None:
+    conversation = Conversation(ClientSettings("a", ("a:1",)))
+    for since, resumed, was_apart in ((7, False, False), (7, True, False), (9, False, False), (11, True, True)):
+        conversation.opened(SessionOpened(5, 0, 100, 9, member_since=since), resumed)
+        assert conversation.was_apart is was_apart, since
+
+
+def test_at_a_broker_that_was_away_before_the_session_began_there_is_no_gap() -> None:
+    bench = ClientBench()
+    bench.handle(Started(3), bench.up())
+    bench.say(SessionOpened(5, 0, 100, 9, member_since=1_007))
+    bench.ask(MakeSubscription("n > 0", Overflow.DISCONNECT, 100))
+    bench.say(Subscribed(1))
+    bench.handle(bench.down())
+    bench.advance(SECOND)
+    bench.handle(bench.up())
+    assert bench.say(SessionOpened(5, 0, 100, 9, member_since=1_007)) == [report(Connected("a:1", "b1", True))]
+    bench.handle(bench.down())
+    bench.advance(SECOND)
+    bench.handle(bench.up())
+    # At another broker, or forgotten here: one gap, and not two.
+    assert bench.say(SessionOpened(6, 0, 100, 9, member_since=2_011))[:2] == [
+        report(Connected("a:1", "b1", False)),
+        report(EventsMissed(1, None, "the broker forgot the subscription")),
     ]
 
 

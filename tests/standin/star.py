@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from holdfast.sim.run import Factories, run_scenario
+from holdfast.sim.run import Factories, header_of, run_scenario
 from holdfast.sim.scenario import Action, Broker, Client, Fault, Operate, Publish, Scenario, ScenarioEvent, Subscribe
 from holdfast.trace import schema
 from holdfast.trace.schema import Row
@@ -19,6 +19,10 @@ def replace(at_ms: int, protocol: str = "synch", mode: str = "failover", by: str
     return Operate(at_ms=at_ms, action="replace", told=told)
 
 
+def relieve(at_ms: int, by: str = R, faulty: str = F) -> Operate:
+    return Operate(at_ms=at_ms, action="relieve", told={"id": faulty, "by": by, "address": by, "peer_address": by})
+
+
 def hand_back(at_ms: int, faulty: str = F) -> Operate:
     return Operate(at_ms=at_ms, action="hand-back", told={"id": faulty, "address": faulty, "peer_address": faulty})
 
@@ -26,9 +30,10 @@ def hand_back(at_ms: int, faulty: str = F) -> Operate:
 class Played:
     """What came of a run."""
 
-    def __init__(self, rows: list[Row], wrong: list[str]) -> None:
+    def __init__(self, rows: list[Row], wrong: list[str], header: schema.Header) -> None:
         self.rows = rows
         self.wrong = wrong
+        self.header = header
 
     def got(self, subscriber: str) -> list[int]:
         """Numbers of the events that a subscriber got, as they came."""
@@ -121,4 +126,5 @@ def play(
             rows.append(row)
 
     outcome = run_scenario(scenario, factories, [Rows()], stop_at_violation=False)
-    return Played(rows, [outcome.broken] if outcome.broken else [str(violation) for violation in outcome.violations])
+    wrong = [outcome.broken] if outcome.broken else [str(violation) for violation in outcome.violations]
+    return Played(rows, wrong, header_of(scenario))

@@ -8,6 +8,7 @@ import pytest
 from holdfast.protocols.routing.flaws import flaw
 from holdfast.protocols.routing.network_map import (
     LOST_ABOVE,
+    AddBroker,
     HandBack,
     Learn,
     Leave,
@@ -34,8 +35,8 @@ def network(*names: str, links: list[tuple[str, str]] = LINKS) -> NetworkMap:
     )
 
 
-def replace(name: str, by: str) -> ReplaceBroker:
-    return ReplaceBroker(name, by, f"{by}:1", f"{by}:2", StandInProtocol.SYNCH)
+def replace(name: str, by: str, mode: StandInMode = StandInMode.FAILOVER) -> ReplaceBroker:
+    return ReplaceBroker(name, by, f"{by}:1", f"{by}:2", StandInProtocol.SYNCH, mode)
 
 
 def everything_done(after: NetworkMap) -> NetworkMap:
@@ -123,9 +124,42 @@ def test_a_map_of_before_stand_ins_is_read() -> None:
         "a462343a329392a26231a2623792a26237a2623392a26237a26234909194"
         "03a26237a26232a573796e6368909192a26232a2623790"
     )
-    assert msgspec.msgpack.decode(written, type=NetworkMap) == after
+    unknown = tuple(msgspec.structs.replace(member, since=0) for member in after.members)
+    assert msgspec.msgpack.decode(written, type=NetworkMap) == msgspec.structs.replace(after, members=unknown)
     older = bytes.fromhex("96009193a26231a462313a31a462313a3290909090")
     assert msgspec.msgpack.decode(older, type=NetworkMap) == founding_map([NetworkMember("b1", "b1:1", "b1:2")], [])
+
+
+def since(network: NetworkMap) -> dict[str, int]:
+    return {member.name: member.since for member in network.members if member.since}
+
+
+def test_a_map_says_since_when_each_member_is_one() -> None:
+    """So that who has its place back knows that it was away, whichever maps it has heard of."""
+    replaced = planned(network(), replace("b2", "b7"))
+    assert since(replaced) == {"b7": replaced.number}
+    back = planned(everything_done(replaced), HandBack("b2", "b2:1", "b2:2"))
+    assert since(back) == {"b7": replaced.number, "b2": back.number}
+    assert since(everything_done(back)) == {"b2": back.number}
+    again = planned(everything_done(back), replace("b2", "b7"))
+    assert since(again) == {"b7": again.number}
+    added = planned(everything_done(back), AddBroker("b9", "b9:1", "b9:2", "b1"))
+    assert since(added) == {"b2": back.number, "b9": added.number}
+
+
+def test_who_shares_the_work_of_another_and_then_has_its_place_is_a_member_since_then() -> None:
+    shares = planned(network(), replace("b2", "b7", StandInMode.SHARE))
+    assert since(shares) == {"b7": shares.number}
+    instead = planned(everything_done(shares), replace("b2", "b7"))
+    assert since(instead) == {"b7": instead.number}
+
+
+def test_nobody_is_a_member_since_a_map_that_is_not_there_yet() -> None:
+    founded = network()
+    for number in (-1, 1, 2**70):
+        first, *others = founded.members
+        members = (msgspec.structs.replace(first, since=number), *others)
+        assert flaw(msgspec.structs.replace(founded, members=members))
 
 
 @pytest.mark.parametrize(

@@ -316,6 +316,12 @@ class _BlockingFeed(_Closing, Generic[_Subscribed]):
         """How many events were not handed out, since their deadlines had passed."""
         return self._subscription.expired
 
+    @property
+    def gaps(self) -> int:
+        """How often nobody knows what was missed: the broker forgot the subscription, or was not in its network for a
+        while."""
+        return self._subscription.gaps
+
     def next(self, timeout_s: float | None = None) -> ReceivedEvent:
         """The next event; TimeoutError if none comes in time."""
         return self._bus._run(self._subscription.next(), timeout_s)
@@ -366,11 +372,6 @@ class BlockingSubscription(_BlockingFeed[Subscription]):
     def missed(self) -> int:
         """How many events were dropped for want of room."""
         return self._subscription.missed
-
-    @property
-    def gaps(self) -> int:
-        """How often the broker forgot the subscription, so that nobody knows what was missed."""
-        return self._subscription.gaps
 
     def close(self) -> None:
         """Ends the subscription."""

@@ -23,6 +23,8 @@ class NamedSubscription:
     The broker keeps what is not acknowledged. With `auto_ack` an event is acknowledged when the next one is asked for;
     without, only by `ack`. What was not acknowledged comes again to whoever subscribes under the name next, in order
     and with `attempt` above 1. `expired` counts the events that were not handed out, since their deadlines had passed.
+    `gaps` counts how often the broker was not in its network for a while, so that its log lacks what was published
+    then.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class NamedSubscription:
         self.window = window
         self.auto_ack = auto_ack
         self.expired = 0
+        self.gaps = 0
         self._from = from_
         self._subscriptions = subscriptions
         self._number = 0
@@ -137,6 +140,9 @@ class NamedSubscription:
             self._subscriptions.consumed_cursor(self._number, taken)
 
     # ------------------------------------------------------------------------------------------------ called by the bus
+    def _missed(self, count: int | None) -> None:
+        self.gaps += count is None
+
     def _expired(self, count: int) -> None:
         self.expired += count
 

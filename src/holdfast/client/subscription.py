@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class Subscription:
     """Made by `bus.subscribe`; use it with `async with`, and iterate over it with `async for`.
 
-    `missed` counts the events that were dropped for want of room, and `gaps` how often the broker forgot the
-    subscription, so that nobody knows how many were missed. `expired` counts those that came after their
-    deadlines, or that the broker gave up then, and are not handed out.
+    `missed` counts the events that were dropped for want of room. `gaps` counts how often nobody knows how many were
+    missed: the broker forgot the subscription, or was not in its network for a while. `expired` counts those that came
+    after their deadlines, or that the broker gave up then, and are not handed out.
     """
 
     def __init__(self, subscriptions: Subscriptions, text: str, overflow: str, window: int) -> None:

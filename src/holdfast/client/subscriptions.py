@@ -93,7 +93,7 @@ class Subscriptions:
     def report(self, report: Any) -> None:
         """Looks at what is about a subscription."""
         match report:
-            case requests.EventsMissed() if isinstance(missed := self._open.get(report.subscription), Subscription):
+            case requests.EventsMissed() if missed := self._open.get(report.subscription):
                 missed._missed(report.count)
             case requests.EventsExpired() if late := self._open.get(report.subscription):
                 late._expired(report.count)

@@ -16,7 +16,7 @@ from holdfast.kernel.messages import Message
 from holdfast.kernel.node import require
 from holdfast.kernel.time import MILLISECOND, SECOND
 from holdfast.model.batch import EventBatch
-from holdfast.protocols.sessions import messages
+from holdfast.protocols.sessions import messages, requests
 from holdfast.protocols.sessions.incoming import SubscriptionPhase
 from holdfast.sim.network import End, Frame, Packet
 from holdfast.sim.scenario import Action, Client, Subscribe, Unsubscribe
@@ -113,8 +113,9 @@ class LightClient:
 
     __slots__ = (
         "_addresses", "_attempt", "_end", "_epoch", "_failures", "_heard_at", "_hurried", "_instance", "_kept",
-        "_last_number", "_open", "_pace", "_refused", "_report_due", "_resubscribe", "_simulation", "_subscriptions",
-        "_unreported", "_wanted", "dark", "disk", "life", "name", "paused", "peer", "role", "running", "wall_offset",
+        "_last_number", "_member_since", "_open", "_pace", "_refused", "_report_due", "_resubscribe", "_simulation",
+        "_subscriptions", "_unreported", "_wanted", "dark", "disk", "life", "name", "paused", "peer", "role",
+        "running", "wall_offset",
     )  # fmt: skip
 
     def __init__(self, simulation: Simulation, client: Client) -> None:
@@ -140,6 +141,7 @@ class LightClient:
         self._failures = 0
         self._instance = 0
         self._epoch = 0
+        self._member_since = 0  # the broker, of its network
         self._end: End | None = None
         self._open = False
         self._refused = False  # the broker wants nothing of this client any more
@@ -310,7 +312,7 @@ class LightClient:
                 return  # closed over one of these messages
             message = self._simulation.messages.decode(kind, body)
             if isinstance(message, messages.SessionOpened):
-                self._on_session_opened(message)
+                self._on_session_opened(message, end.peer)
             elif isinstance(message, messages.SessionRefused):
                 self._on_session_refused(message)
             elif isinstance(message, messages.Redirect):
@@ -324,15 +326,20 @@ class LightClient:
         if self._unreported:
             self._report_soon()
 
-    def _on_session_opened(self, opened: messages.SessionOpened) -> None:
+    def _on_session_opened(self, opened: messages.SessionOpened, broker: str) -> None:
         if self._open:
             return
         resumed = opened.epoch == self._epoch
+        was_apart = resumed and opened.member_since > self._member_since
         self._open, self._epoch, self._failures = True, opened.epoch, 0
+        self._member_since = opened.member_since
         for subscription in self._subscriptions.values():
             if subscription.phase is _LIVE and (not resumed or subscription.number in opened.forgotten):
                 subscription.forgotten(self._resubscribe or opened.reissue)
                 self._emit(schema.Missed, subscription, reason="forgotten")
+            elif subscription.phase is _LIVE and was_apart:
+                self._emit(schema.Missed, subscription, reason=requests.APART)
+                self._emit(schema.Confirmed, subscription, via=broker)
             self._ask(subscription)
 
     def _on_session_refused(self, refused: messages.SessionRefused) -> None:

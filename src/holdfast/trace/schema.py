@@ -174,7 +174,8 @@ class Missed(Row, frozen=True, kw_only=True, tag="missed"):
     """The subscriber was told that it did not get events that it wanted.
 
     With a count, so many were dropped. Without one, nothing is known of events accepted before the next `Confirmed`
-    of the subscription: its broker forgot it and it had to be made anew.
+    of the subscription: its broker forgot it and it had to be made anew, or was not in its network for a while
+    (`apart`), and it is in place again at once.
     """
 
     kind: ClassVar[str] = "missed"

@@ -28,6 +28,7 @@ from holdfast.trace.schema import (
 )
 
 WELL = ("up", "healed")  # states of components that explain nothing
+APART = "apart"  # of `missed`: the broker was not in its network, and knows the subscription
 TO_CLIENTS = ("Deliver", "CursorEvents")  # messages that bring events to subscribers
 IDS_KEPT = 20_000  # ids among which a mistyped one is looked for
 
@@ -147,9 +148,8 @@ class _Notes:
             case Missed(count=None):
                 if self.published is None:
                     interest.was_confirmed_before = False
-                interest.reasons.append(
-                    self._said(row.t, f"its owner was told that its broker had lost it ({row.reason})")
-                )
+                lost = "something is missing" if row.reason == APART else "its broker had lost it"
+                interest.reasons.append(self._said(row.t, f"its owner was told that {lost} ({row.reason})"))
             case Missed():
                 if self.published is not None:
                     text = f"its owner was told of {row.count} missed events ({row.reason})"

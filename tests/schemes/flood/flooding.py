@@ -43,6 +43,7 @@ class Flooding(Part):
 
     name: ClassVar[str] = "flooding"
     elsewhere: tuple[str, ...] = ()
+    member_since: int = 0
     messages: ClassVar[Mapping[type[Message], frozenset[Role]]] = {Flooded: BROKERS, Stored: BROKERS}
 
     def __init__(

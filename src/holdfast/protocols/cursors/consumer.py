@@ -29,7 +29,7 @@ from holdfast.protocols.cursors.messages import (
 )
 from holdfast.protocols.sessions.conversation import Conversation, Phase
 from holdfast.protocols.sessions.messages import Refusal
-from holdfast.protocols.sessions.requests import UNSOLICITED, EventsExpired
+from holdfast.protocols.sessions.requests import APART, APART_TOLD, UNSOLICITED, EventsExpired, EventsMissed
 
 
 class Consumer(Part):
@@ -148,7 +148,7 @@ class Consumer(Part):
             return
         if message.after < message.acknowledged or message.acknowledged < 0:
             raise ProtocolError("a cursor begins behind what is acknowledged")
-        cursor.opened(message, self._conversation.log_id)
+        cursor.opened(message, self._conversation.log_id, self._conversation.member_since)
         out.note("confirmed", subscription=self._text(cursor), subscriber=self._conversation.name, via=peer)
         self._conversation.progressed(out)
         if (maker := cursor.take_maker()) is not None:
@@ -316,13 +316,18 @@ class Consumer(Part):
         self.repeat(out)
 
     def _check_log(self, cursor: FollowedCursor, out: Outbox) -> None:
-        """A broker with another log has other events at our positions: what we wait for is gone."""
+        """A broker with another log has other events at our positions: what we wait for is gone. The log of one that
+        was not in its network for a while lacks what was published meanwhile, whoever reads it."""
         if cursor.log_id != self._conversation.log_id:
             del self._cursors[cursor.number]
             problem = "the broker has another log than the one that was read"
             lost = requests.CursorLost(cursor.number, Refusal.POSITION_GONE, problem)
             out.complete(UNSOLICITED, lost)
             self._over(cursor, problem, out, requests.RefusedByLog(Refusal.POSITION_GONE, problem))
+        elif cursor.came_back(self._conversation.member_since):
+            text, name = self._text(cursor), self._conversation.name
+            out.note("missed", subscription=text, subscriber=name, reason=APART)
+            out.complete(UNSOLICITED, EventsMissed(-cursor.number, None, APART_TOLD))
 
     def repeat(self, out: Outbox) -> None:
         """Says again what was not answered."""

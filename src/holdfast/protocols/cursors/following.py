@@ -22,7 +22,7 @@ class FollowedCursor:
 
     __slots__ = (
         "_positions", "acknowledged", "asked", "command", "consumed", "enders", "expired", "gap", "generation",
-        "log_id", "maker", "number", "phase", "received", "reported", "unreported", "waiters", "wanted",
+        "log_id", "maker", "member_since", "number", "phase", "received", "reported", "unreported", "waiters", "wanted",
     )  # fmt: skip
 
     def __init__(self, number: int, maker: int, command: requests.MakeCursor) -> None:
@@ -33,6 +33,7 @@ class FollowedCursor:
         self.enders: list[int] = []
         self.generation = 0
         self.log_id = ""  # of the log that its positions are of
+        self.member_since = 0  # that log's broker, of its network
         self.received = 0  # everything up to this position has arrived
         self.consumed = 0
         self.expired = 0  # events that were not handed over, here or already by the broker
@@ -108,9 +109,16 @@ class FollowedCursor:
         unconsumed = len(self._positions)
         return CursorProgress(self.number, self.received, self.consumed, self.gap, self.expired, unconsumed)
 
-    def opened(self, message: CursorOpened, log_id: str) -> None:
+    def came_back(self, member_since: int) -> bool:
+        """The log is here again. Whether its broker was not in the network for a while since it was read before: what
+        was published there meanwhile is not in it."""
+        was_apart = member_since > self.member_since
+        self.member_since = member_since
+        return was_apart
+
+    def opened(self, message: CursorOpened, log_id: str, member_since: int) -> None:
         if not self.generation:
-            self.log_id = log_id
+            self.log_id, self.member_since = log_id, member_since
             self.received = self.consumed = message.after
         self.generation = message.generation
         self.acknowledged = max(self.acknowledged, message.acknowledged)

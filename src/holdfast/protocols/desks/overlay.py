@@ -39,7 +39,8 @@ class PublicationsAnswerable(Notice, frozen=True):
 
 
 class ClientsSentElsewhere(Notice, frozen=True):
-    """Clients are not to stay at this broker: `elsewhere` says where they are to go."""
+    """Clients are not to go on at this broker as if nothing had happened: `elsewhere` says where they are to go; if
+    that is empty, they come again, and hear of another `member_since`."""
 
 
 class SubscriptionState(enum.Enum):
@@ -90,6 +91,12 @@ class Overlay(Protocol):
         changes, the overlay tells `ClientsSentElsewhere`."""
         ...
 
+    @property
+    def member_since(self) -> int:
+        """Rises when this broker comes back to its network, in which it was not for a while: what was published
+        meanwhile has not come here. 0: it was always there."""
+        ...
+
     def facts(self) -> dict[str, str]:
         """What operators are told of it."""
         ...
@@ -105,6 +112,7 @@ class Alone:
 
     parts: Sequence[Part] = ()
     elsewhere: tuple[str, ...] = ()
+    member_since: int = 0
 
     def admits(self, session: Session, message: Publish, batch: EventBatch, out: Outbox) -> bool:
         return True

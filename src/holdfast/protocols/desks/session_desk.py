@@ -308,6 +308,7 @@ class SessionDesk(Part):
             attachment.direct,
             self._settings.reissue,
             report_every(self._core.limits),
+            self._overlay.member_since,
         )
 
     def session(self, peer: str) -> Session | None:

@@ -26,6 +26,8 @@ def flaw(network: NetworkMap) -> str:
         return "a name is none"
     if any(not is_short(text) for member in network.members for text in (member.client_address, member.peer_address)):
         return "an address is none"
+    if any(not 0 <= member.since <= network.number for member in network.members):
+        return "a member came by a map that is not there yet"
     shared = [beside.faulty for beside in network.besides]
     sharing = [beside.name for beside in network.besides]
     if not {*shared, *sharing} <= set(names) or len({*shared, *sharing}) != len(shared) + len(sharing):

@@ -32,11 +32,13 @@ Link: TypeAlias = tuple[str, str]
 
 
 class NetworkMember(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One broker, where clients find it and where other brokers do."""
+    """One broker, where clients find it and where other brokers do. By the map with the number `since` it came to the
+    network, or came back; 0: it was there from the beginning, or that was never written down."""
 
     name: str
     client_address: str
     peer_address: str
+    since: int = 0
 
 
 class Move(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
@@ -316,7 +318,7 @@ def planned(network: NetworkMap, change: Change) -> NetworkMap:
     """The next map, of a change that nothing is against: what counts at once, and the steps to the rest."""
     match change:
         case AddBroker():
-            member = NetworkMember(change.name, change.client_address, change.peer_address)
+            member = NetworkMember(change.name, change.client_address, change.peer_address, network.number + 1)
             steps: tuple[Step, ...] = (Move(change.between, change.at, change.name),) if change.between else ()
             members = (*network.members, member)
             resting = tuple(one for one in network.resting if one.name != change.name)
@@ -389,7 +391,7 @@ def _let_go(network: NetworkMap, name: str, rests: bool = False, to: str = "") -
 def _replaced(network: NetworkMap, change: ReplaceBroker) -> NetworkMap:
     """The stand-in is where the other was, also in the order of the members; or beside it."""
     name, by = change.name, change.by
-    member = NetworkMember(by, change.client_address, change.peer_address)
+    member = NetworkMember(by, change.client_address, change.peer_address, network.number + 1)
     resting = tuple(one for one in network.resting if one.name != by)
     steps = (Learn(by, name, change.protocol),)
     if change.mode.shares:
@@ -399,6 +401,7 @@ def _replaced(network: NetworkMap, change: ReplaceBroker) -> NetworkMap:
         return _comes_after(msgspec.structs.replace(network, resting=resting), member, name, by)
     # What was under way may have made a map that has not come here: this one is above it.
     above = msgspec.structs.replace(network, number=network.number + LOST_ABOVE)
+    member = msgspec.structs.replace(member, since=above.number + 1)
     return _next(
         above,
         members=tuple(member if one.name == name else one for one in network.members if one.name != by),
@@ -431,7 +434,7 @@ def _handed_back(network: NetworkMap, change: HandBack) -> NetworkMap:
     beside = network.beside_of(change.name)
     if beside is not None:
         return _next(network, steps=(Withdraw(beside.name),))
-    member = NetworkMember(change.name, change.client_address, change.peer_address)
+    member = NetworkMember(change.name, change.client_address, change.peer_address, network.number + 1)
     resting = tuple(one for one in network.resting if one.name != change.name)
     network_without = msgspec.structs.replace(network, resting=resting)
     return _comes_after(network_without, member, network.stand_in(change.name))

@@ -51,6 +51,13 @@ class Roster:
         self.routed = self._trees[-1]
 
     @property
+    def member_since(self) -> int:
+        """The number of the map by which this broker came to the network, or came back; 0: it was always there, or is
+        no member."""
+        member = self.map.find(self.name)
+        return 0 if member is None else member.since
+
+    @property
     def near(self) -> tuple[str, ...]:
         """The neighbours in the tree of the map."""
         return self.tree.neighbours(self.name) if self.is_member else _NOBODY

@@ -100,6 +100,8 @@ class Conversation:
         self.broker = ""
         self.log_id = ""  # of the broker's log, if it keeps one
         self.resumed = False  # the broker still knew the session when it was opened last
+        self.member_since = 0  # the broker, of its network; 0: always
+        self.was_apart = False  # the broker was not in its network for a while since the session was opened before
         self.report_every = 0  # events of a subscription, of which the broker keeps few; 0: it keeps many
         self.request_window = 0  # requests to the broker's application that may be unconfirmed; 0: it hosts none
         self._progress_at = 0
@@ -116,6 +118,8 @@ class Conversation:
         """What the broker says of the session."""
         self.log_id, self.resumed, self.request_window = opened.log_id, resumed, opened.request_window
         self.report_every = opened.report_every
+        self.was_apart = resumed and opened.member_since > self.member_since
+        self.member_since = opened.member_since
 
     def enter(self, phase: Phase) -> None:
         require(phase in TRANSITIONS[self.phase], "a client changes its phase by the table", at=self.phase, to=phase)

@@ -162,6 +162,8 @@ class SessionOpened(Message, frozen=True):
     unconfirmed; 0: it hosts none. `direct` are the addresses of `DirectChanged`. `reissue`: whatever is forgotten is to
     be subscribed to again (D1-B3), also by clients that would not do so by themselves. `report_every`: the broker keeps
     so few events of a subscription that it is to hear when so many have come; 0: the client tells when it likes.
+    `member_since` is higher than it was when the session was opened before, if the broker was not in its network for a
+    while since then: what others published meanwhile has not come there, and never will.
     """
 
     epoch: int
@@ -176,6 +178,7 @@ class SessionOpened(Message, frozen=True):
     direct: tuple[str, ...] = ()
     reissue: bool = False
     report_every: int = 0
+    member_since: int = 0
 
     def weight(self) -> int:
         return NOMINAL_WEIGHT + 16 * len(self.forgotten) + _refusals_weight(self.refused)

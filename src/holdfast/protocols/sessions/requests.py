@@ -212,6 +212,11 @@ class EventsExpired(_Value, frozen=True):
     count: int
 
 
+# Why, if a broker was not in its network for a while: in a trace, and in words.
+APART: Final = "apart"
+APART_TOLD: Final = "its broker was not in the network for a while"
+
+
 class EventsMissed(_Value, frozen=True):
     """Events that the subscription wanted did not arrive. `count` None: nobody knows how many."""
 

@@ -346,7 +346,8 @@ class Subscriber(Part):
         return OpenSession(instance, epoch, *_progress(live))
 
     def opened(self, forgotten: tuple[int, ...], resumed: bool, reissue: bool, out: Outbox) -> None:
-        """A session is open. Subscriptions that the broker does not know are made again, unless neither side wants."""
+        """A session is open. Subscriptions that the broker does not know are made again, unless neither side wants.
+        Those that it knows may lack something all the same, if it was not in its network for a while."""
         for subscription in list(self._subscriptions.values()):
             known = resumed and subscription.number not in forgotten
             match subscription.phase:
@@ -360,6 +361,11 @@ class Subscriber(Part):
                     self._missed(subscription, "forgotten", "the broker forgot the subscription", None, out)
                     if again:
                         self._subscribe(subscription, out)
+                case SubscriptionPhase.LIVE if self._conversation.was_apart:
+                    self._missed(subscription, requests.APART, requests.APART_TOLD, None, out)
+                    # It is in place again at once.
+                    text, name = self._text(subscription), self._conversation.name
+                    out.note("confirmed", subscription=text, subscriber=name, via=self._conversation.broker)
 
     def repeat(self, out: Outbox) -> None:
         """Says again what was not answered."""

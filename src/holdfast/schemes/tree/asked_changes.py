@@ -95,7 +95,8 @@ def header_of_changes(scenario: Scenario) -> dict[str, Any]:
     """What checkers have to know of a run in which the network changes."""
     said: dict[str, Any] = {"changes": True}
     by_itself = bool(scenario.settings.get(SLA))
-    replaced = [operation.told.get("id", "") for operation in scenario.operations if operation.action == "replace"]
+    taking = [operation for operation in scenario.operations if operation.action in ("replace", "relieve")]
+    replaced = [operation.told.get("id", "") for operation in taking]
     replaced += [broker.id for broker in scenario.brokers] if by_itself else []
     if replaced:
         said["replaced"] = list(dict.fromkeys(replaced))

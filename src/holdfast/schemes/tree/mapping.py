@@ -134,7 +134,7 @@ class Mapping(Part):
         self._near.keep_near(out)
         if self._durable:
             out.snapshot(STREAM, MapAdopted(network))
-        was_member = self._roster.is_member
+        was_member, since = self._roster.is_member, self._roster.member_since
         watched = self._roster.linked
         adopt(network)
         self._acquaintances.greeted.clear()  # until they have the map, too
@@ -147,7 +147,8 @@ class Mapping(Part):
         out.tell(MapChanged(before))
         if was_member and not self._roster.is_member:
             self._report_gone(out)
-        if self.elsewhere:
+        came_back = was_member and self._roster.is_member and self._roster.member_since > since  # and heard of neither
+        if self.elsewhere or came_back:
             out.tell(ClientsSentElsewhere())
 
     def _report_gone(self, out: Outbox) -> None:

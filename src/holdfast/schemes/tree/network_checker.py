@@ -30,8 +30,11 @@ away, at any level, unless a failure meets it where events are not stored; but a
 when it begins has got there only a while after it. A broker that was declared lost takes with it what a wiped disk
 does. Who is no member any more owes nothing, and nothing is owed there.
 
-A broker that a stand-in takes the place of (D0) takes with it what it had been sent, or had sent itself, and nothing
-else; what its own clients want is owed again from when it has its place back, and their word has got around.
+A broker that a stand-in takes the place of (D0) takes with it what it had been sent, or had sent itself, a while before
+it failed, and nothing else; what its own clients want is owed again from when it has its place back, and their word has
+got around. Of what was accepted meanwhile they are to be told: a subscription that lacks some of that, and whose owner
+did not hear that it missed something, is a violation. That the broker was `apart` excuses nothing else: it still has
+what it had before.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from holdfast.protocols.sessions.requests import APART
 from holdfast.schemes.tree.outages import Outages
 from holdfast.schemes.tree.timeline import ADOPTED
 from holdfast.trace.checkers.checker import Checker, Handlers
@@ -118,6 +122,7 @@ class Network(Checker):
         self._owed: dict[str, dict[str, _Owed]] = {}  # subscription → event → what is owed
         self._delivered: dict[str, set[str]] = {}
         self._missed: dict[str, int] = {}  # subscription → how many it was told that it missed
+        self._unheard: dict[str, dict[str, _Owed]] = {}  # subscription → event that its broker was not there for
         self._touched: dict[str, dict[str, int]] = {}  # broker that is replaced → event → when it was first sent there
 
     def begin(self, header: Header) -> None:
@@ -183,8 +188,10 @@ class Network(Checker):
 
     def _on_missed(self, row: Missed) -> None:
         if row.count is None:
-            self._since.pop(row.subscription, None)
-            self._owed.pop(row.subscription, None)
+            self._unheard.pop(row.subscription, None)
+            if row.reason != APART:  # then its broker still has what it had before, and is the same one
+                self._since.pop(row.subscription, None)
+                self._owed.pop(row.subscription, None)
         else:
             self._missed[row.subscription] = self._missed.get(row.subscription, 0) + row.count
 
@@ -195,6 +202,7 @@ class Network(Checker):
         self._subscriptions.pop(subscription, None)
         self._since.pop(subscription, None)
         self._owed.pop(subscription, None)
+        self._unheard.pop(subscription, None)
 
     # ------------------------------------------------------------------------------------------------------- events
     def _on_published(self, row: Published) -> None:
@@ -226,7 +234,10 @@ class Network(Checker):
                 if not self._matches(event, text):
                     continue
                 if last in self._touched and not self._outages.is_member(last, row.t):
-                    continue  # nobody stands in for those who are at home there
+                    # Nobody stands in for those who are at home there; but they are to hear of it.
+                    missed = _Owed(event, row.t, row.node, last, since, False, False, False)
+                    self._unheard.setdefault(subscription, {}).setdefault(event, missed)
+                    continue
                 for broker in (last, row.node) if last in self._touched or row.node in self._touched else ():
                     since = max(since, self._outages.rejoined(broker, row.t))
                 # What has just been subscribed to may still be on its way.
@@ -283,16 +294,24 @@ class Network(Checker):
                 message = f"{each.event} was accepted at {each.home}, {why}, and never reached {subscription}"
                 self.violate(each.t, f"{message} at {each.last}", (each.event,), (subscription,))
 
+        for subscription, unheard in self._unheard.items():
+            delivered = self._delivered.get(subscription, set())
+            for each in unheard.values():
+                if each.event in self._acknowledged and each.event not in delivered and not self._is_away(each.last):
+                    message = f"{each.event} was accepted at {each.home} when {each.last} was not in the network"
+                    message += f", and nobody told the owner of {subscription} that it missed something"
+                    self.violate(each.t, message, (each.event,), (subscription,))
+                    break
+
+    def _is_away(self, broker: str) -> bool:
+        """To the end: what waits there waits, and its subscribers have yet to hear that they missed something."""
+        return self._outages.is_off(broker) or self._outages.is_former(broker)
+
     def _may_lose(self, owed: _Owed) -> bool:
-        if self._outages.is_off(owed.last) or self._outages.is_former(owed.last):
-            return True  # to the end: it waits there, or its subscriber has yet to hear that it missed something
-        if any(
-            owed.event in events and self._outages.was_lost_with(broker, owed.t, events[owed.event])
-            for broker, events in self._touched.items()
-        ):
+        if self._is_away(owed.last):
             return True
-        if owed.last in self._touched and self._outages.is_replaced_since(owed.last, owed.t):
-            return True  # nobody stands in for those who are at home there
+        if self._touched and self._may_be_gone(owed):
+            return True
         if self._outages.wiped_since(owed.home, owed.last, owed.t):
             return True
         blocked = self._outages.is_blocked(owed.home, owed.last)  # to the end: it is stored, and waits
@@ -305,6 +324,18 @@ class Network(Checker):
         if self._level in DETOURING:
             return self._outages.is_cut_off(owed.home, owed.last, owed.t)
         return self._outages.touched(owed.home, owed.last, owed.t)
+
+    def _may_be_gone(self, owed: _Owed) -> bool:
+        """Whether it was under way when a broker that was replaced failed: nobody else had it, or nobody stands in for
+        those who are at home there."""
+        if self._outages.was_quiet(owed.home, owed.last, owed.t):
+            return False
+        if owed.last in self._touched and self._outages.is_replaced_since(owed.last, owed.t):
+            return True
+        return any(
+            owed.event in events and self._outages.was_lost_with(broker, owed.t, events[owed.event])
+            for broker, events in self._touched.items()
+        )
 
     def _has_got_there(self, owed: _Owed) -> bool:
         """Whether a level that buffers knew of the subscription, or kept the event since it did not know."""

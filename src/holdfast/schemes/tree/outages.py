@@ -261,6 +261,14 @@ class Outages:
             for component, start, end in self._all()
         )
 
+    def was_quiet(self, source: str, target: str, t: int) -> bool:
+        """Whether what was accepted at `t` has got there before anything of the path failed or changed, or a disk was
+        slow, so that no failure that came later took it away."""
+        soon = t + self.grace
+        slow = any(start <= soon and end >= t for _, start, end in self._slow_disks())
+        changing = any(span.start <= soon and span.end >= t for span in self.maps.unsettled)
+        return not slow and not changing and not self.touched(source, target, t)
+
     def is_cut_off(self, source: str, target: str, t: int) -> bool:
         """Whether, when something was accepted at `t`, there was no way between two brokers, or no one could know
         of one, since anything had changed shortly before, or did while it was under way."""

@@ -140,6 +140,10 @@ class NetworkParts:
     def elsewhere(self) -> tuple[str, ...]:
         return self._mapping.elsewhere
 
+    @property
+    def member_since(self) -> int:
+        return self._roster.member_since
+
     def change(self, action: str, told: Fields[str, str], out: Outbox) -> str:
         """Begins a change of the network; gives what is against it. By whom a broker is to be replaced, the cycle finds
         out, if it is not said."""
