@@ -91,7 +91,7 @@ FRESH_ON_DEMAND: Final[list[Fresh]] = [
     _mistake(
         "absence-that-was-found-once-counts-for-ever",
         "a broker is replaced that nobody has called since it came back",
-        (f"{_CALLS}.reach", "if out.now - self._absent.get(peer, out.now) >= OLD:", "if False:"),
+        (f"{_CALLS}.reach", "if out.now - self._absent.get(peer, out.now) >= OLD_AFTER:", "if False:"),
     ),
     # --------------------------------------------------------------------------------------------------- who agrees
     _mistake(
@@ -145,7 +145,7 @@ FRESH_ON_DEMAND: Final[list[Fresh]] = [
     _mistake(
         "spare-is-kept-for-all-who-ask",
         "one spare is promised to two",
-        (f"{_RESERVATION}._against", "now < self._until and self._for != (peer, faulty)", "False"),
+        (f"{_RESERVATION}._against", "now < self._until and self._for[0] != peer", "False"),
     ),
     _mistake(
         "spare-is-kept-for-ever",
