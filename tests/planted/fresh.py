@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.planted.edits import Edit, Fresh
+from tests.planted.fresh_on_demand import FRESH_ON_DEMAND
 from tests.planted.fresh_stand_ins import FRESH_STAND_INS
 
 _PAXOS = "holdfast.schemes.paxos"
@@ -1274,4 +1275,5 @@ FRESH: list[Fresh] = [
         ),
     ),
     *FRESH_STAND_INS,
+    *FRESH_ON_DEMAND,
 ]

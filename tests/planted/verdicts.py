@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from tests.planted.verdicts_on_demand import FOLDER, TESTS_ON_DEMAND
+
 
 class Verdict(msgspec.Struct, frozen=True):
     swarm: str = ""
@@ -330,4 +332,5 @@ VERDICTS: Final[dict[str, Verdict]] = {
     "lost-links-are-not-asked-again": Verdict(swarm="stand-ins"),
     "what-is-heard-in-the-conversation-is-not-passed-on": Verdict(swarm="replacements"),
     "a-replaced-broker-that-is-dialled-as-a-rule-waits-for-ever": Verdict(swarm="stand-ins"),
+    **{name: Verdict(test=f"{FOLDER}{test}") for name, test in TESTS_ON_DEMAND.items()},
 }
