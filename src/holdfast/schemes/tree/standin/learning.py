@@ -199,6 +199,7 @@ class Learning(Part):
         tables = (self._router.advertisements.by_source[peer], self._router.subscriptions.by_source[peer])
         self._unnamed[peer] = (dict.fromkeys(tables[0]), dict.fromkeys(tables[1]))
         out.set_timer((self.name, "patience"), self._settings.patience)
+        out.report("stand-in-asks", Level.DEBUG, neighbour=peer)
         out.send(peer, StandInRequest(self._number), after=self._neighbours.teller.after)
         self._neighbours.teller.begin(peer)
         self._neighbours.teller.take(peer, out)  # it is all in the tables, and told from there
