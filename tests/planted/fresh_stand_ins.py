@@ -255,7 +255,7 @@ FRESH_STAND_INS: Final[list[Fresh]] = [
     _mistake(
         "what-is-kept-goes-before-the-last-are-served",
         "a subscription whose answer ends the conversation never gets what was kept for it",
-        (f"{_LEARNING}._look", "    self._serve_missed()", "    pass"),
+        (f"{_LEARNING}._look", "    self._serve_missed(self.missed.awaited())", "    pass"),
     ),
     _mistake(
         "done-when-all-have-advertised",

@@ -33,7 +33,7 @@ from holdfast.schemes.tree.standin.cycle.memory import Memory
 from holdfast.schemes.tree.standin.cycle.messages import Promised, Reserved
 from holdfast.schemes.tree.standin.cycle.notices import ErrandEnded, Looked
 from holdfast.schemes.tree.standin.cycle.steward import Steward
-from holdfast.sim.run import run_scenario
+from holdfast.sim.run import header_of, run_scenario
 from holdfast.sim.scenario import Action, Broker, Client, Fault, Kill, Operate, Pause, Publish, Scenario, ScenarioEvent
 from holdfast.topology.generators import Kind
 from holdfast.trace.schema import Row
@@ -81,7 +81,8 @@ def play_network(
             rows.append(row)
 
     outcome = run_scenario(scenario, None, [Rows()], stop_at_violation=False)
-    return Played(rows, [outcome.broken] if outcome.broken else [str(violation) for violation in outcome.violations])
+    wrong = [outcome.broken] if outcome.broken else [str(violation) for violation in outcome.violations]
+    return Played(rows, wrong, header_of(scenario))
 
 
 def members_of(played: Played, broker: str) -> list[str]:

@@ -112,8 +112,8 @@ class Links(Part):
             out.set_timer((self.name, "look"), LOOK_AFTER * self._settings.dial_every)
 
     def _look_around(self, out: Outbox) -> None:
-        """Dials a member that is no neighbour, one after the other, if a neighbour is not there; and spares of the site,
-        which may be members by now, when all others that are known are gone."""
+        """Dials a member that is no neighbour, one after the other, if a neighbour is not there; and spares of the
+        site, which may be members by now, when all others that are known are gone."""
         self._look_later(out)
         roster = self._roster
         if all(peer in self.acquaintances for peer in roster.linked):

@@ -88,6 +88,7 @@ class Learning(Part):
         self._answers = answers
         self.missed = Missed(settings.covering)
         self._came: dict[str, dict[str, Filter]] = {}  # neighbour → subscriptions that have come from it in this turn
+        self._named: dict[str, None] = {}  # subscriptions that have come in this turn, also as news
         # What a neighbour had told before it was asked, and has not told since.
         self._unnamed: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
         self._number = 0  # of the map whose step this is; 0: nothing is to be learned
@@ -138,12 +139,13 @@ class Learning(Part):
         out.cancel_timer((self.name, "patience"))
         self.missed.clear()
         self._asked, self._pending, self._came, self._unnamed, self._preferred = {}, {}, {}, {}, {}
+        self._named = {}
 
     def _look(self, out: Outbox) -> None:
         """Whether everything is known."""
         if not self._number or self._asked or self._pending:
             return
-        self._serve_missed()  # what is known last, too, before what is kept is given up
+        self._serve_missed(self.missed.awaited())  # what is known last, too, before what is kept is given up
         network, near = self._roster.map, self._roster.near
         for peer in near:
             if peer not in self._left_out:
@@ -179,6 +181,9 @@ class Learning(Part):
         for left, named in zip(self._unnamed.get(peer, ()), (advertisements, subscriptions), strict=False):
             for entry, _ in named:
                 left.pop(entry, None)
+        if self.missed:
+            self._named.update((entry, None) for entry, _ in subscriptions)
+            self.due = True
 
     def on_routes_heard(self, heard: RoutesHeard, out: Outbox) -> None:
         """News, of which something may have been known before."""
@@ -199,6 +204,7 @@ class Learning(Part):
         tables = (self._router.advertisements.by_source[peer], self._router.subscriptions.by_source[peer])
         self._unnamed[peer] = (dict.fromkeys(tables[0]), dict.fromkeys(tables[1]))
         out.set_timer((self.name, "patience"), self._settings.patience)
+        out.report("stand-in-asks", Level.DEBUG, neighbour=peer)
         out.send(peer, StandInRequest(self._number), after=self._neighbours.teller.after)
         self._neighbours.teller.begin(peer)
         self._neighbours.teller.take(peer, out)  # it is all in the tables, and told from there
@@ -303,12 +309,13 @@ class Learning(Part):
             self.due = len(self.missed) > 0
 
     def finish(self, out: Outbox) -> None:
-        self._serve_missed()
-        self.due = len(self.missed) > 0
+        named, self._named = self._named, {}
+        self._serve_missed(named)
+        self.due = False
 
-    def _serve_missed(self) -> None:
-        """Events that subscriptions were late for follow them (D0-B12), whichever way those came."""
-        for entry in self.missed.awaited():
+    def _serve_missed(self, entries: Iterable[str]) -> None:
+        """Events that these subscriptions were late for follow them (D0-B12), whichever way those came."""
+        for entry in entries:
             for peer, table in self._router.subscriptions.by_source.items():
                 for event in self.missed.take(entry, peer) if entry in table and peer != LOCAL else ():
                     self._forwarding.feeds[peer].put(event)

@@ -194,6 +194,7 @@ class Teaching(Part):
         if pupil is None:
             return
         number, after = request.number, self._neighbours.teller.after
+        out.report("stand-in-asked", Level.DEBUG, stand_in=peer)
         pupil.sent.clear()
         pupil.side.begin(out)
         if not self._router.is_advertised:
