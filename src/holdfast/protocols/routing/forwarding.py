@@ -450,7 +450,7 @@ class Forwarding(Part):
                 continue  # it is told of the map first
             if self._store is not None and peer in self._hearing.lacking:
                 self.due = True  # advertisements and subscriptions may be under way around its link
-            elif feed.has_unsent:
+            elif feed.has_unsent and self._ways.sends(peer):
                 for count, message in feed.leaving(out.wall, out.now, self._settings.window_bytes):
                     self.forwarded_total += count
                     out.send(peer, message, Lane.USER, after)

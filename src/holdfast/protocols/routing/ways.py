@@ -17,6 +17,10 @@ class Ways(Protocol):
         """Whether it can be used for events: the neighbour knows where they go on."""
         ...
 
+    def sends(self, neighbour: str) -> bool:
+        """Whether events that are to go over the link are sent now, and not kept until it is known to be good."""
+        ...
+
     def around(self, neighbour: str) -> tuple[str, ...]:
         """The brokers that a message for a neighbour reaches now, if not over its link."""
         ...
@@ -37,6 +41,9 @@ class NoDetours:
         return True
 
     def carries_events(self, neighbour: str) -> bool:
+        return True
+
+    def sends(self, neighbour: str) -> bool:
         return True
 
     def around(self, neighbour: str) -> tuple[str, ...]:

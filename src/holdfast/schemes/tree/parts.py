@@ -53,6 +53,7 @@ from holdfast.schemes.tree.mapping import Mapping, held_up, recovered_map
 from holdfast.schemes.tree.moving import MoveWords, Moving
 from holdfast.schemes.tree.standin.cycle.assembly import Cycle, make_cycle
 from holdfast.schemes.tree.standin.cycle.memory import STREAM as CYCLE_STREAM
+from holdfast.schemes.tree.standin.keeping import Keeping, TrustedLinks
 from holdfast.schemes.tree.standin.learning import Learning
 from holdfast.schemes.tree.standin.own import OwnInterests
 from holdfast.schemes.tree.standin.relieving import Ordering
@@ -206,7 +207,8 @@ def make_network(
     detector = FailureDetector(settings.detector, roster.linked)
     links = Links(settings, roster)
     acquaintances = links.acquaintances
-    ways: Ways = NoDetours()
+    keeps = settings.stand_ins.enabled and not level.buffers
+    ways: Ways = TrustedLinks(detector) if keeps else NoDetours()
     bypass: list[Part] = []
     after = LATEST if level.buffers else NOW
     if level.detours:
@@ -237,7 +239,7 @@ def make_network(
         signals = kit.signals(settings.stand_ins, roster, acquaintances, forwarding, learning, relieving)
         withdrawing = kit.withdrawing(settings.stand_ins, roster, acquaintances, mapping, forwarding)
         own = OwnInterests(roster, acquaintances, neighbours)
-        stand_ins = ((learning, relieving, teaching, own), (signals, withdrawing))
+        stand_ins = ((learning, relieving, teaching, own, Keeping(forwarding)), (signals, withdrawing))
     cycle = None
     if settings.stand_ins.levels.enabled:
         cycle = make_cycle(settings, roster, mapping, links, detector, forwarding, durable, streams, kit)

@@ -72,6 +72,9 @@ class Detours(Part):
     def carries_events(self, neighbour: str) -> bool:
         return self.is_good(neighbour) and self._database.is_ready(neighbour)
 
+    def sends(self, neighbour: str) -> bool:
+        return True
+
     def around(self, neighbour: str) -> tuple[str, ...]:
         return self.view.targets(neighbour, unready=True)
 
