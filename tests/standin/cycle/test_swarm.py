@@ -33,7 +33,7 @@ HAPPENS = {
     "given up": 0.2,
     "refused by a member": 0.02,
     "more than one down": 0.02,
-    "who saw to it failed": 0.05,
+    "who saw to it failed": 0.02,
 }
 
 
