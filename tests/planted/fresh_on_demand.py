@@ -156,7 +156,6 @@ FRESH_ON_DEMAND: Final[list[Fresh]] = [
         "another-spare-for-one-whose-work-is-shared",
         "a broker that fails while its work is shared is never replaced",
         (f"{_STEWARD}._seek", "beside is not None and case.cause is Cause.CRASH", "False"),
-        (f"{_STEWARD}._check", "beside = self._roster.map.beside_of(case.faulty)", "beside = None"),
     ),
     _mistake(
         "no-call-before-a-case-goes-on",

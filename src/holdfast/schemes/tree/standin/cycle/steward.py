@@ -212,13 +212,10 @@ class Steward(Part):
             self._give_up(case, problem + "if it is to be replaced, stop it", out)
         elif self._calls.is_absent(case.faulty):
             obstacle = self._directory.obstacle(self._roster.map, case.faulty, out)
-            beside = self._roster.map.beside_of(case.faulty)
             if obstacle:
                 self._give_up(case, obstacle, out)
             elif obstacle is not None:
-                if beside is not None:  # who shares its work knows it best
-                    case.try_spare(self._roster.map.find(beside.name), "", out.now)
-                case.go_to(Stage.AGREEING if case.removes or beside is not None else Stage.SEEKING, out.now)
+                case.go_to(Stage.AGREEING if case.removes else Stage.SEEKING, out.now)
 
     def _seek(self, case: Case, out: Outbox) -> None:
         if self._is_over(case, out):
