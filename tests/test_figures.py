@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,11 @@ from experiments.p2s.document import figures as p2s_figures
 from experiments.qos.report import figure as qos_figure
 from experiments.qos.topology import MeanPoint, Topology
 from experiments.replication.crash import picture_of as crash_picture
+from experiments.standin.document import COMMAND as STANDINS_COMMAND
+from experiments.standin.document import remark_of
+from experiments.standin.pictures import PICTURES, Picture
+from experiments.standin.pictures import draw as draw_standins
+from experiments.standin.recorded import Recorded, Table
 from holdfast.broker.site import site_from_toml
 from holdfast.protocols.routing.settings import Reliability
 from holdfast.qos.picture import LABELS_MAX, draw_network
@@ -62,6 +68,17 @@ def overlay() -> Figure:
     return overlay_picture(msgspec.convert(found["tables"], list[Tables]))
 
 
+@cache
+def measured_standins() -> Recorded:
+    """D0-E6, D0-E7, D0-E8, D0-E9, D0-E10, D0-E11"""
+    return msgspec.json.decode((DOCS / "standin-results" / "results.json").read_bytes(), type=Recorded)
+
+
+def standin_figure(picture: Picture) -> Figure:
+    recorded = measured_standins()
+    return draw_standins(picture, Table(recorded.results), remark_of(recorded, STANDINS_COMMAND, picture.figure))
+
+
 DRAWN: dict[str, tuple[Callable[[], Figure], str]] = {
     "levels.svg": (levels, "scripts.levels_picture"),
     "routing.svg": (routing, "scripts.routing_picture"),
@@ -69,6 +86,13 @@ DRAWN: dict[str, tuple[Callable[[], Figure], str]] = {
     "replication-results/crash.svg": (crash, "experiments.replication crash --read docs/replication-results/crash.csv"),
     "p2s-results/figure6.svg": (lambda: p2s()["figure6"], "experiments.p2s --read docs/p2s-results/results.json"),
     "p2s-results/figure7.svg": (lambda: p2s()["figure7"], "experiments.p2s --read docs/p2s-results/results.json"),
+    **{
+        f"standin-results/{picture.figure}.svg": (
+            partial(standin_figure, picture),
+            "experiments.standin --read docs/standin-results/results.json",
+        )
+        for picture in PICTURES
+    },
     "overlay-results/overlay-tables.svg": (overlay, "benchmarks.overlay --read docs/overlay-results/overlay.json"),
 }
 

@@ -34,6 +34,7 @@ BLOCKING_ONLY = {
     "BlockingBus.head_later": "a task of asyncio does it there",
     "BlockingBus.read_batches": "LogRange.batches",
     "BlockingBus.read_encoded": "LogRange.encoded",
+    "BlockingNamedSubscription.gaps": "an attribute of NamedSubscription",
     "BlockingSubscription.missed": "an attribute of Subscription",
     "BlockingSubscription.gaps": "an attribute of Subscription",
     "BlockingSubscription.expired": "an attribute of Subscription",

@@ -204,7 +204,7 @@ def test_a_scenario_of_a_group_is_read_written_and_run() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"system": "tree"}, "there is no setting 'protocol' of 'tree'"),
+        ({"system": "tree"}, "the setting 'protocol' is 'multi', and has to be one of basic, synch, increm"),
         (
             {"brokers": [*GROUP["brokers"], *({"id": f"b{n}", "durable": True} for n in (4, 5, 6))]},
             "a group of 6 brokers",
