@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from holdfast.errors import ProtocolError
 from holdfast.kernel.inputs import ConnectFailed, Input, LinkDown, LinkUp, Received, Started, TimerFired
 from holdfast.kernel.links import Role
 from holdfast.kernel.messages import Message
@@ -258,3 +261,16 @@ def test_a_neighbour_that_comes_back_with_another_address_is_dialled_there() -> 
     assert WITHOUT_B3.number == WITH_B3.number + LOST_ABOVE + 1
     moved = planned(FOUNDING, AddBroker("b3", "b3:8", "b3:9", "b1"))
     assert Connect("b3", "b3:9") in bench.adopt(moved)
+
+
+def test_more_that_a_stranger_said_before_its_link_was_given_up_is_no_mistake() -> None:
+    """In the turn in which its time is over: it may hold itself for a neighbour, by an older map."""
+    bench = Bench()
+    bench.give(up(3), said(3, hello(FOUNDING)))
+    assert bench.give(TimerFired(LET_GO.key), said(3, NetworkMapKnown(0, "older", True)))[0] == Disconnect(
+        3, "b3 is no neighbour of b1"
+    )
+    assert not bench.links.acquaintances.hears("b3", "a mistake")
+    bench.give(up(4))
+    with pytest.raises(ProtocolError, match="a mistake"):
+        bench.links.acquaintances.hears("b3", "a mistake")

@@ -14,6 +14,7 @@ class Acquaintances(dict[str, None]):
         self.greeted = dict.fromkeys(peers)  # those that have our map: they know of whom we speak
         self._invited: dict[str, None] = {}  # those that were told that they are neighbours
         self._introduced: dict[str, None] = {}  # those that have said who they are
+        self._closed = ""  # whose link was given up last: more that it said may come in that turn
 
     def invite(self, peer: str) -> None:
         self._invited[peer] = None
@@ -32,6 +33,17 @@ class Acquaintances(dict[str, None]):
         self.pop(peer, None)
         self.greeted.pop(peer, None)
 
+    def close(self, peer: str) -> None:
+        """Its link is given up."""
+        self.lose(peer)
+        self._closed = peer
+
+    def connect(self, peer: str) -> None:
+        """It has a new link, on which nothing has been said."""
+        self.lose(peer)
+        if peer == self._closed:
+            self._closed = ""
+
     def lose(self, peer: str) -> None:
         """Its link is gone."""
         self.part(peer)
@@ -42,6 +54,6 @@ class Acquaintances(dict[str, None]):
         """Whether what a peer says counts; ProtocolError if it may not say it at all."""
         if peer in self:
             return True
-        if peer in self._invited and peer in self._introduced:
+        if peer == self._closed or (peer in self._invited and peer in self._introduced):
             return False
         raise ProtocolError(problem)

@@ -185,6 +185,7 @@ class Links(Part):
             self._present(out)
         elif not self._links.wants(key[2]):
             self._forget(key[2])
+            self.acquaintances.close(key[2])
             self._links.close(key[2], f"{key[2]} is no neighbour of {self._settings.name}", out)
 
     def on_connect_failed(self, failed: ConnectFailed, out: Outbox) -> None:
@@ -198,6 +199,7 @@ class Links(Part):
             out.disconnect(up.link, f"{up.peer} is no neighbour of {self._settings.name}")
             return
         self._forget(up.peer)
+        self.acquaintances.connect(up.peer)
         if came is Came.REPLACED:
             out.drop_queue(up.peer)
             out.tell(NeighbourUnlinked(up.peer))
