@@ -21,6 +21,7 @@ from holdfast.broker.site_text import SiteText
 from holdfast.broker.status import Section
 from holdfast.kernel.node import Node
 from holdfast.kernel.settings import choices
+from holdfast.kernel.time import MILLISECOND
 from holdfast.protocols.failure.messages import FAILURE_MESSAGES
 from holdfast.protocols.routing.messages import LARGE_ROUTING_MESSAGES, ROUTING_MESSAGES, ROUTING_RECORDS
 from holdfast.protocols.routing.network_map import StandInProtocol
@@ -91,7 +92,15 @@ class TreeScheme(Scheme):
             ("suspect_ms_max", "suspect_ms_min", NOT_LESS),
         ):
             check_order(text, table, "routing", said, later, sooner, wanted)
-        return replace(said, reliability=level, stand_ins=_read_stand_ins(text, document, level))
+        stand_ins = _read_stand_ins(text, document, level)
+        if level.expires and stand_ins.levels.enabled and said.expire < 2 * stand_ins.levels.unreachable:
+            problem = (
+                f"'unreachable_ms' is {stand_ins.levels.unreachable // MILLISECOND}: with reliability {level.value!r}"
+                f" what is wanted behind a broker is forgotten after expire_ms, {said.expire // MILLISECOND}, and a"
+                " stand-in would come too late; make that twice as long, or more"
+            )
+            text.refuse(problem, "unreachable_ms", f"standin.{SLA}")
+        return replace(said, reliability=level, stand_ins=stand_ins)
 
     def complete(self, text: SiteText, document: Mapping[str, Any], site: Site, seeded: Seeded | None) -> Site:
         level = routing_settings(site.settings).reliability
