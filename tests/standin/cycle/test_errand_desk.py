@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.kernel.outbox import Complete, RecordingOutbox
 from holdfast.protocols.routing.network_map import NetworkMember
-from holdfast.schemes.tree.standin.cycle.errand_desk import ErrandDesk
+from holdfast.schemes.tree.standin.cycle.errand_desk import ERRANDS_MAX, ErrandDesk
 from holdfast.schemes.tree.standin.cycle.errands import EndErrand, Failed, Given, Provide, Provided, Release, TakeErrand
 from holdfast.schemes.tree.standin.cycle.notices import ErrandEnded
 
@@ -41,3 +41,14 @@ def test_what_came_of_one_is_told() -> None:
     desk.on_end_errand(6, EndErrand(1, Failed("no")), out)
     assert out.take_notices() == [ErrandEnded(1, provided), ErrandEnded(1, Failed("no"))]
     assert completed(out) == [(5, None), (6, None)]
+
+
+def test_errands_that_nobody_takes_are_not_kept_for_ever() -> None:
+    desk, out = ErrandDesk(), RecordingOutbox()
+    for number in range(2 * ERRANDS_MAX):
+        desk.give(Release(f"b{number}"), out)
+    for request in range(2 * ERRANDS_MAX):
+        desk.on_take_errand(request, TakeErrand(), out)
+    given = [effect for effect in out.take_effects() if isinstance(effect, Complete)]
+    assert len(given) == ERRANDS_MAX
+    assert given[0].result.errand == Release(f"b{ERRANDS_MAX}")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from holdfast.kernel.outbox import Outbox
 from holdfast.kernel.parts import Part
 from holdfast.schemes.tree.standin.cycle.errands import EndErrand, Errand, Given, TakeErrand
 from holdfast.schemes.tree.standin.cycle.notices import ErrandEnded
+
+ERRANDS_MAX: Final = 256  # that wait; of more, the oldest are forgotten: each may be wanted again
 
 
 class ErrandDesk(Part):
@@ -19,7 +21,7 @@ class ErrandDesk(Part):
     def __init__(self) -> None:
         self.is_served = False  # whether there is a program
         self._last = 0
-        self._errands: deque[Given] = deque()
+        self._errands: deque[Given] = deque(maxlen=ERRANDS_MAX)
         self._waiting: deque[int] = deque()  # requests
 
     def give(self, errand: Errand, out: Outbox) -> int:
